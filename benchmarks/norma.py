@@ -63,7 +63,8 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def random_cells(n: int, psi: int = PSI) -> Cells:
-    codes = np.random.default_rng(0).integers(psi, size=(n, T), dtype=np.uint8 if psi <= 256 else np.uint16)
+    kind: type[np.unsignedinteger] = np.uint8 if psi <= 256 else np.uint16
+    codes = np.random.default_rng(0).integers(psi, size=(n, T), dtype=kind)
     return Cells(codes, psi * np.arange(T + 1, dtype=np.int64)).packed()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
     from ikmap.estimators.table_encoder import TableEncoder
+    from pipeline.runs.trained import RunModel
 
 __all__ = [
     "CellLogisticRegression",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 
-def load(path: str | PathLike[str], learner: str | None = None) -> Any:
+def load(path: str | PathLike[str], learner: str | None = None) -> RunModel:
     """The model of a finished run of ``flows.batch``, which predicts rows of DataFrames and arrays.
 
     What reads a run is no part of this package: the package that has it says so under the entry point ``ikmap.load``.
@@ -70,7 +71,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import an estimator on first use, so that a worker that maps blocks does not pay for scikit-learn."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,12 +17,26 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from string import Formatter
-from typing import Any
+from types import FunctionType
+from typing import Any, Protocol, cast, overload
 
 from numba import njit, types
 from numba.core import sigutils
 
-from ikmap._compiled_cache import CompiledCache
+from ikmap._compiled_cache import CompiledCache, Target
+
+
+class Dispatcher(Protocol):
+    """A function that Numba has compiled, or compiles when it is called."""
+
+    py_func: FunctionType
+    targetctx: Target
+    _cache: CompiledCache
+
+    def compile(self, sig: tuple[types.Type, ...]) -> object: ...
+
+    def __call__(self, *args: Any) -> Any: ...
+
 
 LAYOUTS = {
     "cells": {
@@ -63,7 +77,7 @@ class Loop:
     """
 
     name: str
-    dispatcher: Any
+    dispatcher: Dispatcher
     variants: Mapping[str, tuple[frozenset[str], ...]]
 
     def compile(self, signature: str) -> None:
@@ -85,7 +99,19 @@ LOOPS: dict[str, Loop] = {}
 """All loops of the modules that have been imported, by name."""
 
 
-def compiled(variants: Mapping[str, str | Iterable[str]] | Callable[..., Any] | None = None, **flags: Any) -> Any:
+@overload
+def compiled(variants: Callable[..., object]) -> Dispatcher: ...
+
+
+@overload
+def compiled(
+    variants: Mapping[str, str | Iterable[str]] | None = None, **flags: object
+) -> Callable[[Callable[..., object]], Dispatcher]: ...
+
+
+def compiled(
+    variants: Mapping[str, str | Iterable[str]] | Callable[..., object] | None = None, **flags: object
+) -> Dispatcher | Callable[[Callable[..., object]], Dispatcher]:
     """Decorate a loop: compiled by Numba without Python objects and without the GIL, kept on the disk.
 
     Parameters
@@ -98,10 +124,10 @@ def compiled(variants: Mapping[str, str | Iterable[str]] | Callable[..., Any] | 
     if callable(variants):
         return compiled()(variants)
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> Dispatcher:
         # Nobody calls a loop through C: that wrapper is not made.
-        given = {"nogil": True, "no_cfunc_wrapper": True, **flags}
-        dispatcher = njit(**given)(function)
+        given: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, **flags}
+        dispatcher = cast(Dispatcher, njit(**given)(function))
         dispatcher._cache = CompiledCache(function, given)
         name = f"{function.__module__}.{function.__qualname__}"
         LOOPS[name] = Loop(name, dispatcher, _expanded(variants or {}))
@@ -132,14 +158,14 @@ def needed(words: Collection[str]) -> list[tuple[Loop, str]]:
     ]
 
 
-def parsed(signature: str) -> tuple[Any, ...]:
+def parsed(signature: str) -> tuple[types.Type, ...]:
     """Types of arguments, of their names."""
     known = {
         **vars(types),
         "NamedTuple": types.BaseTuple.from_types,
         **{name: kind for name, (kind, _) in GROUPS.items()},
     }
-    args: tuple[Any, ...] = sigutils.normalize_signature(eval(f"({signature},)", known))[0]
+    args: tuple[types.Type, ...] = sigutils.normalize_signature(eval(f"({signature},)", known))[0]
     return args
 
 
@@ -158,12 +184,12 @@ def _expanded(variants: Mapping[str, str | Iterable[str]]) -> dict[str, tuple[fr
     return found
 
 
-def _length(function: Any, seen: set[Any]) -> int:
+def _length(function: FunctionType, seen: set[FunctionType]) -> int:
     if function in seen:
         return 0
     seen.add(function)
     code, total = function.__code__, len(function.__code__.co_code)
     for name in code.co_names:
         called = function.__globals__.get(name)
-        total += _length(called.py_func, seen) if hasattr(called, "py_func") else 0
+        total += _length(called.py_func, seen) if called is not None and hasattr(called, "py_func") else 0
     return total

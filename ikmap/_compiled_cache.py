@@ -18,19 +18,57 @@ import stat
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import llvmlite
 import numba
+from numba import types
 from numba.core import config, sigutils
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+from numba.core.typing import Signature
 
+
+class Codegen(Protocol):
+    """Numba's code generator for a processor."""
+
+    def magic_tuple(self) -> tuple[object, ...]: ...
+
+
+class Target(Protocol):
+    """Numba's target of compilation."""
+
+    def refresh(self) -> None: ...
+
+    def codegen(self) -> Codegen: ...
+
+
+class Compiled(Protocol):
+    """Numba's result of compiling one signature."""
+
+    lifted: Sequence[object]
+    codegen: Codegen
+
+    @property
+    def library(self) -> Library: ...
+
+    def _reduce(self) -> tuple[object, ...]: ...
+
+
+class Library(Protocol):
+    """Numba's compiled code."""
+
+    has_dynamic_globals: bool
+
+
+type SignatureLike = tuple[types.Type, ...] | Signature
+"""Types of arguments, as Numba gives them."""
 FORGOTTEN_DAYS = 60
 """Files that nobody has loaded for so long are removed when something new is stored."""
 _DAY = 86400.0
@@ -49,7 +87,7 @@ class CompiledCache(_Cache):
         Options of :func:`numba.njit`.
     """
 
-    def __init__(self, function: Any, flags: Any) -> None:
+    def __init__(self, function: Callable[..., object], flags: Mapping[str, object]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}"
         # Read now, not when something is compiled: a file that is edited meanwhile is not what was imported.
         self._made_of = repr((self._name, sorted(flags.items(), key=str), _sources(function.__module__), _VERSIONS))
@@ -60,11 +98,11 @@ class CompiledCache(_Cache):
         """The folder."""
         return str(folder())
 
-    def holds(self, signature: Any, target: Any) -> bool:
+    def holds(self, signature: SignatureLike, target: Target) -> bool:
         """Whether there is a file for this signature and processor; it may turn out to be damaged."""
         return self._enabled and readable() and self._path(signature, target.codegen()).exists()
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: SignatureLike, target_context: Target) -> CompileResult | None:
         """Called by Numba: compiled code, None if there is none that is whole."""
         target_context.refresh()
         if not self._enabled or not readable():
@@ -82,7 +120,7 @@ class CompiledCache(_Cache):
                 os.utime(path)
         return CompileResult._rebuild(target_context, *pickle.loads(contents))
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: SignatureLike, data: Compiled) -> None:
         """Called by Numba: store what has just been compiled, if that can be stored."""
         if not self._enabled or not writable() or data.lifted or data.library.has_dynamic_globals:
             return
@@ -113,7 +151,7 @@ class CompiledCache(_Cache):
             for path in folder().glob(f"{self._name}-*{_SUFFIX}"):
                 path.unlink()
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _path(self, signature: SignatureLike, codegen: Codegen) -> Path:
         args = sigutils.normalize_signature(signature)[0]
         key = repr((self._made_of, [getattr(config, name) for name in _SETTINGS], str(args), codegen.magic_tuple()))
         return folder() / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}{_SUFFIX}"

@@ -8,15 +8,24 @@ and not checked.
 # ruff: noqa: ARG001  (Numba fixes the signature of a code generator)
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.core.base import BaseContext
+from numba.core.datamodel.manager import DataModelManager
+from numba.core.typing import Context as TypingContext
+from numba.core.typing import Signature
+from numba.extending import _Intrinsic, intrinsic, models, register_model
 
 _BITS = ir.IntType(32)
+
+type Values = Sequence[ir.Value]
+"""The arguments of an operation, in LLVM's form."""
+type Typed = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
+"""What Numba asks of an intrinsic: its signature, and a generator of its code."""
 
 
 class Vector(types.Type):
@@ -34,7 +43,7 @@ class Vector(types.Type):
 
 @register_model(Vector)
 class _Model(models.PrimitiveModel):
-    def __init__(self, manager: Any, type_: Any) -> None:
+    def __init__(self, manager: DataModelManager, type_: Vector) -> None:
         super().__init__(manager, type_, type_.ir)
 
 
@@ -52,13 +61,13 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
     kind = Vector(name, lanes, isinstance(element, ir.DoubleType))
     vector = kind.ir
 
-    def address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def address(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         return builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer())
 
     @intrinsic
-    def load(typing: Any, array: Any, i: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def load(typing: TypingContext, array: types.Type, i: types.Type) -> Typed:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
             value = builder.load(address(context, builder, signature, args))
             value.align = scalar.bitwidth // 8
             return value
@@ -66,25 +75,25 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
         return kind(array, types.uint64), generate
 
     @intrinsic
-    def store(typing: Any, array: Any, i: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def store(typing: TypingContext, array: types.Type, i: types.Type, value: types.Type) -> Typed:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
             builder.store(args[2], address(context, builder, signature, args)).align = scalar.bitwidth // 8
             return context.get_dummy_value()
 
         return types.void(array, types.uint64, kind), generate
 
     @intrinsic
-    def splat(typing: Any, x: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def splat(typing: TypingContext, x: types.Type) -> Typed:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
             nothing = ir.Constant(vector, ir.Undefined)
             first = builder.insert_element(nothing, args[0], ir.Constant(_BITS, 0))
             return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_BITS, lanes), [0] * lanes))
 
         return kind(scalar), generate
 
-    def binary(operation: str, *comparison: str) -> Any:
-        def typed(typing: Any, a: Any, b: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def binary(operation: str, *comparison: str) -> _Intrinsic:
+        def typed(typing: TypingContext, a: types.Type, b: types.Type) -> Typed:
+            def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
                 if not comparison:
                     return getattr(builder, operation)(*args)
                 return builder.select(builder.fcmp_ordered(*comparison, *args), *args)
@@ -93,9 +102,9 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
 
         return intrinsic(typed)
 
-    def compare(comparison: str) -> Any:
-        def typed(typing: Any, a: Any, b: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def compare(comparison: str) -> _Intrinsic:
+        def typed(typing: TypingContext, a: types.Type, b: types.Type) -> Typed:
+            def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
                 bits = builder.bitcast(builder.fcmp_ordered(comparison, *args), ir.IntType(lanes))
                 return builder.zext(bits, ir.IntType(64))
 
@@ -104,8 +113,8 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
         return intrinsic(typed)
 
     @intrinsic
-    def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def choose(typing: TypingContext, mask: types.Type, a: types.Type, b: types.Type) -> Typed:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
             mask = builder.bitcast(builder.trunc(args[0], ir.IntType(lanes)), ir.VectorType(ir.IntType(1), lanes))
             return builder.select(mask, args[1], args[2])
 
@@ -128,10 +137,10 @@ below = _OF_16.below
 
 
 @intrinsic
-def steps(typing: Any, i: Any) -> Any:
+def steps(typing: TypingContext, i: types.Type) -> Typed:
     """The int32 numbers i, i + 1, ..., i + 15, as bits."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.VectorType(_BITS, LANES)
         nothing = ir.Constant(kind, ir.Undefined)
         first = builder.insert_element(nothing, args[0], ir.Constant(_BITS, 0))
@@ -142,20 +151,20 @@ def steps(typing: Any, i: Any) -> Any:
 
 
 @intrinsic
-def float_of(typing: Any, bits: Any) -> Any:
+def float_of(typing: TypingContext, bits: types.Type) -> Typed:
     """The float32 that an int32 is the bits of."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), generate
 
 
 @intrinsic
-def floor(typing: Any, x: Any) -> Any:
+def floor(typing: TypingContext, x: types.Type) -> Typed:
     """The largest whole number that is not larger, in every lane."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.FunctionType(_VECTOR, [_VECTOR])
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32"), args)
 
@@ -163,10 +172,10 @@ def floor(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(typing: TypingContext, a: types.Type, b: types.Type, c: types.Type) -> Typed:
     """a * b + c with one rounding, on any machine: slow where it has no such instruction."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v16f32"), args)
 
@@ -174,30 +183,30 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def bits_of(typing: Any, x: Any) -> Any:
+def bits_of(typing: TypingContext, x: types.Type) -> Typed:
     """The bits of a float64, as an int64."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.bitcast(args[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
 
 
 @intrinsic
-def double_of(typing: Any, bits: Any) -> Any:
+def double_of(typing: TypingContext, bits: types.Type) -> Typed:
     """The float64 that an int64 is the bits of."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
 
 
 @intrinsic
-def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def multiply_add(typing: TypingContext, a: types.Type, b: types.Type, c: types.Type) -> Typed:
     """a * b + c, with one rounding or two, whichever is faster."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), args)
 
@@ -205,10 +214,10 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, i: Any) -> Any:
+def prefetch(typing: TypingContext, array: types.Type, i: types.Type) -> Typed:
     """Ask for the cache line of ``array[i]`` of a contiguous array, by its flat index."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [address.type, _BITS, _BITS, _BITS])
@@ -220,10 +229,10 @@ def prefetch(typing: Any, array: Any, i: Any) -> Any:
 
 
 @intrinsic
-def compress(typing: Any, array: Any, i: Any, value: Any, mask: Any) -> Any:
+def compress(typing: TypingContext, array: types.Type, i: types.Type, value: types.Type, mask: types.Type) -> Typed:
     """Store the lanes named by a bit mask one after the other, from ``array[i]`` on."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         lanes = ir.VectorType(ir.IntType(1), LANES)
         address = _address(context, builder, signature, args)
         kind = ir.FunctionType(ir.VoidType(), [_VECTOR, address.type, lanes])
@@ -236,10 +245,10 @@ def compress(typing: Any, array: Any, i: Any, value: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def count_bits(typing: Any, mask: Any) -> Any:
+def count_bits(typing: TypingContext, mask: types.Type) -> Typed:
     """Number of bits set in a uint64."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.i64"), args)
 
@@ -247,10 +256,10 @@ def count_bits(typing: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def lowest_bit(typing: Any, mask: Any) -> Any:
+def lowest_bit(typing: TypingContext, mask: types.Type) -> Typed:
     """Number of the lowest bit set in a uint64 that is not 0."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)])
         count = cgutils.get_or_insert_function(builder.module, kind, "llvm.cttz.i64")
         return builder.call(count, [args[0], ir.Constant(ir.IntType(1), 1)])

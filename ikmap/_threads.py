@@ -9,9 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from threadpoolctl import _ThreadpoolLimiter as ThreadpoolLimiter
 
 
 def usable_cores() -> int:
@@ -37,7 +40,7 @@ class _SingleThreadedBLAS:
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
-        self._limit: Any = None
+        self._limit: ThreadpoolLimiter | None = None
 
     def __enter__(self) -> None:
         with self._lock:
@@ -58,7 +61,7 @@ class _SingleThreadedBLAS:
         self._limit = _blas().limit(limits=1)
 
 
-def _on_a_thread_of_its_own(change: Callable[[], Any]) -> None:
+def _on_a_thread_of_its_own(change: Callable[[], object]) -> None:
     """Change the setting on a thread that ends at once.
 
     threadpoolctl lets a thread that has set OpenBLAS's number keep that right for life: others, who might be the

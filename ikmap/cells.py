@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ikmap.arrays import Bools, Int64s, Integers
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class Cells:
         Feature column of (i, cell) is ``offsets[i] + cell``. Partitionings may have different numbers of cells.
     """
 
-    codes: np.ndarray
-    offsets: np.ndarray
+    codes: Integers
+    offsets: Int64s
 
     def __post_init__(self) -> None:
         if self.codes.ndim != 2 or not np.issubdtype(self.codes.dtype, np.integer):
@@ -48,7 +50,7 @@ class Cells:
     def __len__(self) -> int:
         return self.n_rows
 
-    def __getitem__(self, rows: Any) -> Cells:
+    def __getitem__(self, rows: slice | Integers | Bools) -> Cells:
         """Select rows: a slice, a boolean mask or row numbers."""
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
@@ -66,9 +68,9 @@ class Cells:
         return absent_code(self.codes.dtype, self.offsets)
 
     @property
-    def missing(self) -> np.ndarray:
+    def missing(self) -> Bools:
         """Where a row has no cell: bool array of shape (n, t)."""
-        found: np.ndarray = self.codes == self.absent
+        found: Bools = self.codes == self.absent
         return found
 
     @property
@@ -89,7 +91,7 @@ class Cells:
         )
         return self._cast(small if small == large or self.complete else large)
 
-    def _cast(self, dtype: np.dtype) -> Cells:
+    def _cast(self, dtype: np.dtype[np.integer]) -> Cells:
         """The same cells with codes of a type that has room for them."""
         if self.codes.dtype == dtype:
             return self
@@ -105,7 +107,7 @@ class Cells:
         dtype = np.result_type(*(part.codes.dtype for part in parts))
         return cls(np.concatenate([part._cast(dtype).codes for part in parts]), parts[0].offsets)
 
-    def columns(self) -> np.ndarray:
+    def columns(self) -> Int64s:
         """Feature column of every entry: int64 array of shape (n, t), ascending in each row; -1 for no cell."""
         columns = self.codes + self.offsets[:-1]
         return columns if self.complete else np.where(self.missing, -1, columns)
@@ -114,8 +116,8 @@ class Cells:
         """One-hot form, shape (n, n_columns), an entry for each cell: 1/sqrt(t), or 1 with ``normalize=False``."""
         n, t = self.codes.shape
         value = 1.0 / np.sqrt(t) if normalize else 1.0
-        index = np.int32 if max(n * t, self.n_columns) <= np.iinfo(np.int32).max else np.int64
-        columns = self.columns()
+        index: type[np.signedinteger] = np.int32 if max(n * t, self.n_columns) <= np.iinfo(np.int32).max else np.int64
+        columns: Integers = self.columns()
         if self.complete:
             indptr = np.arange(0, n * t + 1, t, dtype=index)
         else:
@@ -126,7 +128,7 @@ class Cells:
         return sp.csr_array((np.full(columns.size, value), columns, indptr), shape=(n, self.n_columns))
 
     @classmethod
-    def from_csr(cls, X: Any) -> tuple[Cells, float] | None:
+    def from_csr(cls, X: sp.csr_array | sp.csr_matrix) -> tuple[Cells, float] | None:
         """Read one-hot rows back: (cells, value of an entry), or None if X has another form.
 
         A matrix qualifies when every row has the same number t >= 1 of entries and all entries are one positive
@@ -144,12 +146,12 @@ class Cells:
         return cls(codes, offsets), float(X.data[0])
 
 
-def constant_added(offsets: np.ndarray) -> np.ndarray:
+def constant_added(offsets: Int64s) -> Int64s:
     """Offsets of :meth:`Cells.with_constant`, from those of the cells."""
     return np.append(offsets, offsets[-1] + 1)
 
 
-def in_wider_layout(values: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+def in_wider_layout[Number: np.generic](values: NDArray[Number], old: Int64s, new: Int64s) -> NDArray[Number]:
     """Values by feature column, in a layout of which some partitionings have more cells: those of new cells are 0.
 
     Parameters
@@ -171,7 +173,7 @@ def in_wider_layout(values: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.
     return found
 
 
-def packed_dtype(offsets: np.ndarray, gaps: bool = False) -> np.dtype:
+def packed_dtype(offsets: Int64s, gaps: bool = False) -> np.dtype[np.unsignedinteger]:
     """Smallest unsigned integer type that holds every cell number of these blocks, and one for "no cell" with `gaps`.
 
     So 256 cells take one byte, as long as every row has one of them.
@@ -180,7 +182,7 @@ def packed_dtype(offsets: np.ndarray, gaps: bool = False) -> np.dtype:
     return np.dtype(np.min_scalar_type(widest - 1 + gaps))
 
 
-def absent_code(dtype: np.dtype, offsets: np.ndarray) -> int:
+def absent_code(dtype: np.dtype[np.integer], offsets: Int64s) -> int:
     """See :attr:`Cells.absent`."""
     if dtype.kind == "i":
         return -1

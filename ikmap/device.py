@@ -9,20 +9,119 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from types import EllipsisType, ModuleType
+from typing import Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-type Kernel = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
+from ikmap.arrays import Array
+from ikmap.json_values import JsonObject
+
+type Kernel = Callable[[tuple[int, ...], tuple[int, ...], tuple[object, ...]], None]
 """A compiled kernel, called with the grid, the block and the arguments."""
 
 LOOSE_PRODUCTS = ("CUPY_TF32", "NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION")
 """Environment variables by which a user lets float32 products be computed with fewer bits."""
 LOOSE_ERROR = 2.0**-8
 """Relative to the lengths of both factors: more than TF32's 10 bits can be off."""
+
+
+type Index = int | slice | EllipsisType | DeviceArray | None
+type Operand = DeviceArray | float
+type Shape = tuple[int, ...]
+type Kind = type[np.generic] | np.dtype[np.generic]
+
+
+class DeviceArray(Protocol):
+    """An array of the array API standard, of NumPy or of CuPy."""
+
+    @property
+    def shape(self) -> Shape: ...
+    def __getitem__(self, key: Index | tuple[Index, ...], /) -> DeviceArray: ...
+    def __int__(self) -> int: ...
+    def __neg__(self) -> DeviceArray: ...
+    def __invert__(self) -> DeviceArray: ...
+    def __add__(self, other: Operand, /) -> DeviceArray: ...
+    def __sub__(self, other: Operand, /) -> DeviceArray: ...
+    def __mul__(self, other: Operand, /) -> DeviceArray: ...
+    def __rmul__(self, other: Operand, /) -> DeviceArray: ...
+    def __mod__(self, other: Operand, /) -> DeviceArray: ...
+    def __floordiv__(self, other: Operand, /) -> DeviceArray: ...
+    def __pow__(self, other: Operand, /) -> DeviceArray: ...
+    def __and__(self, other: DeviceArray, /) -> DeviceArray: ...
+    def __or__(self, other: DeviceArray, /) -> DeviceArray: ...
+    def __lt__(self, other: Operand, /) -> DeviceArray: ...
+    def __le__(self, other: Operand, /) -> DeviceArray: ...
+    def __gt__(self, other: Operand, /) -> DeviceArray: ...
+    def __eq__(self, other: Operand, /) -> DeviceArray: ...  # type: ignore[override]
+    def __ne__(self, other: Operand, /) -> DeviceArray: ...  # type: ignore[override]
+
+
+class DeviceCSR(Protocol):
+    """A CSR matrix on a device."""
+
+    def __matmul__(self, other: DeviceArray, /) -> DeviceArray: ...
+    def toarray(self) -> DeviceArray: ...
+
+
+class Namespace(Protocol):
+    """The functions of the array API standard that this package calls."""
+
+    float32: Kind
+    float64: Kind
+    int32: Kind
+    int64: Kind
+    inf: float
+
+    def abs(self, x: DeviceArray, /) -> DeviceArray: ...
+    def all(self, x: DeviceArray, /, *, axis: int, keepdims: bool = False) -> DeviceArray: ...
+    def argmin(self, x: DeviceArray, /, *, axis: int) -> DeviceArray: ...
+    def argsort(self, x: DeviceArray, /, *, axis: int) -> DeviceArray: ...
+    def astype(self, x: DeviceArray, dtype: Kind, /, *, copy: bool = True) -> DeviceArray: ...
+    def broadcast_to(self, x: DeviceArray, /, shape: Shape) -> DeviceArray: ...
+    def concat(self, arrays: Sequence[DeviceArray], /, *, axis: int = 0) -> DeviceArray: ...
+    def count_nonzero(self, x: DeviceArray, /, *, axis: int) -> DeviceArray: ...
+    def cumulative_sum(self, x: DeviceArray, /) -> DeviceArray: ...
+    def empty(self, shape: Shape, *, dtype: Kind) -> DeviceArray: ...
+    def full_like(self, x: DeviceArray, /, fill_value: float) -> DeviceArray: ...
+    def matmul(self, x1: DeviceArray, x2: DeviceArray, /) -> DeviceArray: ...
+    def matrix_transpose(self, x: DeviceArray, /) -> DeviceArray: ...
+    def max(self, x: DeviceArray, /) -> DeviceArray: ...
+    def nonzero(self, x: DeviceArray, /) -> tuple[DeviceArray, ...]: ...
+    def reshape(self, x: DeviceArray, /, shape: Shape) -> DeviceArray: ...
+    def round(self, x: DeviceArray, /) -> DeviceArray: ...
+    def sqrt(self, x: DeviceArray, /) -> DeviceArray: ...
+    def sum(self, x: DeviceArray, /, *, axis: int, keepdims: bool = False) -> DeviceArray: ...
+    def take(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int | None = None) -> DeviceArray: ...
+    def take_along_axis(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int) -> DeviceArray: ...
+    def where(self, condition: DeviceArray, x1: Operand, x2: Operand, /) -> DeviceArray: ...
+
+
+class CuPy(Namespace, Protocol):
+    """The package CuPy, as far as it is used here."""
+
+    cuda: ModuleType
+    __version__: str
+
+    def asarray(self, array: Array, /) -> DeviceArray: ...
+    def asnumpy(self, array: DeviceArray | Array, /) -> Array: ...
+    def get_default_memory_pool(self) -> MemoryPool: ...
+    def RawModule(self, *, code: str, options: tuple[str, ...]) -> RawModule: ...
+
+
+class MemoryPool(Protocol):
+    """CuPy's pool of device memory."""
+
+    def free_bytes(self) -> int: ...
+
+
+class RawModule(Protocol):
+    """CUDA C that CuPy has compiled."""
+
+    def get_function(self, name: str) -> Kernel: ...
 
 
 class Device(ABC):
@@ -39,20 +138,20 @@ class Device(ABC):
         the lengths of the factors.
     """
 
-    xp: Any
+    xp: Namespace
     name: str
     product_error: float = 0.0
 
     @abstractmethod
-    def put(self, array: np.ndarray) -> Any:
+    def put(self, array: Array) -> DeviceArray:
         """The same array here."""
 
     @abstractmethod
-    def get(self, array: Any) -> np.ndarray:
+    def get(self, array: DeviceArray | Array) -> Array:
         """An array that lies here, as NumPy's."""
 
     @abstractmethod
-    def put_csr(self, rows: sp.csr_array) -> Any:
+    def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
         """The same matrix here: an object with ``@`` for a matrix of this device, and ``toarray``."""
 
     @abstractmethod
@@ -63,7 +162,7 @@ class Device(ABC):
         """A kernel written in CUDA C, or None where none can run."""
         return None
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> JsonObject:
         """What a run tells about the device it used: JSON values."""
         return {"name": self.name}
 
@@ -71,14 +170,14 @@ class Device(ABC):
 class Host(Device):
     """This machine's processor, through NumPy: what runs on a device, without one."""
 
-    xp = np
+    xp = cast(Namespace, np)
     name = "processor"
 
-    def put(self, array: np.ndarray) -> np.ndarray:
-        return array
+    def put(self, array: Array) -> DeviceArray:
+        return cast(DeviceArray, array)
 
-    def get(self, array: np.ndarray) -> np.ndarray:
-        return array
+    def get(self, array: DeviceArray | Array) -> Array:
+        return cast("Array", array)
 
     def put_csr(self, rows: sp.csr_array) -> sp.csr_array:
         return rows
@@ -96,20 +195,22 @@ class Gpu(Device):
         The package, or what stands for it.
     """
 
-    def __init__(self, cupy: Any) -> None:
+    xp: CuPy
+
+    def __init__(self, cupy: CuPy) -> None:
         self.xp = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
         self.product_error = LOOSE_ERROR if any(os.environ.get(v, "0") != "0" for v in LOOSE_PRODUCTS) else 0.0
 
-    def put(self, array: np.ndarray) -> Any:
+    def put(self, array: Array) -> DeviceArray:
         return self.xp.asarray(array)
 
-    def get(self, array: Any) -> np.ndarray:
+    def get(self, array: DeviceArray | Array) -> Array:
         return self.xp.asnumpy(array)
 
-    def put_csr(self, rows: sp.csr_array) -> Any:
+    def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
         from cupyx.scipy.sparse import csr_matrix
 
         if rows.nnz == 0:  # cuSPARSE is not asked to multiply nothing
@@ -133,7 +234,7 @@ class Gpu(Device):
         if self.get(self.xp.matmul(one + one, one))[0, 0] != 2.0:
             raise ArithmeticError("1 + 1 is not 2 there")
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> JsonObject:
         runtime = self.xp.cuda.runtime
         properties = runtime.getDeviceProperties(runtime.getDevice())
         return {

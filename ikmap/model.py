@@ -7,12 +7,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Array
 from ikmap.cells import Cells
+from ikmap.json_values import Json, JsonObject
+from ikmap.rows import Rows
 
 
 class UnknownModel(ValueError):
@@ -37,17 +40,17 @@ class Model:
     kind: ClassVar[str]
     version: ClassVar[int] = 1
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             KINDS[cls.kind] = cls
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model.
 
         Of the models of a tuple ``field:0:...``, ``field:1:...`` and so on.
         """
-        arrays: dict[str, np.ndarray] = {}
+        arrays: dict[str, Array] = {}
         for name, value in self._values().items():
             if isinstance(value, Model):
                 arrays |= _arrays_within(name, value)
@@ -58,9 +61,9 @@ class Model:
                 arrays |= row_parts(name, value)
         return arrays
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """Kind, version and every field that is not an array: JSON values only."""
-        plain: dict[str, Any] = {"kind": self.kind, "version": self.version}
+        plain: JsonObject = {"kind": self.kind, "version": self.version}
         for name, value in self._values().items():
             if isinstance(value, sp.csr_array):
                 plain[name] = {"csr_shape": list(value.shape)}
@@ -71,13 +74,13 @@ class Model:
             elif _are_models(value):
                 plain[name] = {"models_within": [one.metadata() for one in value]}
             elif not isinstance(value, np.ndarray):
-                plain[name] = value
+                plain[name] = cast("Json", value)
         return plain
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Fields only: what was derived from them and cached is cheap to derive again, and large."""
         return self._values()
 
@@ -96,7 +99,7 @@ class Model:
         return sum(array.nbytes for array in self.arrays().values())
 
 
-def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+def from_parts(metadata: Mapping[str, Json], arrays: Mapping[str, Array]) -> Model:
     """Rebuild a model from what :meth:`Model.metadata` and :meth:`Model.arrays` gave.
 
     Raises
@@ -104,7 +107,7 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
     UnknownModel
         If the kind is unknown or was written by another version.
     """
-    values = dict(metadata)
+    values: dict[str, Any] = dict(metadata)
     kind, version = values.pop("kind", None), values.pop("version", None)
     if kind not in KINDS:
         raise UnknownModel(f"unknown kind of model {kind!r}; known are {', '.join(sorted(KINDS))}")
@@ -126,20 +129,20 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
     return KINDS[kind](**values, **dense)
 
 
-def _are_models(value: Any) -> bool:
+def _are_models(value: object) -> TypeGuard[tuple[Model, ...]]:
     return isinstance(value, tuple) and bool(value) and all(isinstance(one, Model) for one in value)
 
 
-def _arrays_within(name: str, model: Model) -> dict[str, np.ndarray]:
+def _arrays_within(name: str, model: Model) -> dict[str, Array]:
     return {f"{name}{_WITHIN}{inner}": array for inner, array in model.arrays().items()}
 
 
-def _model_within(name: str, metadata: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
+def _model_within(name: str, metadata: Mapping[str, Json], arrays: Mapping[str, Array]) -> Model:
     begin = name + _WITHIN
     return from_parts(metadata, {key.removeprefix(begin): of for key, of in arrays.items() if key.startswith(begin)})
 
 
-def row_parts(name: str, rows: Any) -> dict[str, np.ndarray]:
+def row_parts(name: str, rows: object) -> dict[str, Array]:
     """Arrays of rows of any layout, named after them; none of anything else."""
     if isinstance(rows, np.ndarray):
         return {name: rows}
@@ -147,7 +150,7 @@ def row_parts(name: str, rows: Any) -> dict[str, np.ndarray]:
     return {f"{name}.{part}": getattr(rows, part) for part in parts}
 
 
-def rows_of_parts(name: str, arrays: Mapping[str, np.ndarray], n_columns: int | None = None) -> Any:
+def rows_of_parts(name: str, arrays: Mapping[str, Array], n_columns: int | None = None) -> Cells | Rows:
     """Return the rows of which :func:`row_parts` made these arrays; `n_columns` is for CSR."""
     if name in arrays:
         return arrays[name]

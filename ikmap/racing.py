@@ -10,13 +10,17 @@ blocking); the rule is that of stochastic curtailment.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from ikmap.arrays import Bools, Floats
+
+type Scored = Bools | Floats
+"""Of each held-out row, whether it is right, or its score."""
 ODDS = 0.01
 """A candidate runs on as long as its chance of ending ahead is larger than this."""
 ALONE = 2
@@ -31,9 +35,9 @@ class Scores:
     """What is known of one learner's candidates: the score of each held-out row, fold by fold."""
 
     def __init__(self) -> None:
-        self._right: dict[Any, dict[int, list[np.ndarray]]] = {}
+        self._right: dict[Any, dict[int, list[Scored]]] = {}
 
-    def add(self, value: Any, fold: int, right: Iterable[np.ndarray]) -> None:
+    def add(self, value: Hashable, fold: int, right: Iterable[Scored]) -> None:
         """Note what one fold says of a value: arrays over its held-out rows, one for each C, in order."""
         self._right.setdefault(value, {})[fold] = list(right)
 
@@ -46,7 +50,7 @@ class Scores:
         """Folds that have scored a value."""
         return frozenset(self._right.get(value, ()))
 
-    def on(self, folds: Collection[int], values: Iterable[float] | None = None) -> dict[Candidate, np.ndarray]:
+    def on(self, folds: Collection[int], values: Iterable[float] | None = None) -> dict[Candidate, Scored]:
         """Scores of the rows of some folds that each candidate has, one fold after the other.
 
         Only candidates that all of these folds have tried are there, the smaller value and C first.
@@ -90,12 +94,12 @@ class Behind:
         return NormalDist().cdf(-self.rows / math.sqrt((self.apart + ALONE * self.unit) * (n_folds - done) / n_folds))
 
 
-def best(right: Mapping[Candidate, np.ndarray]) -> Candidate:
+def best(right: Mapping[Candidate, Scored]) -> Candidate:
     """The candidate whose scores add up to most; of equals the one with the smaller value, then the smaller C."""
     return max(sorted(right), key=lambda candidate: _sum(right[candidate]))
 
 
-def standings(right: Mapping[Candidate, np.ndarray]) -> dict[Candidate, Behind]:
+def standings(right: Mapping[Candidate, Scored]) -> dict[Candidate, Behind]:
     """How each candidate stands against the best one."""
     leader = right[best(right)]
     if leader.dtype == np.bool_:
@@ -106,12 +110,12 @@ def standings(right: Mapping[Candidate, np.ndarray]) -> dict[Candidate, Behind]:
     }
 
 
-def _sum(scores: np.ndarray) -> float:
+def _sum(scores: Scored) -> float:
     """Whole for right and wrong."""
     total: float = scores.sum().item()
     return total
 
 
-def survivors(right: Mapping[Candidate, np.ndarray], done: int, n_folds: int, odds: float = ODDS) -> list[Candidate]:
+def survivors(right: Mapping[Candidate, Scored], done: int, n_folds: int, odds: float = ODDS) -> list[Candidate]:
     """Candidates that may still end ahead, the best one among them, after `done` of `n_folds` folds."""
     return [candidate for candidate, behind in standings(right).items() if behind.chance(done, n_folds) > odds]

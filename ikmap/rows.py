@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-type Rows = np.ndarray | sp.csr_array
+from ikmap.arrays import Floats, Int64s, Integers, Matrix
+
+type Rows = Floats | sp.csr_array
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Matrix) -> Rows:
     """Return X as a C-ordered float64 array or a canonical float64 csr_array (no copy when it is one already)."""
     if sp.issparse(X):
         X = sp.csr_array(X, dtype=np.float64)
@@ -23,7 +24,7 @@ def as_rows(X: Any) -> Rows:
     return np.ascontiguousarray(X, dtype=np.float64)
 
 
-def as_dense(X: Rows) -> np.ndarray:
+def as_dense(X: Rows) -> Floats:
     """Return rows as a dense array; meant for blocks, never for a whole sparse matrix."""
     return X if isinstance(X, np.ndarray) else X.toarray()
 
@@ -32,7 +33,7 @@ def as_csr(X: Rows) -> sp.csr_array:
     return sp.csr_array(X) if isinstance(X, np.ndarray) else X
 
 
-def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def csr_arrays(X: sp.csr_array | sp.csr_matrix) -> tuple[Floats, Integers, Int64s]:
     """Values, columns and beginnings of rows, as compiled loops take them: each is compiled for one kind of integers.
 
     Columns are int32 and beginnings int64, whatever SciPy chose; int64 both for 2^31 columns or more.
@@ -41,7 +42,7 @@ def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X.data, X.indices.astype(columns, copy=False), X.indptr.astype(np.int64, copy=False)
 
 
-def take_rows(X: Rows, numbers: np.ndarray) -> Rows:
+def take_rows(X: Rows, numbers: Integers) -> Rows:
     """Return a copy of some rows."""
     return X[numbers]
 

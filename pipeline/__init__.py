@@ -6,7 +6,7 @@ Each folder is a room that imports only the rooms before it; ``docs/architecture
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.runs.trained import RunModel, load_predictions, load_run
@@ -18,7 +18,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import on first use, so that the command lines, which import parts of this package, answer at once."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 LEFT_OUT = "..."
@@ -257,7 +257,7 @@ class Location(str):
         _queries.update(form for query in queries for form in (query, unquote(query)) if len(form) > len(_STORED))
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return Location, (self.whole,)
 
     @property

@@ -25,6 +25,7 @@ from flows.runs.online import online_identity, online_params
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
 from pipeline.params import Params
+from pipeline.record_types import FinishedStage
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line
@@ -316,7 +317,7 @@ class Runs:
 
     def _ingested(
         self, dataset: str, scale: str, online: bool, cluster: ClusterHandle, damaged: Damaged | None = None
-    ) -> tuple[RunDirectory, dict[str, Any]]:
+    ) -> tuple[RunDirectory, FinishedStage]:
         """Read a data set, or what of it is damaged; return where it is, and what the stage has found."""
         data = self.data.there[dataset]
         if online and data.test_url is None:

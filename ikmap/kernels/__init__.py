@@ -5,10 +5,11 @@ Open ``base.py`` first: it says what every kernel offers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
-from ikmap.kernels.base import KINDS, Kernel
+from ikmap.json_values import Json, JsonObject
+from ikmap.kernels.base import KINDS, AnyKernel, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
 from ikmap.kernels.directions import CosineKernel, CosineRBFKernel, LinearKernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
@@ -19,6 +20,7 @@ from ikmap.kernels.shared import SharedKernel
 __all__ = [
     "KINDS",
     "AdditiveChi2Kernel",
+    "AnyKernel",
     "CosineKernel",
     "CosineRBFKernel",
     "GaussianKernel",
@@ -34,13 +36,12 @@ __all__ = [
 ]
 
 
-def kernel_as_dict(kernel: Kernel) -> dict[str, Any]:
+def kernel_as_dict(kernel: AnyKernel) -> JsonObject:
     """Name and parameters of a kernel, as JSON values."""
     return {"name": kernel.name, **asdict(kernel)}  # type: ignore[call-overload]
 
 
-def kernel_from(values: dict[str, Any]) -> Kernel:
+def kernel_from(values: Mapping[str, Json]) -> AnyKernel:
     """Return the kernel that :func:`kernel_as_dict` described."""
     parameters = dict(values)
-    kernel: Kernel = KINDS[parameters.pop("name")](**parameters)
-    return kernel
+    return KINDS[str(parameters.pop("name"))](**parameters)

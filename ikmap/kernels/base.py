@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Sized
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats, Matrix
 from ikmap.cells import Cells
+from ikmap.rows import Rows
 
 TILE = 256
 """Points of a tile's side; what a tile holds stays in the second level cache."""
@@ -16,11 +19,11 @@ QUANTUM = 2.0**32
 """Kernel values that are to be summed up are rounded to a multiple of 1/QUANTUM: see :meth:`Kernel.steps`."""
 
 
-KINDS: dict[str, type[Any]] = {}
+KINDS: dict[str, type[AnyKernel]] = {}
 """Every kernel by its name, once its module is imported."""
 
 
-class Kernel(ABC):
+class Kernel[R: Cells | Rows, P: Sized](ABC):
     """A symmetric function of two rows.
 
     Subclasses are frozen dataclasses of JSON values, whose ``name`` stands for them in a store.
@@ -34,7 +37,7 @@ class Kernel(ABC):
             KINDS[cls.name] = cls
 
     @abstractmethod
-    def checked(self, rows: Any) -> Any:
+    def checked(self, rows: Matrix | Cells) -> R:
         """Rows in the one form that :meth:`points` takes.
 
         Raises
@@ -44,11 +47,11 @@ class Kernel(ABC):
         """
 
     @abstractmethod
-    def points(self, rows: Any) -> Any:
+    def points(self, rows: R) -> P:
         """Checked rows prepared for :meth:`values`, of which there are len(...)."""
 
     @abstractmethod
-    def values(self, left: Any, right: Any, out: np.ndarray) -> None:
+    def values(self, left: P, right: P, out: Floats) -> None:
         """Kernel values of all pairs of two sets of prepared rows, to `out`: float64, shape (n, m).
 
         Bit for bit the same for a pair whatever else is in the sets, and for (x, y) and (y, x).
@@ -59,7 +62,7 @@ class Kernel(ABC):
         """Number of steps that are one, see :meth:`steps`."""
         return QUANTUM
 
-    def steps(self, left: Any, right: Any, out: np.ndarray) -> None:
+    def steps(self, left: P, right: P, out: Floats) -> None:
         """As :meth:`values`, in whole steps of ``1 / unit``.
 
         Sums of whole numbers are exact in float64, up to 2^53: they do not depend on the order of their terms, and
@@ -69,7 +72,7 @@ class Kernel(ABC):
         out *= QUANTUM
         np.rint(out, out=out)
 
-    def matrix(self, X: Any, Y: Any = None, n_threads: int | None = None) -> np.ndarray:
+    def matrix(self, X: Matrix | Cells, Y: Matrix | Cells | None = None, n_threads: int | None = None) -> Floats:
         """Kernel matrix between the rows of X and of Y (default: of X): float64, shape (n, m).
 
         Tiles are computed on up to `n_threads` threads; of the matrix of X with itself, one half.
@@ -97,7 +100,11 @@ class Kernel(ABC):
         for_each_block(row_of_tiles, len(left), 1, n_threads)
         return out
 
-    def _tiles(self, rows: Any) -> list[Any]:
-        rows = self.checked(rows)
+    def _tiles(self, unchecked: Matrix | Cells) -> list[P]:
+        rows = self.checked(unchecked)
         n = len(rows) if isinstance(rows, Cells) else rows.shape[0]
-        return [self.points(rows[i : i + TILE]) for i in range(0, n, TILE)]
+        return [self.points(cast("R", rows[i : i + TILE])) for i in range(0, n, TILE)]
+
+
+type AnyKernel = Kernel[Any, Any]
+"""A kernel of whatever rows, prepared as it wants them."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Matrix
+from ikmap.cells import Cells
 from ikmap.kernels.points import CHI2, PointKernel, Points, pair_sums
 from ikmap.rows import Rows
 
@@ -17,7 +19,7 @@ class AdditiveChi2Kernel(PointKernel):
 
     name: ClassVar[str] = "chi2"
 
-    def checked(self, rows: Any) -> Rows:
+    def checked(self, rows: Matrix | Cells) -> Rows:
         """Rows as float64, C order, or canonical csr_array.
 
         Raises
@@ -25,9 +27,9 @@ class AdditiveChi2Kernel(PointKernel):
         ValueError
             If they are cells, or a value is not finite, or negative: the kernel is not defined there.
         """
-        rows = super().checked(rows)
-        refuse_negative(rows)
-        return rows
+        checked = super().checked(rows)
+        refuse_negative(checked)
+        return checked
 
     def values(self, left: Points, right: Points, out: np.ndarray) -> None:
         """Kernel values of all pairs."""

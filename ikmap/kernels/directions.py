@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikmap.kernels.min_max import largest_values
-from ikmap.kernels.points import PRODUCTS, SQUARES, PointKernel, Points, pair_sums
+from ikmap.kernels.points import PRODUCTS, SQUARES, PointKernel, Points, RowKernel, pair_sums
 from ikmap.kernels.shared import SharedKernel
 from ikmap.rows import Rows
 
@@ -27,7 +27,7 @@ class _Directions(Points):
                 self.rows = self.rows / each[:, None]
             else:
                 self.rows = self.rows.copy()
-                self.rows.data /= np.repeat(each, np.diff(self.rows.indptr))
+                self.csr.data /= np.repeat(each, np.diff(self.csr.indptr))
 
 
 def _squares(rows: Rows) -> np.ndarray:
@@ -55,13 +55,13 @@ class CosineKernel(LinearKernel):
 
     name: ClassVar[str] = "cosine"
 
-    def points(self, rows: Rows) -> Points:
+    def points(self, rows: Rows) -> _Directions:
         """Prepared rows."""
         return _Directions(rows)
 
 
 @dataclass(frozen=True)
-class CosineRBFKernel(SharedKernel, PointKernel):
+class CosineRBFKernel(SharedKernel[Rows, _Directions], RowKernel[_Directions]):
     """K(x, y) = exp(-le (1 - cos(x, y))): the Gaussian of gamma = le / 2 on rows of unit length.
 
     The cosine of a row of zeros is 1 with another one, and 0 with all else.
@@ -84,7 +84,7 @@ class CosineRBFKernel(SharedKernel, PointKernel):
         if not 0 < self.le < np.inf:
             raise ValueError(f"le must be a finite number > 0, got {self.le!r}")
 
-    def points(self, rows: Rows) -> Points:
+    def points(self, rows: Rows) -> _Directions:
         """Prepared rows."""
         return _Directions(rows)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Matrix
 from ikmap.cells import Cells
 from ikmap.kernels._isolation_loops import count_equal
 from ikmap.kernels.base import Kernel
@@ -44,7 +45,7 @@ def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = N
 
 
 @dataclass(frozen=True)
-class IsolationKernel(Kernel):
+class IsolationKernel(Kernel[Cells, Cells]):
     """The Isolation Kernel as a function of cells, for learners that want kernel values: IK-OGD(dual), kernel SVM.
 
     Parameters
@@ -57,7 +58,7 @@ class IsolationKernel(Kernel):
 
     n_partitions: int
 
-    def checked(self, rows: Any) -> Cells:
+    def checked(self, rows: Matrix | Cells) -> Cells:
         """The cells.
 
         Raises

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.kernels._min_max_loops import PANEL, dense_minima, far_ratios, ratios, row_sums, sparse_minima
 from ikmap.kernels._pairs_loops import bit_sums
-from ikmap.kernels.points import PointKernel, Points
+from ikmap.kernels.points import Points, RowKernel
 from ikmap.kernels.shared import SharedKernel
 from ikmap.rows import Rows, as_dense
 
@@ -31,7 +32,7 @@ SLOWER = 40
 
 
 @dataclass(frozen=True)
-class MinMaxKernel(SharedKernel, PointKernel):
+class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]):
     """R_p^gamma, or with an `le` the exponential exp(-le (1 - R_p^gamma)), of dense or CSR rows of either sign.
 
     A row of zeros has R = 1 with another one, and 0 with all else. Multiplying all rows by one number changes nothing;
@@ -136,7 +137,7 @@ class RaisedPoints(Points):
 
     def __init__(self, rows: Rows, p: float) -> None:
         super().__init__(rows)
-        values: Any = rows if isinstance(rows, np.ndarray) else rows.data
+        values: Floats = rows if isinstance(rows, np.ndarray) else rows.data
         self.nnz = int(np.count_nonzero(values))
         self.signed = bool((values < 0).any())
         largest = largest_values(rows)
@@ -157,7 +158,7 @@ class RaisedPoints(Points):
     @property
     def counts(self) -> np.ndarray:
         """Number of entries of each row of CSR."""
-        return np.diff(self.rows.indptr)
+        return np.diff(self.csr.indptr)
 
     @property
     def n_padded(self) -> int:
@@ -172,8 +173,8 @@ class RaisedPoints(Points):
             negative = self.rows[row, column] < 0
             begin = np.searchsorted(row, np.arange(len(self) + 1))
             return self._raised[row, column], 2 * column + negative, begin
-        columns = 2 * self.rows.indices.astype(np.int64) + (self.rows.data < 0)
-        return self._raised, columns, self.rows.indptr.astype(np.int64)
+        columns = 2 * self.csr.indices.astype(np.int64) + (self.csr.data < 0)
+        return self._raised, columns, self.csr.indptr.astype(np.int64)
 
     @cached_property
     def by_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -220,9 +221,10 @@ class RaisedPoints(Points):
     def _laid_out(self, signed: bool) -> np.ndarray:
         n, d = len(self), self.n_columns
         wide = np.zeros((self.n_padded, d, 2 if signed else 1))
-        rows, raised = self.rows, self._raised
+        rows: Rows = self.rows
+        raised = self._raised
         if not self.dense:
-            raised = as_dense(sp.csr_array((raised, rows.indices, rows.indptr), shape=rows.shape))
+            raised = as_dense(sp.csr_array((raised, self.csr.indices, self.csr.indptr), shape=rows.shape))
             rows = as_dense(rows)
         wide[:n, :, 0] = np.where(rows > 0, raised, 0.0) if self.signed else raised
         if signed:

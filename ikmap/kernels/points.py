@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ikmap.arrays import Floats, Matrix
 from ikmap.cells import Cells
 from ikmap.kernels._pairs_loops import (
     CHI2,
@@ -22,16 +23,16 @@ from ikmap.kernels._pairs_loops import (
 from ikmap.kernels.base import Kernel
 from ikmap.rows import Rows, as_csr, as_rows, check_finite
 
-__all__ = ["CHI2", "L1", "PRODUCTS", "SQUARES", "PointKernel", "Points", "pair_sums"]
+__all__ = ["CHI2", "L1", "PRODUCTS", "SQUARES", "PointKernel", "Points", "RowKernel", "pair_sums"]
 
 PACKED_COLUMNS = 4096
 """Zeros and ones of at most so many columns are packed to bits; sparse rows of more are faster by their entries."""
 
 
-class PointKernel(Kernel):
+class RowKernel[P: Points](Kernel[Rows, P]):
     """A kernel of dense or CSR rows. Subclasses turn sums over columns into its values."""
 
-    def checked(self, rows: Any) -> Rows:
+    def checked(self, rows: Matrix | Cells) -> Rows:
         """Rows as float64, C order, or canonical csr_array.
 
         Raises
@@ -41,9 +42,13 @@ class PointKernel(Kernel):
         """
         if isinstance(rows, Cells):
             raise ValueError(f"the {self.name} kernel takes dense or CSR rows, got cells")
-        rows = as_rows(rows)
-        check_finite(rows)
-        return rows
+        checked = as_rows(rows)
+        check_finite(checked)
+        return checked
+
+
+class PointKernel(RowKernel["Points"]):
+    """A kernel of dense or CSR rows that needs nothing but the layouts of :class:`Points`."""
 
     def points(self, rows: Rows) -> Points:
         """Prepared rows."""
@@ -59,7 +64,7 @@ class Points:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.rows: Any = rows
+        self.rows = rows
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -74,12 +79,17 @@ class Points:
         """Whether the rows are an array."""
         return isinstance(self.rows, np.ndarray)
 
+    @property
+    def csr(self) -> sp.csr_array:
+        """The rows, where they are CSR."""
+        return self.rows
+
     @cached_property
     def binary(self) -> bool:
         """Whether all values are 0 or 1, in few enough columns to be packed."""
         if self.n_columns > PACKED_COLUMNS:
             return False
-        values = self.rows if self.dense else self.rows.data
+        values: Floats = self.rows if isinstance(self.rows, np.ndarray) else self.rows.data
         return bool(((values == 0) | (values == 1)).all())
 
     @cached_property
@@ -89,7 +99,7 @@ class Points:
         if self.dense:
             pack_bits(self.rows, words)
         else:
-            pack_entries(self.rows.indices, self.rows.indptr, words)
+            pack_entries(self.csr.indices, self.csr.indptr, words)
         return words
 
     @cached_property
@@ -114,20 +124,20 @@ class Points:
     @cached_property
     def inverted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Sparse rows by column: the columns in use, their values, whose these are, where each column begins."""
-        order = np.argsort(self.rows.indices, kind="stable")
-        used, begin = np.unique(self.rows.indices[order], return_index=True)
-        return used, self.rows.data[order], self._owners()[order], np.append(begin, order.size)
+        order = np.argsort(self.csr.indices, kind="stable")
+        used, begin = np.unique(self.csr.indices[order], return_index=True)
+        return used, self.csr.data[order], self._owners()[order], np.append(begin, order.size)
 
     def norms(self, measure: int) -> np.ndarray:
         """Each sparse row's sum against the row of zeros, column by column; of nothing for CHI2 and PRODUCTS."""
         if measure in (CHI2, PRODUCTS):
             return np.zeros(len(self))
-        weights = np.abs(self.rows.data) if measure == L1 else np.square(self.rows.data)
+        weights = np.abs(self.csr.data) if measure == L1 else np.square(self.csr.data)
         return np.bincount(self._owners(), weights=weights, minlength=len(self))
 
     def _owners(self) -> np.ndarray:
         """Row of every entry."""
-        return np.repeat(np.arange(len(self)), np.diff(self.rows.indptr))
+        return np.repeat(np.arange(len(self)), np.diff(self.csr.indptr))
 
 
 def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> None:
@@ -155,10 +165,10 @@ def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> Non
     else:
         left, right = left.sparse, right.sparse
         used, entries, owner, begin = right.inverted
-        indices = left.rows.indices
+        indices = left.csr.indices
         place = np.minimum(np.searchsorted(used, indices), max(0, used.size - 1))
         place = np.where(used[place] == indices, place, -1) if used.size else np.full(indices.size, -1)
         sparse_sums(
-            left.rows.data, place, left.rows.indptr, left.norms(measure),
+            left.csr.data, place, left.csr.indptr, left.norms(measure),
             entries, owner, begin, right.norms(measure), measure, out,
         )  # fmt: skip

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ikmap.arrays import Floats, Int64s, Matrix
+from ikmap.cells import Cells
+from ikmap.json_values import JsonObject
 from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.kernels.base import Kernel
 from ikmap.kernels.shared import SharedKernel
+from ikmap.rows import Rows
 
 
 class KernelTable:
@@ -18,33 +24,33 @@ class KernelTable:
     Of n rows among themselves, and with m others. It stays one object, however often what holds it is copied.
     """
 
-    def __init__(self, values: np.ndarray) -> None:
+    def __init__(self, values: Floats) -> None:
         self.values = values
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
     @classmethod
-    def of(cls, kernel: SharedKernel, learned: Any, tested: Any) -> Self:
+    def of[R: Cells | Rows, P: Sized](cls, kernel: SharedKernel[R, P], learned: R, tested: R) -> Self:
         """The table of rows to learn from, and of others, which have the numbers after theirs."""
-        shared = _Shared(kernel)
+        shared: _Shared[R, P] = _Shared(kernel)
         return cls(np.hstack([shared.matrix(learned), shared.matrix(learned, tested)]))
 
-    def kernel(self, kernel: SharedKernel) -> TabledKernel:
+    def kernel[R: Cells | Rows, P: Sized](self, kernel: SharedKernel[R, P]) -> TabledKernel:
         """A kernel with this shared part, of :func:`numbered` rows."""
         return TabledKernel(kernel_as_dict(kernel), self)
 
 
-def numbered(first: int, n: int) -> np.ndarray:
+def numbered(first: int, n: int) -> Floats:
     """Rows that stand for those with the numbers ``first``, ``first + 1``, ...: float64, shape (n, 1)."""
     return np.arange(first, first + n, dtype=np.float64)[:, None]
 
 
-class _Numbered(Kernel):
-    def checked(self, rows: Any) -> Any:
-        return np.ascontiguousarray(rows, dtype=np.float64)
+class _Numbered(Kernel[Rows, Int64s]):
+    def checked(self, rows: Matrix | Cells) -> Rows:
+        return np.ascontiguousarray(cast(ArrayLike, rows), dtype=np.float64)
 
-    def points(self, rows: Any) -> Any:
+    def points(self, rows: Rows) -> Int64s:
         return rows[:, 0].astype(np.int64)
 
 
@@ -61,10 +67,10 @@ class TabledKernel(_Numbered):
 
     name: ClassVar[str] = "tabled"
 
-    of: dict[str, Any]
+    of: JsonObject
     table: KernelTable
 
-    def values(self, left: Any, right: Any, out: np.ndarray) -> None:
+    def values(self, left: Int64s, right: Int64s, out: Floats) -> None:
         values, n = self.table.values, self.table.values.shape[0]
         # At least one of two rows was learned from: for the others there is no row of the table.
         if (left < n).all():
@@ -76,17 +82,17 @@ class TabledKernel(_Numbered):
         kernel.finish(out)
 
 
-class _Shared(Kernel):
+class _Shared[R: Cells | Rows, P: Sized](Kernel[R, P]):
     """The shared part alone."""
 
-    def __init__(self, kernel: SharedKernel) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: SharedKernel[R, P]) -> None:
+        self._kernel: SharedKernel[R, P] = kernel
 
-    def checked(self, rows: Any) -> Any:
+    def checked(self, rows: Matrix | Cells) -> R:
         return self._kernel.checked(rows)
 
-    def points(self, rows: Any) -> Any:
+    def points(self, rows: R) -> P:
         return self._kernel.points(rows)
 
-    def values(self, left: Any, right: Any, out: np.ndarray) -> None:
+    def values(self, left: P, right: P, out: Floats) -> None:
         self._kernel.shared(left, right, out)

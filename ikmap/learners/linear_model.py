@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
 from ikmap.model import Model
@@ -41,8 +42,8 @@ class LinearModel(Model):
     intercept: np.ndarray
     divisor: float
     learner: str
-    classes: list[Any]
-    params: dict[str, Any] = field(default_factory=dict)
+    classes: list[Label]
+    params: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         k = 1 if len(self.classes) == 2 else len(self.classes) or self.intercept.size

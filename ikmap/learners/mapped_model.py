@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ikmap.arrays import Floats
+from ikmap.json_values import Label
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.rows import check_rows, n_rows
 from ikmap.model import Model
@@ -14,6 +16,12 @@ from ikmap.rows import Rows
 
 BLOCK = 1024
 """Rows whose features are in memory at a time."""
+
+
+class FeatureMap(Protocol):
+    """A map of rows to dense features."""
+
+    def transform(self, X: Rows, n_threads: int | None = None, /) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +38,7 @@ class MappedModel(Model):
     kind: ClassVar[str] = "mapped"
     version: ClassVar[int] = 1
 
-    map: Any
+    map: FeatureMap
     linear: LinearModel
 
     @property
@@ -39,7 +47,7 @@ class MappedModel(Model):
         return self.linear.learner
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Label]:
         """Class labels."""
         return self.linear.classes
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats, Int64s, Integers, Words
 from ikmap.cells import Cells, absent_code
 from ikmap.learners._codes_loops import first_bad_code, largest_codes
 from ikmap.rows import csr_arrays
 
-type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
+type Rows = Cells | Floats | sp.csr_array | sp.csr_matrix
+type CellArrays = tuple[Integers, Words, float]
+"""Codes, beginnings of partitionings and the value of a cell, where every row has a cell in each partitioning."""
+type RowArrays = CellArrays | tuple[Integers, Words, float, int] | tuple[Floats, Integers, Int64s] | tuple[Floats]
+"""Rows as compiled loops take them: cells, cells of which some are absent, CSR and dense rows."""
 
 
 class Block(NamedTuple):
@@ -44,11 +49,11 @@ def concatenated(blocks: Blocks) -> Block:
     """The rows of some blocks of one training set, in one block."""
     if len(blocks) == 1:
         return blocks[0]
-    rows: Any = [block.rows for block in blocks]
+    rows = [block.rows for block in blocks]
     if isinstance(rows[0], Cells):
-        together: Rows = Cells.concatenated(rows)
+        together: Rows = Cells.concatenated(cast("list[Cells]", rows))
     elif isinstance(rows[0], np.ndarray):
-        together = np.concatenate(rows)
+        together = np.concatenate(cast("list[Floats]", rows))
     else:
         together = sp.csr_array(sp.vstack(rows, format="csr"))
     weights = None
@@ -130,11 +135,11 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
             row, i = divmod(bad, rows.n_partitions)
             raise ValueError(f"row {row}, column {i}: cell {rows.codes[row, i]}, expected 0..{limits[i] - 1}")
         return False
-    matrix: Any = rows
-    values = matrix.data if sp.issparse(matrix) else np.asarray(matrix)
+    matrix = cast("sp.csr_array", rows)
+    values: Floats = matrix.data if sp.issparse(rows) else np.asarray(rows)
     if np.isfinite(values).all():
         return False
-    if sp.issparse(matrix):
+    if sp.issparse(rows):
         entry = int(np.flatnonzero(~np.isfinite(values))[0])
         row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
         column = int(matrix.indices[entry])
@@ -143,7 +148,7 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
     raise ValueError(f"row {row}, column {column}: value is not finite")
 
 
-def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tuple[Any, ...]:
+def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> RowArrays:
     """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
 
     Codes are unsigned, of 8, 16 or 32 bits, so that each loop is compiled for three types and not for eight.
@@ -157,17 +162,17 @@ def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tup
         codes = codes.view(f"u{codes.itemsize}")
         arrays = codes, rows.offsets[:-1].astype(np.uint64), float(value)
         return arrays if complete or rows.complete else (*arrays, absent_code(codes.dtype, rows.offsets))
-    matrix: Any = rows
-    if sp.issparse(matrix):
+    if sp.issparse(rows):
+        matrix = cast("sp.csr_array", rows)
         if not matrix.has_canonical_format:  # Repeated entries of a row would spoil its norm.
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values, columns, begin = csr_arrays(matrix)
         return np.ascontiguousarray(values, dtype=np.float64), columns, begin
-    return (np.ascontiguousarray(matrix, dtype=np.float64),)
+    return (np.ascontiguousarray(rows, dtype=np.float64),)
 
 
-def squared_norms(arrays: tuple[Any, ...]) -> np.ndarray:
+def squared_norms(arrays: RowArrays) -> Floats:
     """Squared Euclidean norm of every row; of length 1 for cells that all rows have, where all norms are equal."""
     match arrays:
         case (X,):

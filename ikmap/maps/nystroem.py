@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from ikmap._threads import single_threaded_blas
+from ikmap.json_values import JsonObject
 from ikmap.kernels import kernel_as_dict, kernel_from
-from ikmap.kernels.base import Kernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.learners.rows import Rows
 from ikmap.maps.projection import project
 from ikmap.model import Model
 from ikmap.seeds import generator
@@ -39,12 +41,12 @@ class NystroemMap(Model):
     kind: ClassVar[str] = "nystroem"
     version: ClassVar[int] = 1
 
-    points: Any
+    points: Rows
     matrix: np.ndarray
-    kernel: dict[str, Any]
+    kernel: JsonObject
 
     @classmethod
-    def fit(cls, points: Any, kernel: Kernel, rank: int, n_threads: int | None = None) -> Self:
+    def fit(cls, points: Rows, kernel: AnyKernel, rank: int, n_threads: int | None = None) -> Self:
         """Map from these b points (dense, CSR, or Cells), in at most `rank` directions.
 
         Raises
@@ -70,7 +72,7 @@ class NystroemMap(Model):
         """Number r of features."""
         return int(self.matrix.shape[0])
 
-    def transform(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def transform(self, X: Rows, n_threads: int | None = None) -> np.ndarray:
         """Features of rows: float64, shape (n, r).
 
         Raises

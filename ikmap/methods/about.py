@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from ikmap.json_types import Json
+    from ikmap.json_values import Json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from ikmap.methods.sample import Shape, Training
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ikmap.json_types import Json
+    from ikmap.json_values import Json
     from ikmap.kernels import Kernel
     from ikmap.learners.kernel.kernel_model import KernelModel
     from ikmap.methods.learner import Summary

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ikmap.json_types import Json
+    from ikmap.json_values import Json, JsonObject, Label
     from ikmap.learners.rows import Block, Rows
     from ikmap.model import Model
 
@@ -173,7 +173,7 @@ class State(Protocol):
     def decision_function(self, rows: Rows) -> NDArray[np.float64]:
         """Return the decisions, shape (n, K)."""
 
-    def model(self, classes: list[object], params: dict[str, Json]) -> Model:
+    def model(self, classes: list[Label], params: JsonObject) -> Model:
         """Return what is kept at the end; its decisions are those of the state. `classes` may be empty."""
 
     def checkpoint(self) -> Arrays:

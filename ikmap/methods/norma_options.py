@@ -12,7 +12,7 @@ from ikmap.methods.learner import State, StreamLearner
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ikmap.json_types import Json
+    from ikmap.json_values import Json
     from ikmap.learners.online.norma_rule import NormaRule
     from ikmap.methods.learner import Summary
     from ikmap.methods.sample import Sample

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ikmap.cells import Cells
-    from ikmap.json_types import Json
+    from ikmap.json_values import Json
     from ikmap.learners.novelty.cell_scores import CellScores
     from ikmap.learners.rows import Block
     from ikmap.methods.learner import Counts, Summary

@@ -112,7 +112,13 @@ class Ridge(RoundsLearner, FollowsSplits):
 
     def _made(self, fit: RidgeFit, alpha: float, offsets: NDArray[np.int64]) -> tuple[LinearModel, Summary]:
         model = fit.model(math.sqrt(offsets.size - 1), {"alpha": alpha}, self.about.name)
-        return model, {**fit.certificate(), "alpha": alpha}
+        certificate = fit.certificate()
+        return model, {
+            "duality_gap": certificate["duality_gap"],
+            "iterations": certificate["iterations"],
+            "converged": certificate["converged"],
+            "alpha": alpha,
+        }
 
     def fit(self, training: Training) -> tuple[LinearModel, Summary]:
         from ikmap.learners.ridge.ridge import fit_ridge

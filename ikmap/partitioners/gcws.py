@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -141,6 +141,6 @@ def non_zeros(X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     if isinstance(X, np.ndarray):
         used = take_dense(X, *where)
     else:
-        rows: Any = X if X.has_sorted_indices else X.sorted_indices()
+        rows = X if X.has_sorted_indices else X.sorted_indices()
         used = take_csr(*csr_arrays(rows), *where)
     return slots, sizes, ends, found[:used].copy()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
+from ikmap.device import DeviceArray
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners.mapper import Mapper, Place
+from ikmap.rows import Rows
 
 BYTES_OF_A_WALK = 64
 """What a row takes in a tree: where it is, and what it compares there."""
@@ -56,15 +59,16 @@ class Descent(Mapper):
         self.row_bytes = BYTES_OF_A_WALK * (roots.size - 1) + 24 * max(1, used.size)
         self.why = f"trees, all rows in step, {height} levels"
 
-    def block(self, rows: Any) -> Any:
+    def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         xp, put = self.device.xp, self.device.put
         n, t, width = rows.shape[0], self._roots.shape[0], max(1, self._host_used.size)
         at = xp.broadcast_to(self._roots, (n, t))
         if self._height:
             if isinstance(rows, np.ndarray):
-                values = put(np.ascontiguousarray(rows[:, self._host_used]))
+                dense = cast("Floats", rows)
+                values = put(np.ascontiguousarray(dense[:, self._host_used]))
             elif sp.issparse(rows):
-                values = self.device.put_csr(sp.csr_array(rows[:, self._host_used])).toarray()
+                values = self.device.put_csr(sp.csr_array(cast("sp.csr_array", rows)[:, self._host_used])).toarray()
             else:
                 values = xp.take(rows, self._used, axis=1)
             values = xp.reshape(values, (-1,))
@@ -75,7 +79,7 @@ class Descent(Mapper):
             at = xp.where(below, self._of(self._left, at), self._of(self._right, at))
         return self._of(self._cell, at)
 
-    def _of(self, table: Any, at: Any) -> Any:
+    def _of(self, table: DeviceArray, at: DeviceArray) -> DeviceArray:
         """``table[at]``, of any shape."""
         xp = self.device.xp
         return xp.reshape(xp.take(table, xp.reshape(at, (-1,)), axis=0), at.shape)

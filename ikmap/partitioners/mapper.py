@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Array
 from ikmap.cells import Cells
-from ikmap.device import Device
-from ikmap.rows import as_rows
+from ikmap.device import Device, DeviceArray
+from ikmap.rows import Rows, as_rows
 
 MEMORY_SHARE = 0.5
 """Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
@@ -80,7 +81,7 @@ class Mapper(ABC):
         """Rows of a block."""
         return int(np.clip(self.budget // self.row_bytes, 1, MOST_ROWS))
 
-    def cells(self, X: Any) -> Cells:
+    def cells(self, X: Rows | DeviceArray) -> Cells:
         """Map points to cells.
 
         Parameters
@@ -106,7 +107,7 @@ class Mapper(ABC):
         start, most = 0, min(self.rows_at_once(), max(n, 1))
         while start < n:
             stop = min(start + most, n)
-            rows = as_rows(X[start:stop]) if here else self._float64(X[start:stop, :])
+            rows = as_rows(X[start:stop]) if here else self._float64(cast(DeviceArray, X)[start:stop, :])
             try:
                 # What overflows is told from the results; NumPy would warn.
                 with np.errstate(all="ignore"):
@@ -119,11 +120,11 @@ class Mapper(ABC):
             start = stop
         return Cells(codes, self.offsets)
 
-    def _float64(self, rows: Any) -> Any:
+    def _float64(self, rows: DeviceArray) -> DeviceArray:
         return self.device.xp.astype(rows, self.device.xp.float64, copy=False)
 
     @abstractmethod
-    def block(self, rows: Any) -> Any:
+    def block(self, rows: Rows | DeviceArray) -> DeviceArray | Array:
         """Codes of some rows: int32 array on the device, shape (n, t)."""
 
     def explain(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Array
 from ikmap.cells import Cells
 from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, row_keys, trace
 from ikmap.partitioners.base import Partitions
@@ -282,7 +283,7 @@ def grown_tree(
     key = generator(seed, number).integers(2**64, dtype=np.uint64)
     n, d = rows.shape
     while True:
-        arrays: list[Any] = [
+        arrays: list[Array] = [
             np.empty(room), np.empty(room, np.int32), np.empty(room), np.empty((room, 2), np.int32),
             np.empty((room, 2, d)), np.empty(room, np.uint64), np.empty(room, np.int32),
         ]  # fmt: skip

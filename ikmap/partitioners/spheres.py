@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats, Int64s, Integers
 from ikmap.cells import Cells
 from ikmap.partitioners._spheres_loops import leave_out_csr, leave_out_dense, radii_csr, radii_dense
 from ikmap.partitioners.base import Partitions
@@ -68,7 +69,7 @@ class SpherePartitions(Partitions):
         codes, centers, members = found.codes, self.nearest.centers, self.nearest.members
 
         def work(start: int, stop: int) -> None:
-            rows: Any = X[start:stop]
+            rows = X[start:stop]
             of = (members, self.squared, codes[start:stop])
             if isinstance(centers, np.ndarray):
                 leave_out_dense(np.ascontiguousarray(as_dense(rows), dtype=np.float64), centers, *of)
@@ -98,7 +99,7 @@ def fit_spheres(X: Rows, draws: np.ndarray) -> SpherePartitions:
     return SpherePartitions(nearest, squared)
 
 
-def _parts(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parts(rows: sp.csr_array) -> tuple[Floats, Integers, Int64s]:
     """Arrays of sparse rows, entries in column order."""
     csr = sp.csr_array(rows)
     if not csr.has_sorted_indices:

@@ -13,7 +13,7 @@ Open ``plan.py`` first. What is computed for a row depends on no row beside it.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ikmap.tables.encoder import Encoder
@@ -30,7 +30,7 @@ _PLACES = {
 __all__ = ["CATEGORY", "NUMBER", "TIME", "Asked", "ColumnPlan", "Encoder", "RawTable", "Statistics", "choose", "fit"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import on first use: the words of options need no NumPy."""
     for module, names in _PLACES.items():
         if name in names:

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Array
+from ikmap.json_values import Json
 from ikmap.tables.encoders import ENCODINGS, Encoding
 from ikmap.tables.raw import RawTable, recoded
 
 if TYPE_CHECKING:
     from ikmap.tables.plan import ColumnPlan
+
+
+EncodingRecord = TypedDict("EncodingRecord", {"is": str, "values": Mapping[str, Json], "arrays": list[str]})
+"""The stored form of one column's encoding."""
+
+
+class EncoderRecord(TypedDict):
+    """The stored form of an encoder, as JSON values."""
+
+    columns: list[dict[str, str]]
+    encodings: list[EncodingRecord | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +107,10 @@ class Encoder:
             yield at, encoding, values
             at += len(encoding.names)
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def parts(self) -> tuple[EncoderRecord, dict[str, Array]]:
         """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""
         arrays: dict[str, np.ndarray] = {}
-        listed: list[dict[str, Any] | None] = []
+        listed: list[EncodingRecord | None] = []
         for j, encoding in enumerate(self.encodings):
             if encoding is None:
                 listed.append(None)
@@ -108,7 +121,7 @@ class Encoder:
         return {"columns": [column.as_json() for column in self.columns], "encodings": listed}, arrays
 
     @classmethod
-    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+    def from_parts(cls, values: EncoderRecord, arrays: Mapping[str, np.ndarray]) -> Self:
         """What :meth:`parts` gave."""
         from ikmap.tables.plan import ColumnPlan
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ikmap.arrays import Array, Int64s
+from ikmap.json_values import Json, JsonObject
 from ikmap.tables.raw import MISSING
 from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
 
@@ -71,9 +73,9 @@ class Encoding:
         """Position of each of the words."""
         return {word: k for k, word in enumerate(self.words or ())}
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def parts(self) -> tuple[JsonObject, dict[str, Array]]:
         """Plain data."""
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         arrays: dict[str, np.ndarray] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -86,9 +88,11 @@ class Encoding:
         return values, arrays
 
     @classmethod
-    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+    def from_parts(cls, values: Mapping[str, Json], arrays: Mapping[str, np.ndarray]) -> Self:
         """What :meth:`parts` gave."""
-        plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
         stored = {key: unpacked(value) if key == "known" else value for key, value in arrays.items()}
         return cls(**plain, **stored)
 
@@ -216,7 +220,7 @@ class Table(Encoding):
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
         words, folded, outputs = self.numbers.shape
         last = folded - 1
-        by_fold: Any = last if folds is None or last == 0 else folds
+        by_fold: Int64s | int = last if folds is None or last == 0 else folds
         # A word that is not known is -1: the last one.
         at = np.where(values < 0, words - 1, values) * folded + by_fold
         return self.numbers.reshape(words * folded, outputs).take(at, axis=0)

@@ -5,27 +5,35 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap.arrays import Array, Objects
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
 from ikmap.tables.times import seconds_in, seconds_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    # Frames of polars are asked for what those of pandas have, too.
+    type Frame = pd.DataFrame | pa.Table
 
 _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a table whose columns have names."""
     return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "__getitem__"))
 
 
-def names_of(X: Any) -> list[str]:
+def names_of(X: Frame) -> list[str]:
     """Names of the columns of a table."""
     return [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
 
 
-def column_of(X: Any, name: str) -> np.ndarray:
+def column_of(X: Frame, name: str) -> Array:
     """A column of a table: numbers, datetime64, or objects of which None and NaN are missing."""
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
@@ -53,7 +61,7 @@ def column_of(X: Any, name: str) -> np.ndarray:
     return np.asarray(column.to_numpy())
 
 
-def _array(column: Any) -> np.ndarray:
+def _array(column: pa.Array | pa.ChunkedArray) -> Array:
     """A column of Arrow, NaN or NaT where a cell is missing."""
     return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
 
@@ -103,7 +111,7 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
     return codes, levels, CATEGORY
 
 
-def _is_absent(value: Any) -> bool:
+def _is_absent(value: object) -> bool:
     # The NA of pandas cannot be compared.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
@@ -121,7 +129,7 @@ def _times_in(codes: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:
     return table[positions_of(codes, len(words))]
 
 
-def _objects(values: Sequence[Any]) -> np.ndarray:
+def _objects(values: Sequence[object]) -> Objects:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
@@ -137,7 +145,7 @@ def table_of_columns(
     return RawTable(np.ascontiguousarray(values), tuple(words for _, words, _ in made)), [kind for _, _, kind in made]
 
 
-def table_by_name(X: Any, names: Sequence[str], kinds: Sequence[str], missing: Collection[str] = ()) -> RawTable:
+def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing: Collection[str] = ()) -> RawTable:
     """The columns of these names of a DataFrame, in any order there; others are left alone.
 
     Parameters

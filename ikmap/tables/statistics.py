@@ -10,10 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.arrays import Bytes
+from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
 
@@ -183,11 +185,11 @@ def drawn_rows(n: int, seed: int) -> np.ndarray:
     return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
 
 
-def packed(words: Sequence[Any]) -> np.ndarray:
+def packed(words: Sequence[Json]) -> Bytes:
     """Words, or those of several columns, as bytes: JSON."""
     return np.frombuffer(json.dumps(list(words)).encode(), dtype=np.uint8).copy()
 
 
-def unpacked(packed_words: np.ndarray) -> tuple[Any, ...]:
+def unpacked(packed_words: Bytes) -> tuple[str, ...]:
     """What :func:`packed` gave."""
     return tuple(json.loads(packed_words.tobytes()))

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from pipeline.datasets.spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, name_here, parse_spec
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.urls import Location
 from pipeline.watching.plain_text import not_utf8
 
@@ -183,7 +183,7 @@ def local_file(place: Location, spec: DatasetSpec, data_dir: Path) -> Location |
     return None
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> Record:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from ikmap.tasks import task_named
 from pipeline.datasets.download import DownloadError, download
@@ -22,6 +21,7 @@ from pipeline.readers.base import WIDE, check_columns
 from pipeline.readers.files import find_file
 from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
+from pipeline.record_types import Record
 from pipeline.tables import TableAsked, TableSource, open_table
 from pipeline.tables.opened import TABLES
 from pipeline.urls import Location
@@ -106,7 +106,7 @@ class ResolvedDataset:
         return train, test
 
     @property
-    def csv(self) -> dict[str, Any]:
+    def csv(self) -> Record:
         """What the definition says about CSV files, such as the delimiter; the rest is found out from the file."""
         return {key: getattr(self, key) for key in CSV_KEYS if getattr(self, key) is not None}
 

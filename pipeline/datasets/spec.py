@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.urls import Location, refuse_credentials
 
 COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
@@ -122,22 +123,22 @@ class DatasetSpec:
     licence: str | None = None
 
 
-def _is_names(value: Any) -> bool:
+def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return type(value) is int and value > 0
 
 
-def _is_two_class(value: Any) -> bool:
+def _is_two_class(value: object) -> bool:
     if not (isinstance(value, list) and len(value) == 2 and all(isinstance(side, list) and side for side in value)):
         return False
     labels = [label for side in value for label in side]
     return all(isinstance(label, Label) for label in labels) and len(set(labels)) == len(labels)
 
 
-def _is_split(value: Any) -> bool:
+def _is_split(value: object) -> bool:
     if not isinstance(value, dict) or not set(value) <= {"rule", "fraction", "n_train"} or len(value) > 2:
         return False
     fraction = value.get("fraction", 0.5)
@@ -148,7 +149,7 @@ def _is_split(value: Any) -> bool:
     )
 
 
-def is_delimiter(value: Any) -> bool:
+def is_delimiter(value: object) -> bool:
     """Whether columns can be divided by it: one character that is in no number, name or quote."""
     if not (isinstance(value, str) and len(value) == 1 and value.isascii()):
         return False
@@ -167,13 +168,13 @@ def is_encoding(name: str) -> bool:
         return False
 
 
-def _is_one_of(*choices: str) -> Callable[[Any], bool]:
+def _is_one_of(*choices: str) -> Callable[[object], bool]:
     return lambda value: value in choices
 
 
 _TEXT = (lambda value: isinstance(value, str) and value != "", "a string")
 _COUNT = (_is_count, "a positive integer")
-_FILE_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_FILE_KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
     "train": _TEXT,
     "test": _TEXT,
     "site": (
@@ -181,13 +182,13 @@ _FILE_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "an http or https address without a query",
     ),
     "suffixes": (
-        lambda v: _is_names(v) and set(v) <= set(COMPRESSION_SUFFIXES),
+        lambda v: _is_names(v) and set(cast("list[str]", v)) <= set(COMPRESSION_SUFFIXES),
         'a list of "", ".bz2", ".xz", ".gz"',
     ),
-    "divide": (lambda v: type(v) in (int, float) and 0 < v < math.inf, "a positive number"),
+    "divide": (lambda v: type(v) in (int, float) and 0 < cast("float", v) < math.inf, "a positive number"),
     "sha256": (lambda v: isinstance(v, dict) and _is_names([*v.values()]), "a table of strings"),
 }
-_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
     **_FILE_KEYS,
     "title": _TEXT,
     "aliases": (_is_names, "a list of strings"),
@@ -220,7 +221,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _check(where: str, table: Any, keys: Mapping[str, tuple[Callable[[Any], bool], str]]) -> None:
+def _check(where: str, table: object, keys: Mapping[str, tuple[Callable[[object], bool], str]]) -> None:
     """Complain about the first key that is unknown or has the wrong kind of value."""
     if not isinstance(table, dict):
         raise InputError(f"{where}: found {table!r}, expected a table")
@@ -240,7 +241,7 @@ def _check(where: str, table: Any, keys: Mapping[str, tuple[Callable[[Any], bool
             raise InputError(f"{where}: {key} = {value!r}, expected {expected}")
 
 
-def parse_spec(path: Path, folder: Path | None, name: str, table: Any) -> DatasetSpec:
+def parse_spec(path: Path, folder: Path | None, name: str, table: Record) -> DatasetSpec:
     """Make a data set of its TOML table; `path` is the defining file, for messages.
 
     Raises

@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.files import MEBIBYTE, File
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PIECE_BYTES = 64 * MEBIBYTE
 BLOCK_BYTES = 16 * MEBIBYTE
@@ -66,7 +70,7 @@ class RawRows:
     n_bytes: int
     levels: tuple[tuple[str, ...] | None, ...] | None = None
     url: str | None = None
-    ids: Any = None
+    ids: pa.Array | None = None
     kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
     weights: np.ndarray | None = None
 
@@ -112,7 +116,7 @@ class Source(ABC):
         """Whether blocks hold CSR rows."""
         return False
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Size and SHA-256 of a local file; size and version tag of a remote one."""
         return self.file.identity()
 

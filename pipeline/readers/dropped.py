@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source
 
@@ -38,7 +38,7 @@ class Dropped(Source):
     def sparse(self) -> bool:
         return self.whole.sparse
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         return self.whole.identity()
 
     def least_rows(self) -> int:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
+from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 from pipeline.readers.recoded import as_utf8
@@ -24,13 +25,13 @@ from pipeline.urls import Location
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
 
 
-def _zstd(raw: Any) -> Any:
+def _zstd(raw: io.BufferedReader) -> io.RawIOBase:
     from pipeline.readers.zstandard import ZstdFile
 
     return ZstdFile(raw)
 
 
-_DECOMPRESS: dict[str, Callable[[Any], Any]] = {
+_DECOMPRESS: dict[str, Callable[[io.BufferedReader], Any]] = {
     "bz2": bz2.BZ2File,
     "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     "xz": lzma.LZMAFile,
@@ -71,7 +72,7 @@ class File:
         with _failures(self.url), _open_raw(self.path, self.local) as raw:
             yield raw
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
             with _failures(self.url), _answers(self.url):
@@ -150,7 +151,7 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
 class _Remote(io.RawIOBase):
     """A remote file; whatever its client raises becomes one line."""
 
-    def __init__(self, stream: Any, url: str) -> None:
+    def __init__(self, stream: BinaryIO, url: str) -> None:
         self._stream, self._url = stream, url
 
     def readable(self) -> bool:

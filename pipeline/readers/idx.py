@@ -11,10 +11,11 @@ import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar
+from typing import IO, ClassVar
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, row_pieces
 from pipeline.readers.files import MAGIC, File, find_file
@@ -46,7 +47,7 @@ class IdxSource(Source):
     labels: File | None
     label_layout: Layout | None
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         if self.labels is None:
             return self.file.identity()
         both = [self.file.identity(), self.labels.identity()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
 from pipeline.readers.forward import ForwardFile
@@ -15,12 +15,16 @@ FALLBACK = "cp1252"
 """What text is taken for that is not UTF-8: the usual encoding of Western Windows, which has Latin-1 in it."""
 
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsRead
+
+
 class _Utf8(ForwardFile):
     """A stream of UTF-8 over one in another encoding."""
 
     WHAT = "recoded text"
 
-    def __init__(self, stream: Any, encoding: str, url: str) -> None:
+    def __init__(self, stream: SupportsRead[bytes], encoding: str, url: str) -> None:
         self._stream, self._encoding, self._url = stream, encoding, url
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._ready, self._ended = b"", False
@@ -43,7 +47,7 @@ class _Utf8(ForwardFile):
         return n
 
 
-def as_utf8(stream: Any, encoding: str, url: str) -> io.BufferedReader:
+def as_utf8(stream: SupportsRead[bytes], encoding: str, url: str) -> io.BufferedReader:
     """A stream as UTF-8."""
     return io.BufferedReader(_Utf8(stream, encoding, url), MEBIBYTE)
 

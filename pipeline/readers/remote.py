@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from typing import Any
 from urllib.request import getproxies
 
 import fsspec
@@ -32,11 +31,11 @@ class ArrowS3(ArrowFSWrapper):
 
     protocol = S3
 
-    def __init__(self, bucket: str = "", endpoint: str | None = None, **options: Any) -> None:
+    def __init__(self, bucket: str = "", endpoint: str | None = None, **options: object) -> None:
         from pyarrow.fs import S3FileSystem, resolve_s3_region
 
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        own: dict[str, Any] = {}
+        own: dict[str, object] = {}
         if endpoint is not None:
             parts = server_in(endpoint if "//" in endpoint else f"https://{endpoint}", "AWS_ENDPOINT_URL")
             own = {"endpoint_override": parts.server.partition("://")[2], "scheme": parts.scheme}
@@ -50,7 +49,7 @@ class ArrowS3(ArrowFSWrapper):
         return str(AbstractFileSystem._strip_protocol.__func__(cls, path))
 
     @staticmethod
-    def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
+    def _get_kwargs_from_urls(path: str) -> dict[str, str | None]:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         return {"bucket": apart(path).host, "endpoint": endpoint}
 
@@ -60,7 +59,7 @@ if find_spec("s3fs") is None:
         fsspec.register_implementation(name, ArrowS3, clobber=True)
 
 
-def filesystem(url: str) -> tuple[Any, str]:
+def filesystem(url: str) -> tuple[AbstractFileSystem, str]:
     """Return the file system of a location, and the path there. Proxies are those that the environment names.
 
     Raises
@@ -70,7 +69,7 @@ def filesystem(url: str) -> tuple[Any, str]:
     """
     place = Location(url)
     refuse_without_query(place)
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if place.is_web:
         check_proxies()
         options = {"client_kwargs": {"trust_env": True}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ class ZstdFile(ForwardFile):
 
     WHAT = "packed text"
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._unpacked = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipeline.report.labels import Box, Point, place_labels
 from pipeline.report.rendering import render
@@ -122,7 +122,7 @@ def along(value: float, domain: tuple[float, float]) -> float:
 
 def interval_strip(
     name: str, share: float, interval: tuple[float, float] | None, baseline: float | None, domain: tuple[float, float]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """One accuracy as a dot with its interval, beside the baseline, on the axis ``domain``."""
     said = f"{name}: {percent(share, 2)} of the test rows are right"
     if interval:
@@ -241,7 +241,7 @@ def line_chart(
     )
 
 
-def _marks(marked: Sequence[tuple[Series, Point]], drawn: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
+def _marks(marked: Sequence[tuple[Series, Point]], drawn: Sequence[Sequence[Point]]) -> list[dict[str, object]]:
     """Rings around points of series, and where their labels go, above all that is drawn."""
     texts = [f"{shorten(line.name, 16)}: {brief(line.mark)}" for line, _ in marked if line.mark is not None]
     points = [at for _, at in marked]

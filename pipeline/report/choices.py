@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ikmap.methods.fields import Symbol
 from ikmap.methods.search import JOINED
@@ -68,7 +67,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     return {key: n for key, n in found.items() if n}
 
 
-def _on_cells(selection: Mapping[str, Any], name: str, figure: Figure) -> dict[str, Any]:
+def _on_cells(selection: Mapping[str, object], name: str, figure: Figure) -> dict[str, object]:
     """What was searched of the map for a learner on cells, as it stands for one on rows."""
     parameter = parameter_of(selection)
     return {
@@ -79,7 +78,9 @@ def _on_cells(selection: Mapping[str, Any], name: str, figure: Figure) -> dict[s
     }
 
 
-def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[list[Any], list[Any], float | None]]:
+def _by_parameter(
+    found: Mapping[str, object], figure: Figure
+) -> dict[str, tuple[Sequence[object], Sequence[object], float | None]]:
     """Of what was searched for a learner: values of each parameter, the best figure of each, and what was chosen."""
     names, values, figures = (
         get_text(found, "parameter").split(JOINED),
@@ -89,7 +90,8 @@ def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[l
     of_values = get_list({"of": figures}, "of")
     if len(names) == 1:
         return {names[0]: (values, of_values, get_number(found, "chosen"))}
-    best, by_name = max if figure.higher_is_better else min, {}
+    best = max if figure.higher_is_better else min
+    by_name: dict[str, tuple[Sequence[object], Sequence[object], float | None]] = {}
     for i, name in enumerate(names):
         ends: dict[float, float] = {}
         for value, of_value in zip(values, of_values, strict=False):
@@ -100,7 +102,7 @@ def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[l
     return by_name
 
 
-def _part(value: Any, i: int) -> float | None:
+def _part(value: object, i: int) -> float | None:
     return number(value[i]) if isinstance(value, list | tuple) and i < len(value) else None
 
 
@@ -134,10 +136,10 @@ def selection_curves(metrics: Metrics) -> list[str]:
     ]
 
 
-def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, Any]]]:
+def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, object]]]:
     """Return each learner that something was searched for, the figure that decided, and what was found."""
     selection, task = get_mapping(metrics, "selection"), task_of(metrics)
-    found: list[tuple[str, Figure, Mapping[str, Any]]] = []
+    found: list[tuple[str, Figure, Mapping[str, object]]] = []
     for figure in map(task.figure_of, ("", *task.criteria)):
         found += [(name, figure, _on_cells(selection, name, figure)) for name in get_mapping(selection, figure.key)]
         found += [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pipeline.report.charts import heat_picture
 from pipeline.report.rendering import render
@@ -42,7 +41,7 @@ def _pairs(confusion: Confusion) -> list[tuple[str, str, str, str]]:
     return [(names[i], names[j], count(n), percent(n / supports[i])) for i, j, n in confusion.confused_pairs()[:_PAIRS]]
 
 
-def _class_row(score: ClassScore, trained: int | None) -> dict[str, Any]:
+def _class_row(score: ClassScore, trained: int | None) -> dict[str, object]:
     """What the table says of a class; F1 is the harmonic mean of recall and precision."""
     recall, precision = score.recall, score.precision
     f1 = None

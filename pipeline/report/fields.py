@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
-Metrics = Mapping[str, Any]
+type Metrics = Mapping[str, object]
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """``value`` as a finite float; None for anything else (text, booleans, NaN, infinity)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -23,42 +22,42 @@ def number(value: Any) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def get_number(record: Any, key: str) -> float | None:
+def get_number(record: object, key: str) -> float | None:
     """``record[key]`` as a finite float, else None."""
     return number(record.get(key)) if isinstance(record, Mapping) else None
 
 
-def get_mapping(record: Any, key: str) -> Mapping[str, Any]:
+def get_mapping(record: object, key: str) -> Mapping[str, object]:
     """``record[key]`` if it is a mapping, else an empty one."""
     value = record.get(key) if isinstance(record, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
-def get_list(record: Any, key: str) -> list[Any]:
+def get_list(record: object, key: str) -> list[object]:
     """``record[key]`` as a list if it is a list or tuple, else an empty one."""
     value = record.get(key) if isinstance(record, Mapping) else None
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def get_text(record: Any, key: str, default: str = "") -> str:
+def get_text(record: object, key: str, default: str = "") -> str:
     """``record[key]`` as text; ``default`` when missing, null or empty."""
     value = record.get(key) if isinstance(record, Mapping) else None
     return default if value is None or value == "" else str(value)
 
 
-def get_points(record: Any, x_key: str, y_key: str) -> list[tuple[float, float]]:
+def get_points(record: object, x_key: str, y_key: str) -> list[tuple[float, float]]:
     """Pairs of two parallel lists, in order of x, without those that are not finite numbers."""
     pairs = zip(get_list(record, x_key), get_list(record, y_key), strict=False)
     numbers = [(number(x), number(y)) for x, y in pairs]
     return sorted((x, y) for x, y in numbers if x is not None and y is not None)
 
 
-def stages_of(metrics: Metrics) -> list[Mapping[str, Any]]:
+def stages_of(metrics: Metrics) -> list[Mapping[str, object]]:
     """The stage records, in order."""
     return [stage for stage in get_list(metrics, "stages") if isinstance(stage, Mapping)]
 
 
-def learners_of(metrics: Metrics) -> dict[str, Mapping[str, Any]]:
+def learners_of(metrics: Metrics) -> dict[str, Mapping[str, object]]:
     """The learner records by name, in order."""
     records = get_mapping(metrics, "learners")
     return {str(name): record for name, record in records.items() if isinstance(record, Mapping)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ikmap.tasks import Figure, task_of
 from pipeline.report.fields import Metrics, get_mapping, get_number, get_points, get_text
@@ -42,13 +42,13 @@ def is_possible(figure: Figure, value: float) -> bool:
     return figure.unit != "share" or 0 <= value <= 1
 
 
-def get_value(record: Any, figure: Figure) -> float | None:
+def get_value(record: object, figure: Figure) -> float | None:
     """What a record has for the figure, where that is possible, else None."""
     value = get_number(record, figure.key)
     return value if value is not None and is_possible(figure, value) else None
 
 
-def get_curve(record: Mapping[str, Any], figure: Figure) -> list[tuple[float, float]]:
+def get_curve(record: Mapping[str, object], figure: Figure) -> list[tuple[float, float]]:
     """Points (rows, value) of a learner's curve."""
     points = get_points(get_mapping(record, "curve"), "rows", figure.key)
     return [(x, y) for x, y in points if is_possible(figure, y)]

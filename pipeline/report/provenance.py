@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
+from pipeline.record_types import RecordView
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.rendering import render
 from pipeline.report.scores import training_counts
@@ -65,11 +66,11 @@ def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:
     extra = {key: value for key, value in metrics.items() if key not in _SECTIONS}
     plain = {key: value for key, value in extra.items() if not isinstance(value, Mapping)}
     tuned = {
-        name: f"{get_text(found, 'parameter')} = {label(found['chosen'])}"
+        name: f"{get_text(found, 'parameter')} = {label(cast('RecordView', found)['chosen'])}"
         for name, found in get_mapping(metrics.get("selection"), "tuned").items()
         if get_number(found, "chosen") is not None
     }
-    records: list[tuple[str, Mapping[str, Any]]] = [
+    records: list[tuple[str, Mapping[str, object]]] = [
         ("Parameters", params),
         ("Chosen by cross-validation", tuned),
         ("Cluster", {key: value for key, value in get_mapping(run, "cluster").items() if key != "dashboard"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -43,12 +43,12 @@ class Templates:
             lstrip_blocks=True,
         )
 
-    def render(self, name: str, /, **values: Any) -> Markup:
+    def render(self, name: str, /, **values: object) -> Markup:
         """Return what the template of this name makes of the values."""
         return Markup(self._environment.get_template(name).render(values))
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     return value if isinstance(value, Markup) else printable(str(value), keep="\n\t")
 
 

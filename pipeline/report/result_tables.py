@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import IO
 
 from rich import box
 from rich.console import Console
@@ -13,12 +13,13 @@ from rich.text import Text
 
 from ikmap.tasks import Figure, task_of
 from ikmap.tasks.weighted import TITLES
+from pipeline.record_types import RecordView
 from pipeline.report.fields import number
 from pipeline.watching.events import format_seconds
 from pipeline.watching.plain_text import printable
 
 
-def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:
     """Print the stages and the learners of a ``metrics.json`` as tables, by default on stdout."""
     target = sys.stdout if stream is None else stream
     # A pipe has no width: nothing is cut there.
@@ -84,15 +85,15 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def _weighted(figures: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+def _weighted(figures: RecordView) -> list[tuple[str, float | None]]:
     return list((figures.get("weighted") or {}).items())
 
 
-def _column(metrics: Mapping[str, Any]) -> str:
+def _column(metrics: RecordView) -> str:
     return printable(str(metrics.get("data", {}).get("weight")))
 
 
-def _of_which_seconds(run: Mapping[str, Any]) -> str:
+def _of_which_seconds(run: RecordView) -> str:
     """Where the time of the clock on the wall went; empty where that is not known."""
     if "wall_seconds" not in run:
         return ""
@@ -107,7 +108,7 @@ def _of_which_seconds(run: Mapping[str, Any]) -> str:
     return f"{format_seconds(run['wall_seconds'])}: {shown}"
 
 
-def _of_which_rows(metrics: Mapping[str, Any], figure: Figure) -> str:
+def _of_which_rows(metrics: RecordView, figure: Figure) -> str:
     """What the task's figure is, and of which rows; empty where that is not known."""
     from pipeline.report.words import words_for_test_rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from ikmap.tasks import Figure, task_of
 from ikmap.tasks.verdict import MISLEADING
@@ -72,7 +71,7 @@ def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] |
     return found
 
 
-def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> dict[str, Any]:
+def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> dict[str, object]:
     return {"name": name, "value": _unparted(value), "notes": [_unparted(note) for note in notes], "kind": kind}
 
 

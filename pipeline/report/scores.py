@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.report.fields import get_list, number
 from pipeline.report.text import label
@@ -91,7 +90,7 @@ class Confusion:
         return sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))
 
 
-def confusion_of(learner: Mapping[str, Any], classes: list[Any]) -> Confusion | None:
+def confusion_of(learner: Mapping[str, object], classes: list[object]) -> Confusion | None:
     """The confusion matrix of a learner record; None when it is missing or not a square of counts."""
     counts: list[list[int]] = []
     rows = get_list(learner, "confusion")
@@ -111,7 +110,7 @@ def confusion_of(learner: Mapping[str, Any], classes: list[Any]) -> Confusion | 
     return Confusion([label(name) for name in names], counts)
 
 
-def training_counts(data: Mapping[str, Any]) -> dict[str, int]:
+def training_counts(data: Mapping[str, object]) -> dict[str, int]:
     """Training rows by class label; empty when the record does not say."""
     classes, counts = get_list(data, "classes"), get_list(data, "class_counts_train")
     if len(classes) != len(counts):
@@ -120,7 +119,7 @@ def training_counts(data: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(n) for name, n in known.items() if n is not None}
 
 
-def majority_baseline(data: Mapping[str, Any], confusion: Confusion | None) -> float | None:
+def majority_baseline(data: Mapping[str, object], confusion: Confusion | None) -> float | None:
     """Test accuracy of always answering the most frequent class of the training rows.
 
     Without training counts it is the most frequent class of the test rows; without a confusion

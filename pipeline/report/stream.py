@@ -77,7 +77,8 @@ def stream_section(metrics: Metrics) -> str:
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
     how = figure.so_far
     how += f", {plural(block, 'row')} at a time" if block else ""
-    if grown := [count(number(ends[-1])) for ends in get_mapping(online, "cells_grown").values() if ends]:
+    cells_grown = get_mapping(online, "cells_grown")
+    if grown := [count(number(many[-1])) for name in cells_grown if (many := get_list(cells_grown, name))]:
         how += f". Settings were chosen on {plural(rows or 0, 'initial row')}; the map grew with the stream, "
         how += f"to {' and '.join(grown)} cells"
     elif rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from pipeline.report.fields import number
 
@@ -74,12 +73,12 @@ def percent(share: float | None, digits: int = 1) -> str:
     return f"{share * 100:.{digits}f}%"
 
 
-def label(value: Any) -> str:
+def label(value: object) -> str:
     """A class label: 1.0 reads 1."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def figure(value: Any) -> str:
+def figure(value: object) -> str:
     """A measured scalar of unknown meaning: 12,345, 1.2e-07, yes."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -95,7 +94,7 @@ def brief(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1 else f"{value:.12g}"
 
 
-def setting(value: Any) -> str:
+def setting(value: object) -> str:
     """A parameter: no thousands separators; lists with commas; by name, "svm: 8, ogd: 64"."""
     if value is None:
         return MISSING

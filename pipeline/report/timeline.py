@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.report.charts import along, nice_ticks, strip_ticks
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, number, stages_of
@@ -18,7 +17,7 @@ _MAX_WORKERS = 16
 class Bar:
     """A stage on the time axis; ``seconds`` is None while it has not finished."""
 
-    stage: Mapping[str, Any]
+    stage: Mapping[str, object]
     start: float
     seconds: float | None
 
@@ -28,7 +27,7 @@ class Bar:
         return self.start + (self.seconds or 0.0)
 
 
-def bars_of(stages: list[Mapping[str, Any]]) -> list[Bar]:
+def bars_of(stages: list[Mapping[str, object]]) -> list[Bar]:
     """Places the stages; one that does not say when it started follows the one before it."""
     bars: list[Bar] = []
     for stage in stages:
@@ -47,7 +46,7 @@ def megabytes_per_second(bar: Bar) -> float | None:
     return sum(n for n in moved if n is not None) / bar.seconds / 1e6
 
 
-def _workers(stage: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _workers(stage: Mapping[str, object]) -> list[tuple[str, float]]:
     """(name, seconds busy) of the workers a stage tells about."""
     found = []
     for i, worker in enumerate(get_list(stage, "workers")):
@@ -78,7 +77,7 @@ def _facts(bar: Bar) -> list[str]:
     return facts
 
 
-def _strip(bar: Bar, span: float) -> dict[str, Any]:
+def _strip(bar: Bar, span: float) -> dict[str, object]:
     """What is drawn and said of a stage: its bar, and a thin one for every worker's busy seconds."""
     domain, name = (0.0, span), get_text(bar.stage, "name", "stage")
     said = f"started after {duration(bar.start)}, has not finished"
@@ -130,7 +129,7 @@ def _outside(bars: list[Bar], seconds: float) -> float:
     return max(0.0, seconds - inside)
 
 
-def _clock(run: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> list[tuple[str, float]]:
+def _clock(run: Mapping[str, object], stages: list[Mapping[str, object]]) -> list[tuple[str, float]]:
     """What the seconds of the command went into, by name; they add up to what a clock on the wall says."""
     seconds = get_number(run, "seconds")
     if not seconds:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
+from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
@@ -31,7 +31,7 @@ class Compared(Form):
             for name in names:
                 yield from _otherwise(paper, dataset, paper.systems[name], asked.readings)
 
-    def printed(self, dataset: str, system: str) -> tuple[Any, Any]:
+    def printed(self, dataset: str, system: str) -> tuple[object, object]:
         """What the paper prints, and its seconds: numbers, its mark for what there is none of, or None."""
         tables = self.paper.published
         value = tables.get(f"table{self.experiment.name}", {}).get(dataset, {}).get(system)
@@ -41,7 +41,7 @@ class Compared(Form):
         """One for each run."""
         return [self._row(entry, made.outcome(entry), made.readings) for entry in made.entries]
 
-    def _row(self, entry: Entry, outcome: Outcome, chosen: Mapping[str, Any]) -> Row:
+    def _row(self, entry: Entry, outcome: Outcome, chosen: RecordView) -> Row:
         system, key = self.paper.systems[entry.system], self.paper.measure.key
         was, was_seconds = self.printed(entry.dataset, entry.system)
         of_run: Row = {key: None, "seconds": None, "parts": {}, "chosen": "", "larger_class": None}
@@ -73,7 +73,7 @@ class Compared(Form):
         datasets = [self._dataset(dataset, found) for dataset, found in grouped.items()]
         return render("compared.html", datasets=datasets, what=self.paper.measure.what, counted=counted)
 
-    def _dataset(self, dataset: str, rows: Sequence[Row]) -> dict[str, Any]:
+    def _dataset(self, dataset: str, rows: Sequence[Row]) -> Record:
         share = next((row["larger_class"] for row in rows if row["larger_class"]), None)
         return {
             "name": dataset,
@@ -112,7 +112,7 @@ class Compared(Form):
         return ("data set", "system", "read otherwise", "ours", "printed", "difference", "seconds"), cells
 
 
-def main_entry(paper: Paper, dataset: str, system: System, chosen: Mapping[str, Any]) -> Entry:
+def main_entry(paper: Paper, dataset: str, system: System, chosen: RecordView) -> Entry:
     """The run whose result is held against the printed one."""
     options, parts = dict(system.options), [system.name]
     factors: dict[str, float] = {}
@@ -127,7 +127,7 @@ def main_entry(paper: Paper, dataset: str, system: System, chosen: Mapping[str, 
     return Entry(f"{dataset}/{'-'.join(parts)}", dataset, system.name, "batch", options)
 
 
-def _otherwise(paper: Paper, dataset: str, system: System, chosen: Mapping[str, Any]) -> Iterator[Entry]:
+def _otherwise(paper: Paper, dataset: str, system: System, chosen: RecordView) -> Iterator[Entry]:
     """Yield the runs that read the paper otherwise in one point."""
     for reading in paper.readings.values():
         if system.name not in reading.systems or chosen.get(reading.name, "all") != "all":
@@ -144,7 +144,7 @@ def remark(of_run: Row, outcome: Outcome) -> str:
     return outcome.message
 
 
-def batch_result(metrics: Mapping[str, Any], counted: Sequence[str], measure: str = "accuracy") -> Row:
+def batch_result(metrics: RecordView, counted: Sequence[str], measure: str = "accuracy") -> Row:
     """What was measured of a run with one learner, its seconds and its choice.
 
     Parameters
@@ -171,7 +171,7 @@ def batch_result(metrics: Mapping[str, Any], counted: Sequence[str], measure: st
     }
 
 
-def choice(metrics: Mapping[str, Any], name: str) -> str:
+def choice(metrics: RecordView, name: str) -> str:
     """What cross-validation has chosen for a learner, for people."""
     selection = metrics["selection"] or {}
     if name in selection.get("tuned", {}):
@@ -184,7 +184,7 @@ def choice(metrics: Mapping[str, Any], name: str) -> str:
     )
 
 
-def readings_of(paper: Paper, entry: Entry, chosen: Mapping[str, Any]) -> dict[str, str]:
+def readings_of(paper: Paper, entry: Entry, chosen: RecordView) -> dict[str, str]:
     """How the paper was read in all that concerns a run."""
     values = {r.name: shown(r, chosen) for r in paper.readings.values() if entry.system in r.systems}
     return values | dict([entry.reading] if entry.reading else [])

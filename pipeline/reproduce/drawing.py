@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pipeline.record_types import Record
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ("#1f5fb0", "#b3500a", "#0b7368", "#7b3fa0", "#8a6d00", "#a3244b")
@@ -23,7 +26,7 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     return f"{name}.svg"
 
 
-def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Any]]:
+def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Return a picture of rows of `n` panels each, and the axes of the panels, row by row."""
     from matplotlib.figure import Figure
 
@@ -35,7 +38,7 @@ def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Any]]:
     return figure, axes
 
 
-def logarithmic(axes: Any, *which: str) -> None:
+def logarithmic(axes: Axes, *which: str) -> None:
     """Make axes logarithmic, with plain numbers at 1, 2 and 5 times the powers of ten.
 
     Parameters
@@ -52,6 +55,6 @@ def logarithmic(axes: Any, *which: str) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def style(i: int) -> dict[str, Any]:
+def style(i: int) -> Record:
     """How the line number `i` is drawn."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4, "linewidth": 1.6}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from markupsafe import Markup
 
+from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
 from pipeline.reproduce.rendering import render
@@ -15,7 +16,7 @@ from pipeline.reproduce.rendering import render
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
+type Row = Record
 Status = Literal["finished", "stopped", "memory", "failed", "defect"]
 
 
@@ -40,7 +41,7 @@ class Outcome:
 
     status: Status
     command: str
-    metrics: Mapping[str, Any] | None = None
+    metrics: RecordView | None = None
     report: str | None = None
     message: str = ""
 
@@ -67,8 +68,8 @@ class Made:
 
     entries: Sequence[Entry]
     outcome: Callable[[Entry], Outcome]
-    readings: Mapping[str, Any]
-    sizes: Mapping[str, Any]
+    readings: RecordView
+    sizes: RecordView
 
 
 class Form:
@@ -107,7 +108,7 @@ class Form:
         yield from ()
 
     @property
-    def published(self) -> Any:
+    def published(self) -> object:
         """What was printed, where ``results.json`` has it once for all rows."""
         return None
 
@@ -124,6 +125,6 @@ def table(
     return render("noted.html", name=name, head=head, rows=rows, kind=kind, texts=texts, notes=notes)
 
 
-def link(row: Mapping[str, Any], text: str) -> Cell:
+def link(row: RecordView, text: str) -> Cell:
     """A text that leads to the report of the run, where there is one."""
     return Cell(text, link=row["report"])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from pipeline.record_types import Record, RecordView
 from pipeline.report.page import write_whole
 from pipeline.report.rendering import page_parts
 from pipeline.report.text import duration, nbytes, plural, setting
@@ -15,7 +14,7 @@ from pipeline.reproduce.paper import WITHIN, Paper
 from pipeline.reproduce.rendering import render
 
 
-def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
+def write_page(paper: Paper, results: RecordView, path: Path) -> None:
     """Write the page; the pictures that it shows lie beside it, and are within it.
 
     Parameters
@@ -62,7 +61,7 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
     write_whole(path, html)
 
 
-def _experiment(paper: Paper, experiment: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _experiment(paper: Paper, experiment: RecordView, folder: Path) -> Record:
     """What the page shows of an experiment."""
     rows, label = experiment["rows"], f"{experiment['kind']} {experiment['name']}"
     form = form_of(paper, paper.find(experiment["kind"], experiment["name"]))

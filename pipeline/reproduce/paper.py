@@ -10,10 +10,16 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from ikmap.arrays import Array
 from ikmap.methods.fields import Configured
 from pipeline.errors import InputError
+from pipeline.record_types import Record, RecordView
+
+if TYPE_CHECKING:
+    from ikmap.rows import Rows
+    from pipeline.reproduce.form import Form
 
 Kind = Literal["table", "figure", "section"]
 KINDS: tuple[Kind, ...] = ("table", "figure", "section")
@@ -40,8 +46,8 @@ class System:
 
     name: str
     title: str
-    options: Mapping[str, Any]
-    negative: Mapping[str, Any] | None = None
+    options: RecordView
+    negative: RecordView | None = None
     why: str = ""
 
 
@@ -62,7 +68,7 @@ class Reading:
     title: str
     why: str
     systems: tuple[str, ...]
-    values: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, RecordView]
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Experiment:
     kind: Kind
     name: str
     title: str
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: RecordView = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -115,7 +121,7 @@ class Entry:
     dataset: str
     system: str
     command: Literal["batch", "online", "study"]
-    options: Mapping[str, Any]
+    options: RecordView
     reading: tuple[str, str] | None = None
 
 
@@ -159,8 +165,8 @@ class Asked:
     """
 
     datasets: Sequence[str]
-    readings: Mapping[str, Any] = field(default_factory=dict)
-    stream: Mapping[str, Any] = field(default_factory=dict)
+    readings: RecordView = field(default_factory=dict)
+    stream: RecordView = field(default_factory=dict)
     systems: Sequence[str] | None = None
 
 
@@ -194,7 +200,7 @@ class Paper:
     measure: ClassVar[Measure] = Measure()
     learners: ClassVar[tuple[str, ...]] = ("svm", "ogd")
 
-    def form(self, experiment: Experiment) -> type[Any] | None:  # noqa: ARG002
+    def form(self, experiment: Experiment) -> type[Form] | None:  # noqa: ARG002
         """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.
 
         None, which is the default, stands for the one that holds ours against what was printed; it takes a table of
@@ -203,8 +209,8 @@ class Paper:
         return None
 
     def study(
-        self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
-    ) -> dict[str, Any]:
+        self, rows: Rows, target: Array, columns: Sequence[str] | None, options: RecordView, seed: int, part: int
+    ) -> Record:
         """Compute one part of a study on all rows of a data set (:mod:`pipeline.runs.study`).
 
         Parameters
@@ -262,7 +268,7 @@ class Paper:
         }
 
     @cached_property
-    def published(self) -> dict[str, Any]:
+    def published(self) -> Record:
         """What was printed, by "table5" and the like; a paper need not have any."""
         return self._toml("published.toml", missing={})
 
@@ -282,11 +288,11 @@ class Paper:
         return found
 
     @cached_property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """The contents of ``experiments.toml``."""
         return self._toml("experiments.toml")
 
-    def _toml(self, name: str, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _toml(self, name: str, missing: Record | None = None) -> Record:
         from importlib import resources
 
         file = resources.files(self.package) / name
@@ -295,7 +301,7 @@ class Paper:
         return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def shown(reading: Reading, chosen: Mapping[str, Any]) -> str:
+def shown(reading: Reading, chosen: RecordView) -> str:
     """The value of a reading that the printed numbers are compared with."""
     asked = chosen.get(reading.name, "all")
     return next(iter(reading.values)) if asked == "all" else str(asked)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.drawing import save
 from pipeline.reproduce.form import Made, Outcome
@@ -17,10 +17,10 @@ def collect(
     experiments: Sequence[Experiment],
     entries: Mapping[str, Sequence[Entry]],
     found: Callable[[Entry], Outcome],
-    chosen: Mapping[str, Any],
-    sizes: Mapping[str, Any],
+    chosen: RecordView,
+    sizes: RecordView,
     folder: Path,
-) -> dict[str, Any]:
+) -> Record:
     """The contents of ``results.json``, less what it says of the command; draws the pictures.
 
     Parameters

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from pipeline.record_types import RecordView
 from pipeline.report.text import count
 from pipeline.reproduce.form import Form, Made, Row, table
 
@@ -18,7 +18,7 @@ class Sizes(Form):
         """One for each data set."""
         return [self._row(name, size) for name, size in made.sizes.items()]
 
-    def _row(self, dataset: str, ingested: Mapping[str, Any] | str) -> Row:
+    def _row(self, dataset: str, ingested: RecordView | str) -> Row:
         printed = self.paper.published.get(f"table{self.experiment.name}", {})
         row: Row = {"dataset": dataset, "published": printed.get(dataset), "ours": None, "message": ""}
         if isinstance(ingested, str):

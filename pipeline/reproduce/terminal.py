@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from collections.abc import Iterable
+from typing import IO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.record_types import RecordView
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Paper
 from pipeline.reproduce.text import MARKS
 from pipeline.watching.plain_text import printable
 
 
-def print_results(paper: Paper, results: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+def print_results(paper: Paper, results: RecordView, stream: IO[str] | None = None) -> None:
     """Print what is compared, by default on stdout."""
     target = sys.stdout if stream is None else stream
     console = Console(file=target, highlight=False, width=None if target.isatty() else 120)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pipeline.record_types import RecordView
 from pipeline.report.text import MISSING, duration
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Measure
@@ -23,26 +21,26 @@ def one_line(key: str, outcome: Outcome, seconds: float, measure: Measure = ACCU
     return f"{key}: {measure.key} {', '.join(found)}, {seconds:.0f} s"
 
 
-def number(value: Any, form: str = ".4f") -> str:
+def number(value: object, form: str = ".4f") -> str:
     """A number, or a mark in its place."""
     return MISSING if value is None else format(value, form) if isinstance(value, int | float) else str(value)
 
 
-def seconds(value: Any) -> str:
+def seconds(value: object) -> str:
     """Seconds printed or measured, or a mark in their place."""
     return duration(value) if isinstance(value, int | float) else MISSING if value is None else str(value)
 
 
-def difference(row: Mapping[str, Any], measure: Measure = ACCURACY) -> str:
+def difference(row: RecordView, measure: Measure = ACCURACY) -> str:
     """Ours less printed, with its sign."""
     return MISSING if row["difference"] is None else format(row["difference"], f"+{measure.form}")
 
 
-def measured(row: Mapping[str, Any], measure: Measure = ACCURACY) -> str:
+def measured(row: RecordView, measure: Measure = ACCURACY) -> str:
     """What was measured of a run, or how it ended."""
     return number(row[measure.key], measure.form) if row["status"] == "finished" else MARKS[row["status"]]
 
 
-def how(row: Mapping[str, Any]) -> str:
+def how(row: RecordView) -> str:
     """How a row differs from the one that is held against the printed number."""
     return "" if row["shown"] else ", ".join(f"{k}: {v}" for k, v in row["other"].items())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from ikmap.seeds import generator
 from ikmap.tables.statistics import fold_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.record_types import RecordView
 from pipeline.rows.divided_by import STRATIFIED, TIME, Division, keeps_groups
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
@@ -89,11 +90,11 @@ class Divided:
     cuts: tuple[float, ...]
 
     @classmethod
-    def from_json(cls, values: Any) -> Divided:
+    def from_json(cls, values: RecordView) -> Divided:
         """What :meth:`as_json` gave."""
         return cls(Division(**values["division"]), values["n_rows"], tuple(values["cuts"]))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         return asdict(self)
 
     def trains(self, first: int, keys: np.ndarray) -> np.ndarray:
@@ -185,7 +186,9 @@ def _cuts_of_classes(
     return tuple(cuts)
 
 
-def checked(division: Division, values: np.ndarray, words: Sequence[str] | None, where: Any) -> np.ndarray:
+def checked(
+    division: Division, values: np.ndarray, words: Sequence[str] | None, where: Callable[[int], str]
+) -> np.ndarray:
     """Values of the column, as they are stored.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ import zarr
 
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
+from pipeline.record_types import RecordView
 from pipeline.rows.division import KEPT
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
@@ -33,8 +34,8 @@ def write_part(
     name: str,
     X: Rows,
     labels: np.ndarray,
-    found: Mapping[str, Any],
-    more: Mapping[str, Any],
+    found: RecordView,
+    more: RecordView,
     beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
     """Store rows as they were found, with what the task stores for their labels.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.json_values import Json, JsonObject
 from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from ikmap.tables import RawTable
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.divided_by import Division
 from pipeline.rows.division import Divided, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
@@ -76,11 +78,11 @@ class Preparation:
             X = np.clip((X - low) / width, 0.0, 1.0)
         return X
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         return {**asdict(self), "task": self.task.as_json()}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
+    def from_json(cls, values: RecordView) -> Self:
         """Return the preparation of which :meth:`as_json` made these values.
 
         Raises
@@ -278,14 +280,14 @@ def row_bytes(n_columns: int) -> int:
     return 8 * min(n_columns, 4096)
 
 
-def count_targets(store: Store, name: str) -> dict[str, Any]:
+def count_targets(store: Store, name: str) -> Record:
     """Count the targets of training or test rows, as the task does it (:meth:`~ikmap.tasks.LearningTask.counted`)."""
     rows = PreparedRows(store, name)
     task = rows.preparation.task
     return counted(task, [task.census(y) for y in rows.targets()])
 
 
-def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
+def counted(task: LearningTask, censuses: list[Json]) -> Record:
     """Add up what a task has counted in each part of the targets.
 
     Raises
@@ -306,7 +308,7 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
     return arrays["low"], np.where(width > 0, width, 1.0)
 
 
-def refuse_strangers(found: list[Mapping[str, Any]], task: LearningTask, url: str) -> None:
+def refuse_strangers(found: Sequence[RecordView], task: LearningTask, url: str) -> None:
     """Refuse labels that the task knows no target for, such as classes that no training row has.
 
     Raises

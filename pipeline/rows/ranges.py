@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pipeline.record_types import Record
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 
 SOME = 1000
@@ -18,7 +17,7 @@ cross-validation: wine .952, .955, .888, .801, .747; breast cancer .969, .960, .
 """
 
 
-def ranges_of(rows: PreparedRows) -> dict[str, Any]:
+def ranges_of(rows: PreparedRows) -> Record:
     """Return the widest column and its range, and the range that a quarter of the columns are within.
 
     Columns that do not change are left out. Nothing is returned of sparse rows, which cannot be scaled.
@@ -26,7 +25,7 @@ def ranges_of(rows: PreparedRows) -> dict[str, Any]:
     about = rows.preparation
     if not about.dense or about.scale != "none":
         return {}
-    X: Any = rows.take(np.arange(min(rows.n_rows, SOME, max(1, READ_BYTES // rows.row_bytes)))).rows
+    X = rows.take(np.arange(min(rows.n_rows, SOME, max(1, READ_BYTES // rows.row_bytes)))).rows
     ranges = np.asarray(X).max(axis=0) - np.asarray(X).min(axis=0)
     varying = ranges[ranges > 0]
     if varying.size < 2:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from typing import cast
 
 from ikmap.learners.rows import Block, concatenated
+from ikmap.rows import Rows, nbytes_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import Weigh
 from pipeline.storage.store import Store
@@ -38,7 +37,5 @@ class RowBlocks(Sequence[Block]):
 
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         block = concatenated([self._rows.read(start, stop) for start, stop in self._blocks[k]])
-        rows: Any = block.rows
-        dense = isinstance(rows, np.ndarray)
-        self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
+        self.bytes_read += nbytes_of(cast("Rows", block.rows))
         return block if self._weigh is None else block._replace(sample_weight=self._weigh(block.y, block.sample_weight))

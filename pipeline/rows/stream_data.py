@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.rows import Rows
 from ikmap.tasks import LearningTask
+from pipeline.record_types import Promise, Record
 from pipeline.rows.parts import LATE, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
@@ -89,7 +91,7 @@ class Stream:
     shuffled: tuple[int, int] | None = None
     late: bool = False
 
-    def features(self, k: int) -> Any:
+    def features(self, k: int) -> Rows:
         """Rows of chunk k, without their labels."""
         rows = PreparedRows(self.store, "train")  # the initial rows: what was prepared for them holds for all
         scaling = load_scaling(self.store) if rows.preparation.scale == "minmax" else None
@@ -115,7 +117,7 @@ class Stream:
         """What a learner has predicted for the rows of chunk k."""
         return PredictionFile(predictions, self.task().predicted).read(self._about(k, "first"), self.rows_of(k))
 
-    def promise(self, k: int, predictions: str) -> dict[str, Any]:
+    def promise(self, k: int, predictions: str) -> Promise:
         """What the record of chunk k says of the predictions in a file."""
         return promise_of_predictions(predictions, self.task().predicted, self._about(k, "first"), self.rows_of(k))
 
@@ -146,7 +148,7 @@ class Stored:
     nnz: int = 0
     ended: bool = True
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """Nothing."""
         return {}
 

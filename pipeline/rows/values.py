@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ikmap.methods import KERNELS, LEARNERS
+from ikmap.rows import Rows
 from ikmap.step_size import StepTooLarge
 from pipeline.errors import InputError, NegativeValues
 
 
 def check_values(
-    name: str, rows: Any, where: Callable[[int], str], column_names: list[str] | None, first: int = 0, kernel: str = ""
+    name: str, rows: Rows, where: Callable[[int], str], column_names: list[str] | None, first: int = 0, kernel: str = ""
 ) -> None:
     """Refuse values that a learner cannot take.
 
@@ -38,7 +38,7 @@ def check_values(
         raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
 
 
-def kernel_in(model: Any) -> str:
+def kernel_in(model: object) -> str:
     """Name of the kernel that a model has; empty: it has none."""
     found = getattr(model, "kernel", None)
     return str(found["name"]) if isinstance(found, dict) else ""

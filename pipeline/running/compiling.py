@@ -16,16 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ikmap.methods import Growable, Learner, Map, StreamLearner, capability, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.search import sweepable
 from ikmap.tasks import TASKS
+from pipeline.record_types import Record
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
     from pipeline.params import Params
 
@@ -137,7 +138,7 @@ def missing(words: Collection[str]) -> list[Job]:
     return left
 
 
-def compile_job(job: Job) -> dict[str, Any]:
+def compile_job(job: Job) -> Record:
     """Task: compile a loop, or load it."""
     _import_module_of(job.name)
     loop = import_module("ikmap._compiled").LOOPS[job.name]
@@ -194,7 +195,9 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     return progress.finish()
 
 
-def _submit(client: Client, address: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _submit[**P](
+    client: Client, address: str, function: Callable[P, object], *args: P.args, **options: P.kwargs
+) -> Future:
     """Have a worker, or another if it dies, call a function; Dask's dashboard shows all of it as one group."""
     key = f"compile-{uuid4().hex[:8]}-{function.__name__.strip('_')}-{uuid4().hex[:8]}"
     return client.submit(function, *args, key=key, pure=False, workers=[address], allow_other_workers=True, **options)
@@ -204,7 +207,7 @@ def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, li
     """Share each host's jobs out over its workers, one at a time: whoever is free takes the longest one left."""
     from distributed import wait
 
-    running: dict[Any, tuple[str, str, Job]] = {}
+    running: dict[Future, tuple[str, str, Job]] = {}
 
     def give(host: str, address: str) -> None:
         if queues[host]:

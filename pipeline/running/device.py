@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ikmap.partitioners import Partitions
 from ikmap.partitioners.mapper import Mapper
 from ikmap.rows import Rows
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.running.foreign import checked
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import CACHED_MODELS
@@ -111,7 +111,7 @@ class DeviceMap:
         return codes
 
 
-def record_of(maps: Sequence[DeviceMap]) -> dict[str, Any]:
+def record_of(maps: Sequence[DeviceMap]) -> Record:
     """What a task's record tells of the GPU it used; nothing of the processor."""
     used = [found for found in maps if found.device is not None]
     if not used:
@@ -127,12 +127,12 @@ def record_of(maps: Sequence[DeviceMap]) -> dict[str, Any]:
     return {"gpu": record}
 
 
-def evidence_of(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def evidence_of(records: Sequence[Record]) -> Record:
     """The ``gpu`` entry of ``metrics.json``, from the records of tasks that map rows; none where none used a GPU."""
     used = [record for record in records if "gpu" in record]
     if not used:
         return {}
-    devices: list[dict[str, Any]] = []
+    devices: list[Record] = []
     for record in used:
         if record["gpu"]["device"] not in devices:
             devices.append(record["gpu"]["device"])
@@ -147,7 +147,7 @@ def evidence_of(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"gpu": found}
 
 
-def warning_of(gpu: dict[str, Any]) -> str:
+def warning_of(gpu: Record) -> str:
     """What to tell of such an entry, if its GPU was wrong; else nothing."""
     if not gpu.get("mismatches"):
         return ""

@@ -8,14 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 import dask
 from dask.utils import key_split
 from distributed import Client, Future, wait
 
 from pipeline.errors import InputError
-from pipeline.running.measured import Record, measured
+from pipeline.record_types import Record
+from pipeline.running.measured import measured
 from pipeline.running.side_by_side import TimeLimitReached, stop_when_told
 
 IN_FLIGHT_PER_WORKER = 3
@@ -54,7 +55,7 @@ class Task:
     """
 
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     worker: str | None = None
     large: bool = False
 

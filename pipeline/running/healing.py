@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.errors import Damaged, InputError
 from pipeline.storage.predictions import read_predictions
 from pipeline.storage.store import DOCUMENT
 
 if TYPE_CHECKING:
+    from distributed import Worker
+
     from pipeline.running.stage import Context
     from pipeline.storage.rundir import RunDirectory
 
@@ -71,7 +73,7 @@ def _needed_to_score(run: RunDirectory) -> list[str]:
     # Of a stream, the others are of chunks.
     records += [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
     kept = [record for record in records if record is not None and not record.get("temporary")]
-    prepared = [output for name in prepare for output in (run.stage(name) or {}).get("outputs", ())]
+    prepared = [output for name in prepare for output in stages[name].get("outputs", ())]
     return prepared + [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
 
 
@@ -190,6 +192,6 @@ def settle(context: Context) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _at_work(run: str, dask_worker: Any) -> bool:
+def _at_work(run: str, dask_worker: Worker) -> bool:
     """Runs on a worker: whether it is at a task of the run."""
     return any(run in str(key) for key in dask_worker.active_threads.values())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import psutil
+
+from ikmap.json_values import JsonObject
 
 
 def processor() -> str:
@@ -21,7 +22,7 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def describe_machine() -> dict[str, Any]:
+def describe_machine() -> JsonObject:
     """Processor, number of cores, memory and system."""
     return {
         "processor": processor(),

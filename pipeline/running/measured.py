@@ -7,15 +7,13 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+from pipeline.record_types import Record, Summary
 from pipeline.storage.durable import promised
 from pipeline.watching.figures import task_of
 
-Record = dict[str, Any]
 
-
-def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
+def measured(function: Callable[..., Record], args: tuple[object, ...], stage: str = "") -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
     # Loads Numba, which the caller of tasks need not have.
     from pipeline.running.working_clock import compiled_since, compiling, working_clock
@@ -54,7 +52,7 @@ def summarise(
     seconds: float,
     rows: int | None = None,
     skipped: int = 0,
-) -> Record:
+) -> Summary:
     """Sum up the records of a stage's tasks, as in ``metrics.json``; rows default to the sum over the tasks."""
     if rows is None:
         rows = sum(record.get("rows", 0) for record in records)

@@ -9,15 +9,16 @@ a second at most: one page then says how far a run is, wherever workers come and
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from distributed import Client, SchedulerPlugin
+from distributed import Client, Scheduler, SchedulerPlugin
 
+from pipeline.record_types import Record, RecordView
 from pipeline.running.stage import stage_label
 from pipeline.watching.events import Events
 from pipeline.watching.figures import COUNTED, STAGES
@@ -36,13 +37,13 @@ class StageFigures(SchedulerPlugin):
     idempotent = True
 
     def __init__(self) -> None:
-        self._said: dict[str, dict[str, Any]] = {}  # of stages at work, what was said last
+        self._said: dict[str, Record] = {}  # of stages at work, what was said last
 
-    async def start(self, scheduler: Any) -> None:  # noqa: ARG002
+    async def start(self, scheduler: Scheduler) -> None:  # noqa: ARG002
         """Called by Dask when the plugin is registered."""
         STAGES.expose()
 
-    def log_event(self, topic: str, msg: Any) -> None:
+    def log_event(self, topic: str, msg: Record) -> None:
         """Called by Dask for every message to the scheduler; sums in ours are those of one stage of one run so far."""
         if topic != TOPIC:
             return
@@ -52,7 +53,7 @@ class StageFigures(SchedulerPlugin):
         if msg["running"]:
             self._said[msg["token"]] = msg
 
-    def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
         """Called by Dask: stages of a client that has gone, killed perhaps, are no longer at work."""
         for token, said in list(self._said.items()):
             if said["client"] == client:
@@ -94,7 +95,7 @@ class ToldEvents:
         self._stages[name] = told
         self._tell(told)
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: RecordView) -> None:
         """Tell both, the scheduler now and then."""
         self._events.task_done(name, record)
         told = self._stages.get(name)
@@ -109,7 +110,7 @@ class ToldEvents:
         if time.monotonic() - told.told >= TELL_SECONDS:
             self._tell(told)
 
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+    def stage_finished(self, name: str, summary: RecordView) -> None:
         """Tell both; the summary knows what tasks that share their rows did not say."""
         self._events.stage_finished(name, summary)
         told = self._stages.pop(name, None)

@@ -6,13 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from distributed import Client
 
+from ikmap.json_values import Json, JsonObject
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.running.dispatch import Task, run_tasks
-from pipeline.running.measured import Record, summarise
+from pipeline.running.measured import summarise
 from pipeline.storage.durable import taken
 from pipeline.storage.records import Records
 from pipeline.storage.rundir import RunDirectory
@@ -168,7 +170,7 @@ class Stage:
         # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
         return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
 
-    def finish(self, *, outputs: Sequence[str] = (), **result: Any) -> dict[str, Any]:
+    def finish(self, *, outputs: Sequence[str] = (), **result: Json) -> JsonObject:
         """Write the stage's summary to the manifest; `result` is what later stages need of it.
 
         The summary has the rows and seconds of all processes that have worked on the stage.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from typing import Any
 
-from distributed import WorkerPlugin
+from distributed import Worker, WorkerPlugin
 
 MODULES = (
     "pipeline.stages.ingest",
@@ -66,7 +65,7 @@ class WarmUp(WorkerPlugin):
     def __init__(self, words: Collection[str] | None = None) -> None:
         self._words = words
 
-    def setup(self, worker: Any) -> None:  # noqa: ARG002
+    def setup(self, worker: Worker) -> None:  # noqa: ARG002
         """Called by Dask when a worker starts, or when the plugin is registered."""
         load()
         load_compiled(self._words)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.search import Value, numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.healing import until_whole
@@ -34,7 +34,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import stage_is_whole
 from pipeline.training.train import fills_cluster, train
 
-Result = dict[str, Any]
+type Result = Record
 Call = Callable[[str, Callable[[], Result]], Result]
 """How a stage is called: given its name and what to do. Prefect wraps it in a task, a plain run just calls it."""
 
@@ -44,9 +44,7 @@ def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG
     return work()
 
 
-def run_batch(
-    context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly
-) -> dict[str, Any]:
+def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly) -> Record:
     """Run every stage that is not finished yet and write the run's files.
 
     Stages finished by an earlier process are taken as they are; within the first unfinished one, finished tasks
@@ -256,11 +254,11 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], dict[str, Any]]:
+def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], Record]:
     """For each learner the map's value, or its own psi or gamma if it works on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
-    values: dict[str, Any] = {}
+    values: Record = {}
     for name in params.learners:
         if LEARNERS[name].about.on == "cells":
             given = selected[name] if name in selected else params.width(name, n_rows)
@@ -341,7 +339,7 @@ LAYOUT = 8
 """Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 
-def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:
+def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record]) -> Record:
     """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
     return {
         "layout": LAYOUT,

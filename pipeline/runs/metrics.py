@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +12,7 @@ from typing import Any
 from distributed import performance_report
 
 from pipeline.params import Params
+from pipeline.record_types import Record, RecordView
 from pipeline.report import write_report
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
@@ -52,8 +53,8 @@ class Invocation:
 
     command: str
     config_toml: str
-    cluster: Mapping[str, Any]
-    sources: Sequence[Mapping[str, Any]] = ()
+    cluster: RecordView
+    sources: Sequence[RecordView] = ()
     memory_limit: int | None = None
     explain: bool = False
     dry_run: bool = False
@@ -70,13 +71,13 @@ def finish_run(
     context: Context,
     invocation: Invocation,
     *,
-    data: Mapping[str, Any],
-    stages: Sequence[Mapping[str, Any]],
-    selection: Mapping[str, Any] | None,
-    learners: Mapping[str, Any],
-    gpu: Mapping[str, Any],
-    online: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    data: RecordView,
+    stages: Sequence[RecordView],
+    selection: RecordView | None,
+    learners: RecordView,
+    gpu: RecordView,
+    online: RecordView | None = None,
+) -> Record:
     """Write ``metrics.json`` and ``report.html``, and mark the run as finished.
 
     Parameters
@@ -98,7 +99,7 @@ def finish_run(
     params, run = context.params, context.run
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     Cs = weights_of_loss(params, selection)
-    metrics: dict[str, Any] = {
+    metrics: Record = {
         **({"gpu": gpu["gpu"]} if "gpu" in gpu else {}),
         "schema_version": 1,
         "run": about_run(context, invocation),
@@ -119,9 +120,7 @@ def finish_run(
     return metrics
 
 
-def records_of_stages(
-    run: RunDirectory, done_before: Collection[str], last: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+def records_of_stages(run: RunDirectory, done_before: Collection[str], last: Sequence[str] = ()) -> list[Record]:
     """The records of all stages in the order in which they ended, but `last` at the end."""
     stages = run.manifest["stages"]
     records = []
@@ -131,19 +130,19 @@ def records_of_stages(
     return records
 
 
-def weights_of_loss(params: Params, selection: Mapping[str, Any] | None) -> dict[str, float]:
+def weights_of_loss(params: Params, selection: RecordView | None) -> dict[str, float]:
     """C of each learner that has one: as chosen, else as given."""
     chosen = (selection or {}).get("chosen_C", {})
     of = {name: params.methods[name].get("C") for name in params.learners}
     return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
 
 
-def _in_one(of: Mapping[str, Any]) -> Any:
+def _in_one(of: RecordView) -> Any:
     """One number where all learners agree, as they do unless cross-validation chose for each; else by learner."""
     return dict(of) if len(set(of.values())) > 1 else next(iter(of.values()), None)
 
 
-def about_run(context: Context, invocation: Invocation) -> dict[str, Any]:
+def about_run(context: Context, invocation: Invocation) -> Record:
     """The entry `run` of ``metrics.json``: what was run, where, and where the time of the clock on the wall went."""
     manifest = context.run.manifest
     parts = {name: manifest[name] for name in ("start_seconds", "seconds", "stop_seconds")}

@@ -100,7 +100,7 @@ class OnlineParams:
     on_drift: str = "mark"
     redraw_rows: int | None = None
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Record:
         """What identifies a run: what is new since there were runs is there only where it is asked for."""
         given, usual = asdict(self), asdict(type(self)())
         always = ("initial", "block_rows", "limit_seconds")
@@ -122,7 +122,7 @@ def run_online(
     alerts: str | None = None,
     labels: str | None = None,
     call: Call = call_directly,
-) -> dict[str, Any]:
+) -> Record:
     """Run every stage that is not finished yet and write the run's files.
 
     Parameters
@@ -300,7 +300,7 @@ def _stream(
     participants: list[Participant],
     taken: Result,
     to: str | None,
-) -> dict[str, Any]:
+) -> Record:
     """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
     # How many rows there will be is not known of a stream without an end; but tasks share them.
     rows_initial, rows = taken["rows_initial"], taken.get("rows_stream")

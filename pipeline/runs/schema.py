@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any
 
 from ikmap.methods import LEARNERS, fields_of, methods
 from ikmap.methods.fields import with_options
 from ikmap.tasks import DEFAULT, TASKS, LearningTask
+from pipeline.record_types import Record, RecordView
 from pipeline.resolve import flag
 from pipeline.training.train import RUNNERS
 
-type Schema = dict[str, Any]
+type Schema = Record
 
 
 def metrics_schema() -> Schema:
@@ -47,7 +47,7 @@ def metrics_schema() -> Schema:
     return schema
 
 
-def together(declared: Iterable[tuple[str, Mapping[str, Any]]]) -> Schema:
+def together(declared: Iterable[tuple[str, RecordView]]) -> Schema:
     """Return the fields of all who declare some, by their names.
 
     Raises
@@ -65,7 +65,7 @@ def together(declared: Iterable[tuple[str, Mapping[str, Any]]]) -> Schema:
     return found
 
 
-def _add(part: Schema, fields: Mapping[str, Any]) -> None:
+def _add(part: Schema, fields: RecordView) -> None:
     part["properties"] = {**fields, **part["properties"]}
 
 

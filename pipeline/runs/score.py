@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -39,7 +38,7 @@ def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
     return frozenset({data.source.format, rows, *model.loops})
 
 
-def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> dict[str, Any]:
+def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> Record:
     """Predict every row: one task per piece of the input, block by block; then join the parts in order.
 
     Returns
@@ -86,7 +85,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
-    parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
+    parts = [(str(task.args[-1]), record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from uuid import uuid4
 
 import numpy as np
@@ -194,7 +194,7 @@ def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def parquet_writer(stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
+def parquet_writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     """A file each page of which has a checksum, for whoever reads it."""
     return pq.ParquetWriter(stream, schema, write_page_checksum=True)
 
@@ -202,7 +202,7 @@ def parquet_writer(stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
 class _Csv:
     """Writes tables as CSV, with the interface of the Parquet writer."""
 
-    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
         self._writer = pa.csv.CSVWriter(stream, schema)
 
     def write_table(self, table: pa.Table, row_group_size: int) -> None:
@@ -210,7 +210,7 @@ class _Csv:
 
 
 @contextmanager
-def csv_writer(stream: Any, schema: pa.Schema) -> Iterator[_Csv]:
+def csv_writer(stream: BinaryIO, schema: pa.Schema) -> Iterator[_Csv]:
     """A CSV file with the names of the columns in its first line."""
     writer = _Csv(stream, schema)
     try:

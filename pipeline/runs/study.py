@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.rows import concatenated
+from pipeline.record_types import Record
 from pipeline.reproduce.papers import PAPERS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.measured import Record
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.metrics import records_of_stages
 from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import METRICS
 from pipeline.storage.store import Store
 
-Result = dict[str, Any]
+type Result = Record
 
 
 def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Result:

@@ -22,6 +22,7 @@ from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
 from pipeline.readers import Source
+from pipeline.record_types import Promise, RecordView
 from pipeline.resolve import worded
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
@@ -86,8 +87,8 @@ class TrainedModel:
     options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
-    trained_on: Mapping[str, Any] = field(default_factory=dict)
-    predicted: Mapping[str, Any] | None = None
+    trained_on: RecordView = field(default_factory=dict)
+    predicted: Promise | None = None
 
     @property
     def report(self) -> str:
@@ -202,7 +203,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         return _open(folder, path, manifest, learner)
 
 
-def _open(folder: str, path: Path, manifest: Mapping[str, Any], learner: str | None) -> TrainedModel:
+def _open(folder: str, path: Path, manifest: RecordView, learner: str | None) -> TrainedModel:
     """Find the model in the manifest of a run."""
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
@@ -240,9 +241,7 @@ def _open(folder: str, path: Path, manifest: Mapping[str, Any], learner: str | N
     )  # fmt: skip
 
 
-def _reading(
-    store: Store, params: Mapping[str, Any], stages: Mapping[str, Any], learner: str, again: str
-) -> Reading | None:
+def _reading(store: Store, params: RecordView, stages: RecordView, learner: str, again: str) -> Reading | None:
     """How the decisions of a learner of a run are read; None: as they are."""
     if f"calibrate:{learner}" in stages:
         content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
@@ -252,7 +251,7 @@ def _reading(
     return read_as(LOG_ODDS) if one is not None and one.log_odds else None
 
 
-def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:
+def _loops(params: RecordView, learner: str, fitted: Fitted | None) -> frozenset[str]:
     """Words of the loops that a method needs to score with; none of one that is not known here."""
     records = params.get("methods", {})
     one = _learner(learner, records.get(learner, {}))

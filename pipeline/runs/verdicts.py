@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from ikmap.methods import MAPS
 from ikmap.methods.composed import names_of
 from ikmap.tasks import task_of
 from ikmap.tasks.verdict import EDGE, ID, SCALE, Verdict
+from pipeline.record_types import RecordView
 from pipeline.rows.ranges import MOST
 
-type Metrics = Mapping[str, Any]
+type Metrics = RecordView
 
 
 def verdicts_of(metrics: Metrics) -> list[dict[str, str | None]]:

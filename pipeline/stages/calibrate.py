@@ -58,9 +58,7 @@ def refuse_readings(params: Params, rows: PreparedRows) -> None:
         raise InputError(f"--threshold-for {params.threshold_for}: found {why}, expected two classes")
 
 
-def calibrate(
-    context: Context, learner: str, fitted: Fitted | None, value: Any = None, n_threads: int = 1
-) -> dict[str, Any]:
+def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any = None, n_threads: int = 1) -> Record:
     """Find out how the decisions of a learner are read, and store it.
 
     Parameters

@@ -21,7 +21,7 @@ from pipeline.storage.store import Store
 SIDES = ("train", "test")
 
 
-def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
+def cells(context: Context, fitted: Sequence[Fitted]) -> Record:
     """Map all rows with each of the stored models.
 
     Returns
@@ -97,7 +97,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     weights = np.empty(stop - start) if rows.preparation.weighted else None
     read = 0
     for begin, block in rows.blocks(start, stop):
-        X: Any = block.rows
+        X = block.rows
         inside = slice(begin - start, begin - start + block.y.size)
         codes[inside] = mapping.codes(X)
         labels[inside] = block.y

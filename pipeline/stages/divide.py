@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask
@@ -25,7 +24,7 @@ def division_of(params: Params) -> Division | None:
     return None if params.split_by is None else Division.parse(params.split_by, params.seed)
 
 
-def beside_of(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
+def beside_of(division: Division | None, block: RawRows, where: Callable[[int], str]) -> Record:
     """Arguments of ``store_block``: what is stored beside rows: words, weights, and what rows are divided by."""
     arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
     if block.weights is not None:
@@ -50,7 +49,7 @@ def divide_rows(
     return {"divided": divided.as_json(), "counts": counts}
 
 
-def divided_sides(url: str, parts: list[Record], record: Record) -> dict[str, Any]:
+def divided_sides(url: str, parts: list[Record], record: Record) -> Record:
     """Both sides of rows that :func:`divide_rows` has divided."""
     rows, counts = sum(int(part["rows"]) for part in parts), record["counts"]
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]

@@ -36,7 +36,7 @@ def evaluate(
     content_hash: str,
     reading_hash: str | None = None,
     source: object = None,
-) -> dict[str, Any]:
+) -> Record:
     """Predict the test rows, by their cells where the learner works on cells.
 
     Parameters
@@ -111,7 +111,7 @@ def tally_of_rows(
     test = PreparedRows(store, "test")
     if fitted is None:
         block = test.read(start, stop)
-        rows: Any = block.rows
+        rows = block.rows
         check_values(learner, rows, test.where, test.preparation.column_names, start, kernel_in(model))
         size = nbytes_of(rows)
     else:

@@ -63,7 +63,7 @@ def refuse_importance(params: Params, rows: PreparedRows) -> None:
 
 def importance(
     context: Context, learner: str, fitted: Fitted | None, content_hash: str, reading_hash: str | None = None
-) -> dict[str, Any]:
+) -> Record:
     """Measure how much each column matters to a learner.
 
     Returns

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -43,7 +43,7 @@ TEXTS = ("csv", "libsvm")
 """Formats of which a row is a line."""
 
 
-def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> dict[str, Any]:
+def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> Record:
     """Read the training file, then the test file where there is one, into the store.
 
     Parameters
@@ -148,7 +148,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
-    table: dict[str, Any] = {} if data.table.id is None else {"id": data.table.id}
+    table: Record = {} if data.table.id is None else {"id": data.table.id}
     table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
@@ -334,7 +334,7 @@ def about_task(task: LearningTask) -> dict[str, Any]:
     return {"task": task.name, **task.about()}
 
 
-def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
+def _side(url: str, parts: list[Record], split: Side) -> Record:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
     rows = [int(part["rows"]) for part in parts]
     firsts = accumulate(rows[:-1], initial=0)
@@ -345,7 +345,7 @@ def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 
 
-def leave_out_rows(stage: Stage, side: dict[str, Any], preparation: Preparation, data: ResolvedDataset) -> None:
+def leave_out_rows(stage: Stage, side: Record, preparation: Preparation, data: ResolvedDataset) -> None:
     """Leave out the training rows that the task does not learn from: count the others, of each part.
 
     Raises
@@ -365,7 +365,7 @@ def leave_out_rows(stage: Stage, side: dict[str, Any], preparation: Preparation,
         )
 
 
-def learned_rows(store: Store, preparation: Preparation, side: Side, first: int, part: dict[str, Any]) -> Record:
+def learned_rows(store: Store, preparation: Preparation, side: Side, first: int, part: Record) -> Record:
     """Task: how many training rows of a part, which begins at row `first`, are learned from."""
     numbers = side.of_part(first, part["rows"])
     return {"learned": int(learned_of(store, part["name"], numbers, preparation).size)}
@@ -404,7 +404,7 @@ def column_ranges(store: Store, start: int, stop: int) -> Record:
     """Task: lowest and highest value of each column over some training rows."""
     low, high = [], []
     for _, block in PreparedRows(store, "train").blocks(start, stop):
-        X: Any = block.rows
+        X = cast("Rows", block.rows)
         low.append(X.min(axis=0))
         high.append(X.max(axis=0))
     return {"low": np.min(low, axis=0).tolist(), "high": np.max(high, axis=0).tolist()}

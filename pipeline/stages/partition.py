@@ -24,7 +24,7 @@ from pipeline.storage.models import save_model
 from pipeline.storage.store import Store
 
 
-def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
+def partition(context: Context, values: Sequence[Value]) -> Record:
     """Fit the partitionings for each value of the map's parameter.
 
     Returns

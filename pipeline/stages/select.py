@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from ikmap.methods.search import Search as Space
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params
+from pipeline.record_types import RecordView
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -43,7 +44,7 @@ def searches(params: Params) -> list[str]:
     return list(dict.fromkeys([*found[:1], *C, *found[1:]] if of_map else [*C, *found]))
 
 
-def select(context: Context) -> dict[str, Any]:
+def select(context: Context) -> Record:
     """Choose psi, C or both for each learner.
 
     Returns
@@ -344,10 +345,10 @@ class Search:
 
     # What is found.
 
-    def found(self) -> dict[str, Any]:
+    def found(self) -> Record:
         """Everything but rows, folds and search of what :func:`select` returns."""
         judges = {name: entrant.judge for name, entrant in self.entrants.items()}
-        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, judges, self.task.figure)}
+        found: Record = {"chosen": {}, **said_of(self.params, judges, self.task.figure)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
@@ -373,7 +374,7 @@ class Search:
             }
         return found
 
-    def _edges(self, found: Mapping[str, Any]) -> dict[str, list[Edge]]:
+    def _edges(self, found: RecordView) -> dict[str, list[Edge]]:
         """Return what was chosen at the edge of what was tried, by learner."""
         params, edges = self.params, dict[str, list[Edge]]()
         for name, entrant in self.entrants.items():
@@ -391,7 +392,7 @@ class Search:
         alike = {name: edges.get(params.compared_as(name), edges.get(name)) for name in params.learners}
         return {name: of for name, of in alike.items() if of}
 
-    def _found_on_cells(self) -> dict[str, Any]:
+    def _found_on_cells(self) -> Record:
         params, entrants = self.params, self.cells.values()
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
@@ -399,7 +400,7 @@ class Search:
         given = None if params.map_searched else value_of(params.map, params.map_searched)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
-        found: dict[str, Any] = {
+        found: Record = {
             "parameter": self.parameter,
             self.parameter: psis,
             **_by_figure(entrants, lambda entrant: [entrant.best_of(by_psi) for by_psi in by_C[entrant.name]]),
@@ -414,7 +415,7 @@ class Search:
             }
         return found
 
-    def _found_on_rows(self, entrant: Entrant) -> dict[str, Any]:
+    def _found_on_rows(self, entrant: Entrant) -> Record:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
@@ -424,9 +425,9 @@ class Search:
         }
 
 
-def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> dict[str, Any]:
+def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> Record:
     """Return what was found of each learner, by the key of the figure that its search went by."""
-    by: dict[str, Any] = {}
+    by: Record = {}
     for entrant in entrants:
         by.setdefault(f"{entrant.judge.figure.key}{suffix}", {})[entrant.name] = found(entrant)
     return by

@@ -11,6 +11,7 @@ import numpy as np
 from ikmap.methods.search import numbers_of, shown
 from ikmap.racing import Candidate, Scores, best, standings, survivors
 from ikmap.tasks.figure import Judge
+from pipeline.record_types import Record
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Entrant:
     Cs: tuple[float, ...] = ()
     scores: Scores = field(default_factory=Scores)
     left: dict[Any, int] = field(default_factory=dict)
-    rounds: list[dict[str, Any]] = field(default_factory=list)
+    rounds: list[Record] = field(default_factory=list)
     entered: int = 0
     decided: bool = False
 
@@ -126,12 +127,12 @@ class Entrant:
     def _figure(self, rows: np.ndarray) -> float:
         return float(self.judge.score(rows.sum(), rows.size))
 
-    def _named(self, candidate: Candidate) -> dict[str, Any]:
+    def _named(self, candidate: Candidate) -> Record:
         value, place = candidate
         return {**numbers_of(self.parameter, value), **({"C": self.Cs[place]} if self.Cs else {})}
 
 
-def describe(candidate: dict[str, Any]) -> str:
+def describe(candidate: Record) -> str:
     """A candidate, for people: "psi 256, C 0.125"."""
     return ", ".join(f"{name} {value:g}" for name, value in candidate.items())
 

@@ -147,7 +147,7 @@ def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name:
     }
 
 
-def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], figure: Figure) -> dict[str, Any]:
+def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], figure: Figure) -> Record:
     """What the sweeps have chosen, of learners and their C: of each learner the one with the best figure.
 
     Of equal ones, it is that with the smallest C.
@@ -159,7 +159,7 @@ def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], fig
         ``chosen``: values of the map; ``chosen_C``.
     """
     sign = 1 if figure.higher_is_better else -1
-    found: dict[str, Any] = {"swept": {}, "chosen": {}, "chosen_C": {}}
+    found: Record = {"swept": {}, "chosen": {}, "chosen_C": {}}
     for name in dict.fromkeys(name for name, _ in swept):
         of = {C: record for (other, C), record in swept.items() if other == name and record}
         figures = {C: record[figure.key][record["values"].index(record["chosen"])] for C, record in of.items()}

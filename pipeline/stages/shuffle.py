@@ -35,7 +35,7 @@ def chunk_rows_of(block_rows: int, row_bytes: int) -> int:
 
 def shuffle(
     context: Context, n_initial: int, block_rows: int, order: str, data: ResolvedDataset | None = None
-) -> dict[str, Any]:
+) -> Record:
     """Write the stream; its first rows are from now on the training rows of the run.
 
     Parameters
@@ -73,7 +73,7 @@ def shuffle(
     found = sides[0].preparation
     preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none", encoded=False)
     rows = [stop - start for _, start, stop in starts]
-    side: dict[str, Any] = {
+    side: Record = {
         "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},

@@ -13,11 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
+from ikmap.json_values import Json, JsonObject
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.record_types import Record
 from pipeline.storage.kept import PROCESS, Kept
 
 DIGEST = "digest"
@@ -188,18 +190,18 @@ def write_text(path: Path, text: str) -> None:
 # --- JSON
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: Json) -> str:
     """SHA-256 of a JSON value, however it is written down."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(value: Mapping[str, object]) -> JsonObject:
     """Return a JSON object with its digest."""
-    plain = json.loads(json.dumps({key: kept for key, kept in value.items() if key != DIGEST}))
+    plain: JsonObject = json.loads(json.dumps({key: kept for key, kept in value.items() if key != DIGEST}))
     return {**plain, DIGEST: digest_of(plain)}
 
 
-def unsealed(path: str | Path, value: Any) -> dict[str, Any]:
+def unsealed(path: str | Path, value: object) -> Record:
     """Return a JSON object without its digest, which must be right.
 
     Raises
@@ -215,7 +217,7 @@ def unsealed(path: str | Path, value: Any) -> dict[str, Any]:
 
 
 def write_json(
-    path: Path, value: Mapping[str, Any], *, content: bool = True, entry: bool = True, before: Iterable[str] = ()
+    path: Path, value: Mapping[str, object], *, content: bool = True, entry: bool = True, before: Iterable[str] = ()
 ) -> None:
     """Write a JSON object with its digest, so that the file is either the old one or the whole new one.
 
@@ -225,7 +227,7 @@ def write_json(
         file.write(json.dumps(sealed(value), indent=1).encode())
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Record:
     """Read what :func:`write_json` wrote.
 
     Raises
@@ -239,7 +241,7 @@ def read_json(path: Path) -> dict[str, Any]:
         return unsealed(path, parsed(path, path.read_bytes()))
 
 
-def parsed(path: str | Path, text: bytes) -> Any:
+def parsed(path: str | Path, text: bytes) -> object:
     """Return the value of JSON text.
 
     Raises

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from ikmap.methods.search import Value, named
 from ikmap.partitioners import Partitions
 from pipeline.errors import Damaged
+from pipeline.record_types import RecordView
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
 
@@ -52,7 +53,7 @@ class Fitted:
             object.__setattr__(self, "value", tuple(self.value))
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], t: int) -> Self:
+    def of(cls, fields: RecordView, t: int) -> Self:
         """From its fields in a manifest; those of earlier versions do not have t."""
         return cls(**{"t": t, **fields})
 
@@ -68,9 +69,11 @@ class Fitted:
             return f"redrawn/{self.learner}"
         return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
-    def as_result(self) -> dict[str, Any]:
+    def as_result(self) -> JsonObject:
         """The entries of a learner's result that say on which cells it works."""
-        value = {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
+        value: JsonObject = (
+            {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
+        )
         return {"cells": self.label, **value}
 
     def cells_name(self, side: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
-
+from ikmap.arrays import Array
+from ikmap.json_values import Json
 from ikmap.methods import import_models
 from ikmap.model import Model, UnknownModel, from_parts
 from pipeline.errors import Damaged, InputError
@@ -23,7 +23,7 @@ _kept: Kept[str, Model] = PROCESS.keeps(CACHED_MODELS)
 """Models by content hash."""
 
 
-def save_model(store: Store, name: str, model: Model, **about: Any) -> str:
+def save_model(store: Store, name: str, model: Model, **about: Json) -> str:
     """Write a model and return its content hash, which is kept with it, as is what else is to be known of it (JSON)."""
     attributes = {"model": model.metadata(), "content_hash": model.content_hash, **about}
     store.write_group(name, model.arrays(), attributes)
@@ -31,7 +31,7 @@ def save_model(store: Store, name: str, model: Model, **about: Any) -> str:
     return model.content_hash
 
 
-def model_of(place: str, metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+def model_of(place: str, metadata: Mapping[str, Json], arrays: Mapping[str, Array]) -> Model:
     """Return the model that was taken apart into these values and arrays.
 
     Parameters

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipeline.errors import Damaged, InputError
+from pipeline.record_types import Promise
 from pipeline.storage.durable import reading, written
 
 WRONG = "its SHA-256 is wrong"
@@ -54,14 +54,20 @@ class PredictionFile:
         return Path(self.path).stat().st_size // self.dtype.itemsize if Path(self.path).exists() else 0
 
 
-def promise_of_predictions(path: str, dtype: str, first: int, n: int) -> dict[str, Any]:
+def promise_of_predictions(path: str, dtype: str, first: int, n: int) -> Promise:
     """What the record of a chunk says of its predictions."""
     file = Path(path)
-    promise = {"file": f"{file.parent.name}/{file.name}", "dtype": dtype, "first": first, "rows": n}
+    promise: Promise = {
+        "file": f"{file.parent.name}/{file.name}",
+        "dtype": dtype,
+        "first": first,
+        "rows": n,
+        "sha256": "",
+    }
     return {**promise, "sha256": digest_of_predictions(file.parent.parent, promise)}
 
 
-def promise_of_stream(path: str, dtype: str, chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def promise_of_stream(path: str, dtype: str, chunks: Iterable[Promise]) -> Promise:
     """Sum up in one promise what the records of all chunks say of a learner's predictions.
 
     Raises
@@ -80,7 +86,7 @@ def promise_of_stream(path: str, dtype: str, chunks: Iterable[Mapping[str, Any]]
     return {"file": name, "dtype": dtype, "first": 0, "rows": rows, "sha256": whole.hexdigest()}
 
 
-def read_predictions(run: Path, promise: Mapping[str, Any]) -> np.ndarray:
+def read_predictions(run: Path, promise: Promise) -> np.ndarray:
     """Read predictions, which must be those that were promised.
 
     Raises
@@ -95,7 +101,7 @@ def read_predictions(run: Path, promise: Mapping[str, Any]) -> np.ndarray:
         return found
 
 
-def digest_of_predictions(run: Path, promise: Mapping[str, Any]) -> str:
+def digest_of_predictions(run: Path, promise: Promise) -> str:
     """SHA-256 of some predictions as they are on the disk."""
     found = PredictionFile(str(run / promise["file"]), promise["dtype"]).read(promise["first"], promise["rows"])
     return hashlib.sha256(found.tobytes()).hexdigest()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from ikmap.json_values import Json
 from pipeline.errors import Damaged
+from pipeline.record_types import Record
 from pipeline.storage.durable import flush, read_json, taken, write_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.whole import is_whole
@@ -29,7 +30,7 @@ class Records:
         self.unflushed: set[str] = set()
         self._flushed = time.monotonic()
 
-    def done(self, task: str) -> dict[str, Any] | None:
+    def done(self, task: str) -> Record | None:
         """The record of a task, if there is one and what it promises is there."""
         try:
             record = read_json(self._run.task_record(self._stage, task))
@@ -40,7 +41,7 @@ class Records:
             return None
         return record if is_whole(self._run, record) else None
 
-    def keep(self, task: str, record: Mapping[str, Any]) -> None:
+    def keep(self, task: str, record: Mapping[str, Json]) -> None:
         """Write the record of a task, once what this process has written before is on the disk."""
         flush(taken())
         path = self._run.task_record(self._stage, task)

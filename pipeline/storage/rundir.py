@@ -11,11 +11,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import cast
 from uuid import uuid4
 
+from ikmap.json_values import Json, JsonObject
 from pipeline.errors import Damaged, InputError
 from pipeline.params import with_options_known_since
+from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Session, Summary
 from pipeline.storage.durable import UNFINISHED, parsed, read_json, reading, unsealed, write_json, written
 from pipeline.storage.hold import LOCK, Hold
 from pipeline.storage.store import Store
@@ -53,8 +55,9 @@ class RunDirectory:
         The directory cannot be written, belongs to something else, to another run, or is in use.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False, begin: bool = True) -> None:
+    def __init__(self, path: Path, identity: Mapping[str, Json], *, fresh: bool = False, begin: bool = True) -> None:
         self.path = path
+        self.manifest: Manifest
         self.resumed = False
         self.repaired = ""
         self._begun = False
@@ -70,7 +73,7 @@ class RunDirectory:
             self.close()
             raise
 
-    def _open(self, identity: dict[str, Any], fresh: bool) -> None:
+    def _open(self, identity: JsonObject, fresh: bool) -> None:
         manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
         for partial in self.path.glob(".*manifest*.*"):  # of a process that was killed as it wrote the first one
             if partial != copy:
@@ -158,7 +161,7 @@ class RunDirectory:
     def finished(self) -> bool:
         return bool(self.manifest["status"] == "finished")
 
-    def metrics(self, say: Callable[[str], None]) -> dict[str, Any] | None:
+    def metrics(self, say: Callable[[str], None]) -> Record | None:
         """Return ``metrics.json`` if the run is finished; if it is damaged, say so, and it counts as unfinished."""
         if not self.finished:
             return None
@@ -216,10 +219,9 @@ class RunDirectory:
         write_json(self.path / MANIFEST, self.manifest, entry=certain, before=before)
         write_json(self.path / MANIFEST_COPY, self.manifest, content=False, entry=False)
 
-    def stage(self, name: str) -> dict[str, Any] | None:
+    def stage(self, name: str) -> FinishedStage | None:
         """What a finished stage left: ``{"record": ..., "result": ...}``."""
-        found: dict[str, Any] | None = self.manifest["stages"].get(name)
-        return found
+        return self.manifest["stages"].get(name)
 
     def begin_stage(self, name: str, started: float) -> tuple[float, float]:
         """Note that a process begins to work on a stage.
@@ -236,11 +238,11 @@ class RunDirectory:
             spent on it.
         """
         file = self._begun_file(name)
-        known: dict[str, Any] = {"started": started, "seconds": 0.0}
+        known: Begun = {"started": started, "seconds": 0.0}
         with suppress(FileNotFoundError, Damaged):
-            known = read_json(file)
+            known = cast("Begun", read_json(file))
         seconds = _spent(known, file.parent.rglob("*"))
-        now = {"started": known["started"], "seconds": seconds, "session": time.time()}
+        now: Begun = {"started": known["started"], "seconds": seconds, "session": time.time()}
         write_json(file, now, content=False, entry=False)
         return known["started"], seconds
 
@@ -250,8 +252,8 @@ class RunDirectory:
     def finish_stage(
         self,
         name: str,
-        record: Mapping[str, Any],
-        result: Mapping[str, Any],
+        record: Summary,
+        result: Mapping[str, Json],
         outputs: Sequence[str] = (),
         records: Iterable[str] = (),
     ) -> None:
@@ -264,14 +266,16 @@ class RunDirectory:
         about = {key: record.get(key, 0.0) for key in ("started", "seconds")}
         write_json(self._begun_file(name), about, content=False, entry=False)
         with self._saving:
-            more = {"outputs": list(outputs)} if outputs else {}
-            self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
+            finished: FinishedStage = {"record": record.copy(), "result": dict(result)}
+            if outputs:
+                finished["outputs"] = list(outputs)
+            self.manifest["stages"][name] = finished
             # The records alone would do: lost with the power, this costs a look at them.
             self.save(certain=False, before=before)
 
-    def records(self, stage: str) -> dict[str, dict[str, Any] | None]:
+    def records(self, stage: str) -> dict[str, Record | None]:
         """Read the records of a stage's tasks, by task; None for a damaged record, whose task counts as not done."""
-        found: dict[str, dict[str, Any] | None] = {}
+        found: dict[str, Record | None] = {}
         for path in self.task_record(stage, "any").parent.glob("*.json"):
             try:
                 found[path.stem] = read_json(path)
@@ -295,7 +299,7 @@ def _remove(entry: Path) -> None:
     shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
-def _spent(session: Mapping[str, Any], files: Iterable[Path]) -> float:
+def _spent(session: Session, files: Iterable[Path]) -> float:
     """Return the seconds that processes have spent on something.
 
     Nobody knows when a process was stopped; its time is counted up to the last of the files that it wrote.
@@ -334,7 +338,7 @@ def _mark_discarded(manifest: Path) -> None:
     (manifest.parent / MANIFEST_COPY).unlink(missing_ok=True)  # which says something else
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> Manifest:
     """Read the manifest of a run directory.
 
     Raises
@@ -356,13 +360,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{name}: found version 1, expected {SCHEMA_VERSION}: the run was made by earlier software, which wrote no "
             "checksums; --fresh does it again"
         )
-    manifest = unsealed(name, manifest)
+    manifest = cast("Manifest", unsealed(name, manifest))
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise InputError(f"{name}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}")
     return manifest
 
 
-def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
+def read_manifest_or_copy(path: Path) -> tuple[Manifest, str]:
     """Read the manifest of a run directory; where it is damaged, its copy, and say so.
 
     Raises
@@ -374,11 +378,11 @@ def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
         return read_manifest(path), ""
     except Damaged as damaged:
         with suppress(Damaged, FileNotFoundError):
-            return read_json(path / MANIFEST_COPY), f"{damaged}; the run goes on from its copy"
+            return cast("Manifest", read_json(path / MANIFEST_COPY)), f"{damaged}; the run goes on from its copy"
         raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
 
 
-def _differences(was: Any, now: Any, name: str = "") -> list[str]:
+def _differences(was: object, now: object, name: str = "") -> list[str]:
     """List in which entries two JSON values differ, the old value before the new one."""
     if isinstance(was, dict) and isinstance(now, dict):
         keys = [*was, *(key for key in now if key not in was)]

@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path, PurePosixPath
-from typing import Any, Concatenate
+from typing import Concatenate, cast
 
 import numpy as np
 import zarr
 from fsspec.core import url_to_fs
+from numpy.typing import DTypeLike
+from zarr.core.array_spec import ArrayConfigParams
 
+from ikmap.arrays import Array
 from pipeline.errors import Damaged, writing
+from pipeline.record_types import Record
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, compressors, read, shards_of
 from pipeline.storage.kept import PROCESS, Kept
@@ -38,12 +42,12 @@ KEPT_OPEN = 256
 DOCUMENT = "zarr.json"
 """File that describes a group or an array."""
 
-AS_WRITTEN: Any = {"write_empty_chunks": True, "read_missing_chunks": False}
+AS_WRITTEN: ArrayConfigParams = {"write_empty_chunks": True, "read_missing_chunks": False}
 """How arrays are opened: what is not there is an error, and never a value."""
 
 type Stamps = dict[str, tuple[int, int, int]]
 
-_opened: Kept[tuple[str, str, str], tuple[Stamps, Any]] = PROCESS.keeps(KEPT_OPEN)
+_opened: Kept[tuple[str, str, str], tuple[Stamps, object]] = PROCESS.keeps(KEPT_OPEN)
 """By kind, path and name: what was opened, and the files that describe it as they were then."""
 
 
@@ -101,7 +105,7 @@ class Store:
             durable.written(self.path, Path(self.path).parent)
 
     @_names_it
-    def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
+    def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, object]) -> int:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
         self.delete(name)
         members: dict[str, str] = {}
@@ -121,7 +125,7 @@ class Store:
         self._written(name, whole=True)
         return sum(array.nbytes for array in arrays.values())
 
-    def attributes(self, name: str) -> dict[str, Any] | None:
+    def attributes(self, name: str) -> Record | None:
         """Attributes of a complete group, or None where there is none.
 
         Raises
@@ -134,12 +138,12 @@ class Store:
             return None
         return dict(attributes) if attributes.get(COMPLETE) else None
 
-    def _attributes(self, name: str) -> dict[str, Any]:
+    def _attributes(self, name: str) -> Record:
         attributes = self._document(name).get("attributes")
         # Groups that Zarr makes on its way have none.
         return {} if attributes == {} else durable.unsealed(self._at(name), attributes)
 
-    def need(self, name: str) -> dict[str, Any]:
+    def need(self, name: str) -> Record:
         """Attributes of a group that was written.
 
         Raises
@@ -152,7 +156,7 @@ class Store:
             raise Damaged(self._at(name), "found no complete group")
         return attributes
 
-    def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def read_group(self, name: str) -> tuple[Record, dict[str, Array]]:
         """Read a group that was written: attributes and arrays.
 
         Raises
@@ -182,7 +186,7 @@ class Store:
         """Where a group or array is, for people."""
         return f"{self.path}/{name}" if name else self.path
 
-    def _document(self, name: str) -> dict[str, Any]:
+    def _document(self, name: str) -> Record:
         """What describes a group or an array.
 
         Raises
@@ -219,7 +223,7 @@ class Store:
         if (document.get("zarr_format"), document.get("node_type")) != (3, "group"):
             self._describe(name, {})
 
-    def _describe(self, name: str, attributes: Mapping[str, Any]) -> None:
+    def _describe(self, name: str, attributes: Mapping[str, object]) -> None:
         """Write the document of a group in one step."""
         sealed = durable.sealed(attributes) if attributes else {}
         text = json.dumps({"attributes": sealed, "zarr_format": 3, "node_type": "group"}, indent=1).encode()
@@ -315,15 +319,14 @@ class Store:
         stamps = _stamps(Path(self.path, name), members=kind != "attributes")
         kept = _opened.get((kind, self.path, name))
         if kept is not None and kept[0] == stamps:
-            found: T = kept[1]
-            return found
+            return cast("T", kept[1])
         found = open_it()
         _opened.put((kind, self.path, name), (stamps, found))
         return found
 
     @_names_it
     def create_sharded(
-        self, name: str, shape: tuple[int, ...], dtype: Any, *, shard_rows: int, chunk_rows: int
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, shard_rows: int, chunk_rows: int
     ) -> None:
         """Create an array that tasks fill shard by shard; one with the same name and layout is kept as it is."""
         rest = shape[1:]
@@ -376,7 +379,9 @@ class Store:
         return outputs
 
     @_names_it
-    def set_attributes(self, name: str, attributes: Mapping[str, Any], arrays: Mapping[str, str] | None = None) -> None:
+    def set_attributes(
+        self, name: str, attributes: Mapping[str, object], arrays: Mapping[str, str] | None = None
+    ) -> None:
         """Set attributes of a group, making it where it is not there yet, and mark it complete.
 
         Parameters

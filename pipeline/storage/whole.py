@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pipeline.record_types import RecordView
 from pipeline.storage.predictions import digest_of_predictions
 from pipeline.storage.rundir import RunDirectory
 
 
-def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
+def is_whole(run: RunDirectory, record: RecordView) -> bool:
     """Whether the files that a record promises are there. Damage inside them is noticed when they are read."""
     promises = [record[what] for what in ("predicted", "decided") if what in record]
     return all(map(run.store.holds, record.get("outputs", ()))) and all(
@@ -19,8 +17,9 @@ def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
 
 def stage_is_whole(run: RunDirectory, name: str) -> bool:
     """Whether everything that a finished stage and its tasks wrote is still there, and so are their records."""
-    finished = run.stage(name) or {}
-    return all(map(run.store.holds, finished.get("outputs", ()))) and all(
+    finished = run.stage(name)
+    outputs = finished.get("outputs", ()) if finished else ()
+    return all(map(run.store.holds, outputs)) and all(
         record is not None and (record.get("temporary") or is_whole(run, record))
         for record in run.records(name).values()
     )

@@ -21,6 +21,7 @@ import numpy as np
 
 from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.record_types import Record
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 
@@ -159,7 +160,7 @@ class Alerts:
                 "resume"
             )
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """What ``metrics.json`` says of them."""
         return {"file": self.said, "sent": self.sent, "held_back": self.held_back}
 

@@ -64,7 +64,7 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
     InputError
         Naming the first row with an unknown label, or an index that is too large.
     """
-    X: Any = arrival.X
+    X = arrival.X
     if not isinstance(X, np.ndarray) and _width(X) > preparation.n_columns:
         at = int(np.flatnonzero(X.indices >= preparation.n_columns)[0])
         row = int(np.searchsorted(X.indptr, at, side="right")) - 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -237,7 +237,7 @@ class Intake:
             self.late.go_on(self.store.need(LABELS_AT_END)["late"], [])
         self.ended = True
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """What is to be said of how rows and labels came."""
         return {} if self.late is None else self.late.about(self.rows)
 
@@ -330,7 +330,7 @@ class Intake:
             raise InputError(other_columns(rows[0].url, self.feed.column_names, names))
         for arrival in rows:
             check(arrival, preparation)
-        more: dict[str, Any] = {"rows": n, "first": self.rows}
+        more: Record = {"rows": n, "first": self.rows}
         arrays: dict[str, np.ndarray] = {}
         if self.late is not None:
             arrays, about = stored(self.late.take(self.rows, n, self.block_rows), preparation.task, self.late.url)
@@ -348,7 +348,7 @@ class Intake:
         self,
         name: str,
         rows: Sequence[Arrival],
-        more: dict[str, Any],
+        more: Record,
         *,
         labels: np.ndarray | None = None,
         beside: Mapping[str, np.ndarray] | None = None,

@@ -19,6 +19,7 @@ import numpy as np
 
 from ikmap.tasks import BadLabel, LearningTask
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.rows.parts import LATE
 from pipeline.running.side_by_side import stop_when_told
 
@@ -231,18 +232,18 @@ class LateLabels:
 
     # --- where it was
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Record:
         """How far the file was read, and what was found."""
         at = {"offset": self._offset, "line": self._line, "text": self._text}
         return {**at, "counts": asdict(self.counts)}
 
-    def go_on(self, kept: dict[str, Any], places: Sequence[np.ndarray]) -> None:
+    def go_on(self, kept: Record, places: Sequence[np.ndarray]) -> None:
         """Be as it was when :meth:`as_json` gave this; `places`: those of the labels that each chunk had by then."""
         self._offset, self._line, self._text = kept["offset"], kept["line"], kept["text"]
         self.counts = Counts(**kept["counts"])
         self._have = {self._n_initial + place for one in places for place in one.tolist()}
 
-    def about(self, rows: int) -> dict[str, Any]:
+    def about(self, rows: int) -> Record:
         """What ``metrics.json`` says, of a stream of so many rows."""
         learned = self.counts.learned - self._n_initial
         counts = {**asdict(self.counts), "learned": learned, "without": rows - learned}

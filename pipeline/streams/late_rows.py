@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ikmap.cells import Cells
 from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged
+from pipeline.record_types import Promise
 from pipeline.rows.stream_data import LateBatch, Stream
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 
@@ -56,7 +57,7 @@ class Predicted:
         if self.task.tallies_streams:
             self._decisions.write(first * decision.shape[1], decision.ravel())
 
-    def promise(self, first: int, n: int) -> dict[str, Any]:
+    def promise(self, first: int, n: int) -> Promise:
         """Return what the record of a chunk says of the decisions of its rows."""
         width = self.task.outputs
         return promise_of_predictions(self._decisions.path, self._decisions.dtype.name, first * width, n * width)

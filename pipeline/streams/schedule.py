@@ -56,7 +56,7 @@ class Arrivals(Protocol):
     def learned(self, chunks: int) -> None:
         """Note how many chunks the slowest learner has done: what is received ahead of it is limited."""
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """What the run is to say of how they came, at the end."""
 
     def check(self) -> None:
@@ -218,14 +218,14 @@ class Schedule:
         record = self._grown[fitted.label]
         return replace(fitted, grown=True, most_cells=record["most_cells"], content_hash=record["content_hash"])
 
-    def grown(self) -> dict[str, Any]:
+    def grown(self) -> Record:
         """What is known of maps that have grown: nothing where none does."""
         if self.growing is None:
             return {}
         cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
         return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
 
-    def predicted(self) -> dict[str, Any]:
+    def predicted(self) -> Record:
         """What the manifest promises of each learner's predictions: one SHA-256 over all of them.
 
         Raises
@@ -242,7 +242,7 @@ class Schedule:
                 raise Damaged(damaged.path, damaged.why, damaged.path, one.checkpoint) from None
         return {"predicted": found}
 
-    def redrawn(self) -> dict[str, Any]:
+    def redrawn(self) -> Record:
         """The maps that learners have of their own, by learner: nothing where none has."""
         found = {name: record["redrawn"] for name, record in self._models.items() if "redrawn" in record}
         return {"redrawn": found} if found else {}
@@ -325,7 +325,7 @@ class Schedule:
         score = self.task.score
         return ", ".join(f"{name} {score(scored, n):.4f}" for name, (_, n, scored) in self._counts.items() if n)
 
-    def result(self, participant: Participant) -> dict[str, Any]:
+    def result(self, participant: Participant) -> Record:
         """What is known of a learner at the end: totals, and the curve block by block."""
         initial, *records = self._learned[participant.learner]
         # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
@@ -386,7 +386,7 @@ class Schedule:
                 found.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
         return np.concatenate(found)
 
-    def _figures(self, learner: str, records: list[Record]) -> dict[str, Any]:
+    def _figures(self, learner: str, records: list[Record]) -> Record:
         """What the task says of all rows that were predicted, if it counts more than their scores."""
         if not self.task.tallies_streams:
             return {}

@@ -141,7 +141,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
     spent = sum(block[2] + block[3] for block in blocks)
     if participant.redraw_rows is not None:
         spent += sum(mapping)
-    told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
+    told: Record = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
     told |= {"labelled": labelled} if stream.late else {}
     told |= {"drifts": drifts} if participant.drift else {}
     told |= {"redraws": redraws, "map_seconds_of_blocks": mapping} if participant.redraw_rows is not None else {}
@@ -165,7 +165,7 @@ def save_state(
     Where the stream has `ended` there, it learns first from the labels that came after the last chunk.
     """
     state, _, _ = _state_before(stream, params, participant, k, n_threads)
-    at_end: dict[str, Any] = {}
+    at_end: Record = {}
     if stream.late and ended and k:
         task = params.judged(participant.learner, stream.task())
         late = _late_rows(stream, participant, task, None, k - 1)
@@ -232,7 +232,7 @@ def _learn(state: Any, task: LearningTask, rows: Any, y: np.ndarray) -> None:
     state.partial_fit(rows, y)
 
 
-def _record(stream: Stream, participant: Participant, k: int, told: dict[str, Any]) -> Record:
+def _record(stream: Stream, participant: Participant, k: int, told: Record) -> Record:
     n = sum(block[0] for block in told["blocks"])
     predicted = stream.promise(k, participant.predictions)
     written = n * np.dtype(predicted["dtype"]).itemsize
@@ -251,7 +251,7 @@ def _after_initial(stream: Stream, params: Params, participant: Participant, n_t
     seconds = working_clock() - began
     for _, block in train.blocks(0, train.n_rows):
         began = working_clock()
-        rows: Any = block.rows
+        rows = block.rows
         state.partial_fit(rows if model is None else model.cells(rows, n_threads).packed(), block.y)
         seconds += working_clock() - began
     return state, seconds
@@ -273,7 +273,7 @@ def _begin(
     return state if participant.drift is None else Watched(state, *participant.drift)
 
 
-def _save(participant: Participant, next_chunk: int, state: Any, told: dict[str, Any]) -> None:
+def _save(participant: Participant, next_chunk: int, state: Any, told: Record) -> None:
     """Keep the state after some chunks, and what the record of the last one says."""
     more = {"next_chunk": np.array(next_chunk), "told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
     write_arrays(participant.checkpoint, {**state.checkpoint(), **more})
@@ -301,7 +301,7 @@ def _keep(participant: Participant, next_chunk: int, state: Any, saved: _Saved |
 
 def _state_before(
     stream: Stream, params: Params, participant: Participant, k: int, n_threads: int
-) -> tuple[Any, _Saved, dict[str, Any] | None]:
+) -> tuple[Any, _Saved, Record | None]:
     """State before chunk k; or after it, with what the chunk's record says of it."""
     # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
     next_chunk, state, saved = _kept.take((participant.run, participant.checkpoint)) or (-1, None, _Saved())
@@ -345,7 +345,7 @@ def _state_before(
 
 
 def _checkpoint_if_due(
-    participant: Participant, next_chunk: int, state: Any, told: dict[str, Any], spent: float, saved: _Saved
+    participant: Participant, next_chunk: int, state: Any, told: Record, spent: float, saved: _Saved
 ) -> _Saved:
     """Save the state if that takes little time compared with learning again what came since the last one."""
     since = saved.since + spent

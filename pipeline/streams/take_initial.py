@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
@@ -16,7 +15,7 @@ from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake
 
 
-def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> dict[str, Any]:
+def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> Record:
     """Store the first rows, and what they tell about all rows, such as columns and classes.
 
     Returns
@@ -57,7 +56,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         task=find_task(url, parts, data, params, context.events.message),
     )
     rows = [part["rows"] for part in parts]
-    side: dict[str, Any] = {
+    side: Record = {
         "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ class ArrowTable(TypedTable):
                 yield _batch(self.file.url, reader, k).select(list(names))
 
 
-def _reader(file: File, stream: Any, columns: Sequence[int] | None = None) -> Any:
+def _reader(file: File, stream: BinaryIO, columns: Sequence[int] | None = None) -> pa.RecordBatchFileReader:
     """Open the file for the columns of these numbers, so that the others are not read; None: for all."""
     options = None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
     hint = " (Arrow streams have to be written as files)"
@@ -42,7 +42,7 @@ def _reader(file: File, stream: Any, columns: Sequence[int] | None = None) -> An
         return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=options)
 
 
-def _batch(url: str, reader: Any, k: int) -> pa.RecordBatch:
+def _batch(url: str, reader: pa.RecordBatchFileReader, k: int) -> pa.RecordBatch:
     return checked_batch(f"{url}: record batch {k + 1}", partial(reader.get_batch, k))
 
 

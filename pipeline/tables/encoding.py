@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class StoredEncoder:
         return encode(table, folds)
 
 
-_kept: Kept[str, tuple[Any, StoredEncoder]] = PROCESS.keeps(2)
+_kept: Kept[str, tuple[object, StoredEncoder]] = PROCESS.keeps(2)
 
 
 def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, split_by: str | None = None) -> None:

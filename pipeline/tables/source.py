@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ikmap.json_values import JsonObject
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
@@ -74,7 +74,7 @@ class TableSource(Source):
         """Whether its columns are numbers and no encoding is asked for: then they are features as they are."""
         return not self.asked.encodes and all(column.kind == NUMBER for column in self.columns)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         found = [{**file.file.identity(), **dict(file.partition)} for file in self.files]
         if len(found) == 1 and not self.files[0].partition:
             return found[0]
@@ -185,7 +185,7 @@ class TableSource(Source):
         )  # fmt: skip
 
     def _ids(
-        self, file: TableFile, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int
+        self, file: TableFile, by_name: Mapping[str, pa.ChunkedArray], fixed: Mapping[str, str | None], rows: int
     ) -> pa.ChunkedArray:
         name = self.asked.id
         assert name is not None
@@ -233,7 +233,7 @@ class TableSource(Source):
 
 
 def _converted(
-    cells: pa.ChunkedArray, column: ColumnPlan, missing: frozenset[str], where: Any
+    cells: pa.ChunkedArray, column: ColumnPlan, missing: frozenset[str], where: Callable[[int], str]
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     def place(row: int) -> str:
         return str(where(row))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from ikmap.json_values import JsonObject
 from ikmap.tables import Asked, ColumnPlan
 from pipeline.errors import InputError
+from pipeline.record_types import Record, RecordView
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 """Cells of text that are missing, where the user says nothing else; the empty one always is."""
@@ -56,7 +58,7 @@ class TableAsked:
         """Whether an encoding is asked for, whatever the columns are like."""
         return self.encode != Asked() or any(column.encoding != "auto" for column in self.plan.values())
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """What differs from the default."""
         found = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
         for key in ("drop", "missing", "categories"):
@@ -69,9 +71,9 @@ class TableAsked:
         return found
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
+    def from_json(cls, values: RecordView) -> Self:
         """What :meth:`as_json` gave."""
-        found: dict[str, Any] = dict(values)
+        found: Record = dict(values)
         for key in ("drop", "missing", "categories"):
             if key in found:
                 found[key] = tuple(found[key])

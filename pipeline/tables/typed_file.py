@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -37,7 +36,7 @@ class TypedTable(TableFile):
         Rows of each group.
     """
 
-    fields: tuple[tuple[str, Any], ...]
+    fields: tuple[tuple[str, pa.DataType], ...]
     group_rows: tuple[int, ...]
 
     @property
@@ -79,7 +78,9 @@ class TypedTable(TableFile):
         """Columns of some groups, at most about `rows` rows at once where the format can."""
 
 
-def checked_fields(file: File, names: Sequence[str], types: Sequence[Any], rows: int) -> tuple[tuple[str, Any], ...]:
+def checked_fields(
+    file: File, names: Sequence[str], types: Sequence[pa.DataType], rows: int
+) -> tuple[tuple[str, pa.DataType], ...]:
     """Names and types of the columns of a file of so many rows.
 
     Raises

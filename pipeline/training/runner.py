@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ikmap.methods import Learner
 from ikmap.methods.search import Value
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.block_sizes import STREAM_BYTES
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context, Stage
@@ -46,7 +46,7 @@ class Lesson:
         return PreparedRows(self.context.store, "train")
 
     @property
-    def chosen(self) -> dict[str, Any]:
+    def chosen(self) -> Record:
         """The value chosen for the map or the learner, such as psi; the result begins with it."""
         if self.fitted is not None:
             return self.fitted.as_result()
@@ -86,9 +86,9 @@ class Runner[L: Learner]:
         Schema of each field.
     """
 
-    told: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    told: ClassVar[RecordView] = MappingProxyType({})
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""
         raise NotImplementedError
 

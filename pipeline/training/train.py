@@ -7,6 +7,7 @@ from typing import Any
 
 from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
 from ikmap.methods.search import Value
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
@@ -36,7 +37,7 @@ def runner_of(learner: str) -> Runner[Any]:
 
 def train(
     context: Context, learner: str, fitted: Fitted | None, value: Value | None = None, n_threads: int = 1
-) -> dict[str, Any]:
+) -> Record:
     """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
 
     Parameters

@@ -7,10 +7,10 @@ import sys
 import tempfile
 import warnings
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
+from ikmap.json_values import Label
 from ikmap.learners.dual.certificate import certificate
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.methods import DualLearner
@@ -47,7 +47,7 @@ def svm_params(params: Params, learner: DualLearner) -> SVMParams:
 
 
 def solve_whole(
-    store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Any], solver: str = "memory"
+    store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Label], solver: str = "memory"
 ) -> Record:
     """Task: solve all one-vs-rest problems, where they are few, and store the model."""
     fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
@@ -108,18 +108,18 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Reco
     }
 
 
-def merge_classes(store: Store, params: Params, learner: str, classes: list[Any], names: list[str], t: int) -> Record:
+def merge_classes(store: Store, params: Params, learner: str, classes: list[Label], names: list[str], t: int) -> Record:
     """Task: make one model of the solutions of all groups."""
     fits = []
     for name in names:
         attributes, arrays = store.read_group(name)
-        fields: dict[str, Any] = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
+        fields: Record = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
         fields |= {key: attributes[key] for key in OF_TARGETS}
         fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
     return store_model(store, params, learner, classes, fits, t)
 
 
-def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit], t: int) -> Record:
+def store_model(store: Store, params: Params, learner: str, classes: list[Label], fits: list[SVMFit], t: int) -> Record:
     """Store the model that solutions of all problems make, on cells of t partitionings."""
     model = svm_model(fits, classes, problem_of(params, learner), divisor=math.sqrt(t))
     output = f"{MODELS}/{learner}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ _kept_tables: Kept[tuple[str, str, int], dict[str, np.ndarray]] = PROCESS.keeps(
 class CountsRunner(Runner[CountsLearner]):
     """Trains a :class:`~ikmap.methods.CountsLearner`; what makes a task depends on the rows, never on the workers."""
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         store, params, learner, rows = lesson.context.store, lesson.context.params, lesson.learner, lesson.rows
         of = (store, params, learner, lesson.fitted, lesson.value)
         row_bytes = rows.row_bytes if lesson.fitted is None else packed_row_bytes(lesson.fitted.offsets(store))

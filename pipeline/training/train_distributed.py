@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ikmap.cells import packed_dtype
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, Order, Report
+from ikmap.learners.dual.cocoa import Coordinator, CoordinatorState, Order, Report
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
@@ -193,7 +193,7 @@ def _restore(folder: Path, rounds: cocoa.Rounds) -> Coordinator | None:
     done = int(state["round"])
     w = _read_array(folder / f"w-{done}.npz")
     before = _read_array(folder / f"w-{done - 1}.npz") if done > 1 else np.zeros_like(w)
-    return Coordinator.restore(rounds, state, w, before)
+    return Coordinator.restore(rounds, cast("CoordinatorState", state), w, before)
 
 
 # ---------------------------------------------------------------------------------------------------- on the workers

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Label
 from ikmap.learners.dual.certificate import sum_up
 from ikmap.learners.dual.class_descent import LANES
 from ikmap.methods import DualLearner
+from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -36,7 +37,7 @@ class DualRunner(Runner[DualLearner]):
         Problems that share a pass over the rows.
     """
 
-    told: ClassVar[Mapping[str, Any]] = {
+    told: ClassVar[RecordView] = {
         "duality_gap": {"description": "Certified, relative; of several problems the largest.", "type": "number"},
         "iterations": {"type": "integer", "minimum": 0},
         "converged": {"type": "boolean"},
@@ -59,7 +60,7 @@ class DualRunner(Runner[DualLearner]):
         classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
-        details: dict[str, Any] = {"solver": solver}
+        details: Record = {"solver": solver}
         groups = self._groups(k, solver)
         if solver == "distributed":
             details["parts"] = choose_parts(rows.n_rows, cells_bytes, asked.parts)
@@ -121,7 +122,7 @@ class DualRunner(Runner[DualLearner]):
         return {"solver": "block", "parts": None}
 
 
-def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int, t: int) -> list[Record]:
+def _merge(stage: Stage, learner: str, classes: list[Label], n_groups: int, t: int) -> list[Record]:
     """Make one model of the solutions of all groups."""
     names = [solved_name(learner, i) for i in range(n_groups)]
     context = stage.context

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ikmap.methods import StreamLearner
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
+from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -37,7 +37,7 @@ PASS_STREAM = 2_000_003
 class StreamRunner(Runner[StreamLearner]):
     """Trains a :class:`~ikmap.methods.StreamLearner`."""
 
-    told: ClassVar[Mapping[str, Any]] = {
+    told: ClassVar[RecordView] = {
         "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0},
         "curve": {"$ref": "#/$defs/curve"},
         "traces": {
@@ -48,7 +48,7 @@ class StreamRunner(Runner[StreamLearner]):
         },
     }
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         context, stage = lesson.context, lesson.stage(1)
         checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
         of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, checkpoint, lesson.n_threads)
@@ -84,7 +84,7 @@ def train_online(
         blocks = RowBlocks(store, ranges)
     online = params.learner_as(StreamLearner, learner, value)
     sample = train.sample(params.seed, offsets, reaches_all=fitted is None or params.map.description.reaches_all)
-    state: Any = online.start(sample, n_threads)
+    state = online.start(sample, n_threads)
     first, scores, traces = 0, np.zeros(0), np.zeros((0, len(online.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,7 @@ import numpy as np
 from ikmap.methods import RoundsLearner
 from ikmap.methods.learner import RoundState
 from pipeline.params import Params
+from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_bytes, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -50,7 +51,7 @@ MOST_PIECES = 16
 class RoundsRunner(Runner[RoundsLearner]):
     """Trains a :class:`~ikmap.methods.RoundsLearner`."""
 
-    told: ClassVar[Mapping[str, Any]] = {
+    told: ClassVar[RecordView] = {
         "solver": {
             "description": "All rows in one task, blocks of a file in one task, or parts of the rows side by side.",
             "enum": ["memory", "block", "distributed"],
@@ -226,7 +227,7 @@ def _solve_in_tasks(lesson: Lesson, stage: Any, folder: Path) -> Record:
         (folder / f"{done - 2}.npz").unlink(missing_ok=True)
         homes = _homes(context.client, len(pieces))
         tasks = [Task(f"{done:05d}-{k:03d}", (one, str(path)), homes.get(k)) for k, one in enumerate(pieces)]
-        found: dict[str, Any] = {}
+        found: Record = {}
         for task, record in engine.run_tasks(context.client, stage.key, sum_piece, tasks):
             stage.note_compiling(record)
             found[task.name] = record.pop("sums")

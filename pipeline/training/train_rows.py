@@ -33,7 +33,7 @@ from pipeline.training.runner import Lesson, Runner
 class WholeRunner(Runner[WholeLearner]):
     """Trains a :class:`~ikmap.methods.WholeLearner`."""
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         context, stage = lesson.context, lesson.stage(1)
         of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
         (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])

@@ -7,11 +7,13 @@ The command chooses whether it becomes bars on a terminal, log lines or nothing
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
+
+from pipeline.record_types import RecordView
 
 Clock = Callable[[], float]
 
@@ -22,12 +24,12 @@ class Events(Protocol):
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
         """A stage begins; None where a total is not known."""
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: RecordView) -> None:
         """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run), ``note``
         (how it stands, in words), ``left`` (seconds, where the stage knows better) and ``total_tasks`` (where there
         are more than were known at the start) are looked at, all optional."""
 
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+    def stage_finished(self, name: str, summary: RecordView) -> None:
         """A stage is done; of its summary, ``seconds``, ``rows`` and ``rows_per_second`` are looked at."""
 
     def message(self, text: str) -> None:
@@ -61,10 +63,10 @@ class QuietProgress(Base):
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
         """Nothing."""
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: RecordView) -> None:
         """Nothing."""
 
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+    def stage_finished(self, name: str, summary: RecordView) -> None:
         """Nothing."""
 
     def message(self, text: str) -> None:
@@ -89,7 +91,7 @@ class StageState:
     until: float | None = None
     """When the stage itself expects to be done."""
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: RecordView) -> None:
         """Count one task."""
         rows = int(record.get("rows") or 0)
         self.tasks += 1
@@ -100,7 +102,7 @@ class StageState:
             self.tasks_skipped += 1
             self.rows_skipped += rows
 
-    def finish(self, summary: Mapping[str, Any], now: float) -> None:
+    def finish(self, summary: RecordView, now: float) -> None:
         """Take the final figures; what the summary lacks is our own count."""
         self.seconds = float(summary.get("seconds", now - self.started))
         self.rows = int(summary.get("rows") or self.rows)
@@ -193,7 +195,7 @@ class Stages(Base):
             self.stages[name] = StageState(name, total_tasks, total_rows, self._clock())
             self._show_start(self.stages[name])
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: RecordView) -> None:
         """Count a task; a stage nobody announced begins here."""
         if name not in self.stages:
             self.stage_started(name)
@@ -202,7 +204,7 @@ class Stages(Base):
             self.stages[name].until = self._clock() + record["left"]
         self._show_task(self.stages[name])
 
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+    def stage_finished(self, name: str, summary: RecordView) -> None:
         """Close a stage."""
         if name not in self.stages:
             self.stage_started(name)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING
 
-Record = Mapping[str, Any]
+from pipeline.record_types import RecordView
+
+if TYPE_CHECKING:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 
 class Figures:
@@ -52,7 +55,7 @@ class Figures:
         if first:
             REGISTRY.register(self)
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """Called by prometheus_client: families of metrics."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
@@ -110,7 +113,7 @@ COUNTED = ("rows", "bytes_read", "bytes_written")
 
 
 @contextmanager
-def task_of(stage: str) -> Iterator[Any]:
+def task_of(stage: str) -> Iterator[Callable[[RecordView, float], None]]:
     """Count one task of a stage: as running inside the ``with`` block, as done when the block calls what it is given.
 
     Yields
@@ -122,7 +125,7 @@ def task_of(stage: str) -> Iterator[Any]:
     # task of a stage would be missed if its counters appeared only with the values they have after it.
     WORK.add(stage, running=1, **dict.fromkeys(WORK.counters, 0))
 
-    def done(record: Record, seconds: float) -> None:
+    def done(record: RecordView, seconds: float) -> None:
         WORK.add(stage, tasks=1, busy_seconds=seconds, **{name: record.get(name, 0) for name in COUNTED})
 
     try:

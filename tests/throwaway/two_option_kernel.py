@@ -27,7 +27,7 @@ from ikmap.methods import (
     Symbol,
     register,
 )
-from ikmap.rows import as_dense
+from ikmap.rows import Rows, as_dense
 
 POWERS, GAMMAS = (0.5, 1.0, 2.0), (0.125, 1.0, 8.0)
 COMPUTED: list[int] = []
@@ -35,7 +35,7 @@ COMPUTED: list[int] = []
 
 
 @dataclass(frozen=True)
-class PowerKernel(SharedKernel, PointKernel):
+class PowerKernel(SharedKernel[Rows, Points], PointKernel):
     """The arithmetic."""
 
     name: ClassVar[str] = "throwaway-power"

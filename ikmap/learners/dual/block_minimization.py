@@ -13,19 +13,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from types import ModuleType
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
+from ikmap.arrays import Floats, Int32s
 from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual import _momentum_loops as momentum_loops
 from ikmap.learners.dual.block_reader import BlockReader, CompiledBlock
 from ikmap.learners.dual.descent import AT_REST
 from ikmap.learners.dual.dual_variables import DualVariables
 from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
-from ikmap.learners.dual.shared_pass import SharedPass
-from ikmap.learners.dual.whole_numbers import WholeNumbers, dual_bound, whole_numbers
+from ikmap.learners.dual.shared_pass import SharedPass, Swept
+from ikmap.learners.dual.whole_numbers import CountedArrays, WholeNumbers, dual_bound, whole_numbers
+from ikmap.learners.rows import CellArrays, RowArrays
 from ikmap.seeds import generator
 
 TOGETHER_BYTES = 4 << 20
@@ -50,6 +54,11 @@ class _Sums:
     squares: float = 0.0
     start: float = 0.0
     dual: float = 0.0
+
+
+type Objective = loops.Objective | svr_loops.Targets
+type Order = tuple[Floats, Int32s, int, float]
+"""Dual variables, the order of the active rows, their number, and the threshold for leaving rows out."""
 
 
 class How(NamedTuple):
@@ -81,8 +90,8 @@ class BlockProblem:
         Weights, as they are in sweeps, after the sweep before the latest.
     """
 
-    loops: ClassVar[Any] = loops
-    momentum_loops: ClassVar[Any] = momentum_loops
+    loops: ClassVar[ModuleType] = loops
+    momentum_loops: ClassVar[ModuleType] = momentum_loops
     unbounded: ClassVar[tuple[int, ...]] = (loops.SQUARED_HINGE,)
     """Losses whose dual variables have no upper bound."""
 
@@ -129,15 +138,17 @@ class BlockProblem:
             if beta > 0.0:
                 w[:] = ahead(w, before, beta)
 
-    def objective(self, y: np.ndarray, weight: np.ndarray) -> Any:
+    def objective(self, y: np.ndarray, weight: Floats) -> Objective:
         """What the compiled loops take after rows and norms."""
         return loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
 
-    def sweep(self, shared: SharedPass | None, rows: Any, norms: np.ndarray, objective: Any, *order: Any) -> Any:
+    def sweep(
+        self, shared: SharedPass | None, rows: RowArrays, norms: Floats, objective: Objective, *order: *Order
+    ) -> Swept:
         """One sweep, as ``one_pass`` of the loops makes it, by two threads if that is worthwhile."""
         if self.numbers is None or self.counted is None:
             return loops.one_pass(rows, norms, objective, self.w, *order, loops.AT_FIRST)
-        arrays: Any = (self.numbers.rows(rows), norms, objective, self.counted, *order)
+        arrays = (self.numbers.rows(cast("CellArrays", rows)), norms, objective, self.counted, *order)
         if shared is None:
             return loops.one_pass(*arrays, loops.AT_FIRST)
         _, _, size, _ = order
@@ -182,8 +193,9 @@ class BlockProblem:
         threshold = self.threshold if how.shrinking else np.inf
         for sweep in range(how.inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            arrays: Any = (rows, norms, objective, alpha, order, size, threshold)
-            kept, losses, gap, most, rms, growth = self.sweep(shared, *arrays)
+            kept, losses, gap, most, rms, growth = self.sweep(
+                shared, rows, norms, objective, alpha, order, size, threshold
+            )
             sums.growth += growth
             if sweep == 0:
                 sums.losses += losses
@@ -199,14 +211,16 @@ class BlockProblem:
             self.loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
 
-    def _go_on(self, rows: Any, objective: Any, alpha: np.ndarray, before: np.ndarray) -> None:
+    def _go_on(self, rows: RowArrays, objective: Objective, alpha: np.ndarray, before: np.ndarray) -> None:
         """Let the dual variables of a group go on by momentum, as the weights have."""
         old = alpha.copy()
         if self.momentum.beta > 0.0:
             w = self.w if self.counted is None else self.counted
             if self.numbers:
-                rows = self.numbers.rows(rows)
-            self.momentum_loops.extrapolate(rows, objective, w, old, before, self.momentum.beta, 1.0, alpha)
+                arrays: RowArrays | CountedArrays = self.numbers.rows(cast("CellArrays", rows))
+            else:
+                arrays = rows
+            self.momentum_loops.extrapolate(arrays, objective, w, old, before, self.momentum.beta, 1.0, alpha)
         before[:] = old
 
     def end_pass(self, reader: BlockReader, total_cost: float) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ikmap._threads import ahead
+from ikmap.arrays import Words
 from ikmap.cells import Cells
 from ikmap.learners.rows import (
     Block,
     Blocks,
+    RowArrays,
     Rows,
     check_classes,
     check_numbers,
@@ -28,7 +30,7 @@ from ikmap.learners.rows import (
 class CompiledBlock(NamedTuple):
     """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty: ones)."""
 
-    rows: tuple
+    rows: RowArrays
     norms: np.ndarray
     y: np.ndarray
     sample_weight: np.ndarray
@@ -92,7 +94,7 @@ class BlockReader:
                 counts += np.bincount(y, weights=weight if weight.size else None, minlength=self.n_classes)
             heaviest.append(weight.max() if weight.size else 1.0)
         self.heaviest = float(max(heaviest))
-        self.cells = rows[1:] if all(self._complete.values()) else None
+        self.cells = cast("tuple[Words, float]", rows[1:]) if all(self._complete.values()) else None
         return counts
 
     def rows_of_blocks(self) -> list[int]:

@@ -11,11 +11,11 @@ problems are grouped makes no difference to any bit of a solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
 from ikmap.learners.dual import _class_sweep_loops as class_sweeps
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import _momentum_loops as momentum_loops
@@ -121,11 +121,11 @@ class _Group:
             lengths[k] = loops.squared_length(self.W[k])
 
     @property
-    def _side_by_side(self) -> Any:
+    def _side_by_side(self) -> tuple[class_sweeps.Objectives, Floats, Floats]:
         """What the loops for eight problems take after rows and norms: a tuple."""
         return self.problems.objectives(self.slots), self.W, self.alpha
 
-    def _alone(self, k: int) -> Any:
+    def _alone(self, k: int) -> tuple[loops.Objective, Floats, Floats]:
         """What the loops for one problem take after rows and norms: a tuple."""
         return self.problems.objective(self.slots[k]), self.W[k], self.alpha[k]
 
@@ -176,7 +176,7 @@ class _Group:
             w, alpha = self._vectors(k)
             if beta > 0.0:
                 v, start = ahead(w, self.before[k][0], beta), np.empty_like(alpha)
-                arrays: Any = (
+                arrays = (
                     self.problems.block.rows,
                     self.problems.objective(self.slots[k]),
                     v,
@@ -220,14 +220,14 @@ class _Group:
         # All rows are shuffled: so each problem sees its active ones in an order that does not depend on the others.
         self.state = np.uint64(loops.shuffle(self.order, self.order.size, self.state))
         if not self.apart:
-            arrays: Any = (rows, norms, *self._side_by_side, self.order, self.active, self.threshold, self.seen)
+            arrays = (rows, norms, *self._side_by_side, self.order, self.active, self.threshold, self.seen)
             class_sweeps.sweep_lanes(*arrays)
             return
         for k in self.unsolved:
-            arrays = (rows, norms, *self._alone(k), self.order, self.active, k, self.threshold[k], self.seen)
-            class_sweeps.sweep_apart(*arrays)
+            alone = (rows, norms, *self._alone(k), self.order, self.active, k, self.threshold[k], self.seen)
+            class_sweeps.sweep_apart(*alone)
 
-    def _certify(self, wanted: list[int], sums: Any) -> None:
+    def _certify(self, wanted: list[int], sums: Floats) -> None:
         rows = self.problems.block.rows
         if not self.apart:
             class_sweeps.certify_lanes(*(rows, *self._side_by_side, sums))

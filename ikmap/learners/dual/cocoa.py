@@ -15,13 +15,15 @@ A round is a pure function of dual variables and weights (:func:`improve`), so i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from types import ModuleType
+from typing import TypedDict
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.dual import (
     _cocoa_loops,
     _cocoa_svr_loops,
@@ -135,13 +137,15 @@ class Rounds:
         return cls(params, 0, problems, len(surveys), (params.C,), *standardisation(found))
 
     @property
-    def loops(self) -> tuple[Any, Any, Any]:
+    def loops(self) -> tuple[ModuleType, ModuleType, ModuleType]:
         """Compiled loops: those of a round, those with the certificate, and those of momentum."""
         if self.n_classes:
             return _cocoa_loops, _linear_svm_loops, _momentum_loops
         return _cocoa_svr_loops, _linear_svr_loops, _momentum_svr_loops
 
-    def objective(self, place: int, y: np.ndarray, weight: np.ndarray) -> Any:
+    def objective(
+        self, place: int, y: np.ndarray, weight: Floats
+    ) -> _linear_svm_loops.Objective | _linear_svr_loops.Targets:
         """What the loops take of a problem, after rows and norms."""
         params, cost, bias = self.params, np.array(self.class_cost), float(self.params.fit_intercept)
         if not self.n_classes:
@@ -217,6 +221,18 @@ def improve(
             sums[0, slot] += momentum_loops.dual_sum(objective, mine)
     change = np.array([(m - v) / sigma for m, v in zip(moving, target, strict=True)])
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
+
+
+class CoordinatorState(TypedDict):
+    """State of a :class:`Coordinator` but for the weights, as JSON values."""
+
+    round: int
+    history: list[list[tuple[int, float, float, float]]]
+    n_support: list[int]
+    dual: list[float]
+    theta: list[float]
+    unsolved: list[int]
+    certify_at: int
 
 
 class Coordinator:
@@ -300,7 +316,7 @@ class Coordinator:
         more = math.log(now / tol) * (last - first) / math.log(before / now)
         return int(min(max(1, math.ceil(OPTIMISM * more)), MOST_ROUNDS_BETWEEN))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> CoordinatorState:
         """Everything but the weights, as JSON values that come back exactly."""
         return {
             "round": self.round,
@@ -313,12 +329,12 @@ class Coordinator:
         }
 
     @classmethod
-    def restore(cls, rounds: Rounds, state: Mapping[str, Any], w: np.ndarray, w_before: np.ndarray) -> Coordinator:
+    def restore(cls, rounds: Rounds, state: CoordinatorState, w: np.ndarray, w_before: np.ndarray) -> Coordinator:
         """Go on from :meth:`state` and the weights."""
         self = cls(rounds, w.shape[1] - 1)
         self.w, self.w_before, self.round = w, w_before, int(state["round"])
-        self.history = [[tuple(entry) for entry in problem] for problem in state["history"]]
-        self.n_support, self._dual, self._theta = (list(state[name]) for name in ("n_support", "dual", "theta"))
+        self.history = [[(entry[0], *entry[1:]) for entry in problem] for problem in state["history"]]
+        self.n_support, self._dual, self._theta = list(state["n_support"]), list(state["dual"]), list(state["theta"])
         self._unsolved, self._certify_at = list(state["unsolved"]), int(state["certify_at"])
         return self
 

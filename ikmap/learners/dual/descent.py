@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from ikmap.learners.dual.block_reader import CompiledBlock
 from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
-from ikmap.learners.dual.whole_numbers import WholeNumbers, complete_cells, dual_bound, whole_numbers
+from ikmap.learners.dual.whole_numbers import CountedArrays, WholeNumbers, complete_cells, dual_bound, whole_numbers
+from ikmap.learners.rows import CellArrays, RowArrays
 
 CHUNK = 8192
 """Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
@@ -73,18 +74,20 @@ class _Sweeps:
         self, problem: Problem, w: np.ndarray, alpha: np.ndarray, seed: int, shrinking: bool, n_threads: int
     ) -> None:
         self.problem, self.w, self.alpha = problem, w, alpha
-        self.rows, self.shared = problem.block.rows, None
+        self.rows: RowArrays | CountedArrays = problem.block.rows
+        self.shared: SharedPass | None = None
         self.state, self.shrinking = np.uint64(seed), shrinking
         self.momentum = Momentum()
-        self.numbers = self._whole_numbers() if complete_cells(self.rows) else None
-        if self.numbers:
-            self.rows, self.w = self.numbers.rows(self.rows), self.numbers.counted(w)
-        if n_threads > 1 and self.numbers and SharedPass.suits(self.rows[1], problem.n_columns):
-            self.shared = SharedPass(*self.rows[0].shape)
+        cells = problem.block.rows
+        self.numbers = self._whole_numbers(cells) if complete_cells(cells) else None
+        if self.numbers and complete_cells(cells):
+            self.rows, self.w = self.numbers.rows(cells), self.numbers.counted(w)
+            if n_threads > 1 and SharedPass.suits(cells[1], problem.n_columns):
+                self.shared = SharedPass(*cells[0].shape)
         self.before = self.w, alpha
         self.activate()
 
-    def _whole_numbers(self) -> WholeNumbers | None:
+    def _whole_numbers(self, rows: CellArrays) -> WholeNumbers | None:
         """Choose whole numbers for the weights.
 
         The dual objective rises in every step and is at most sum_i C_i: that bounds ``|w|``.
@@ -93,7 +96,7 @@ class _Sweeps:
         length = 2.0 * cost.sum() + loops.squared_length(self.w)
         if problem.loss == loops.SQUARED_HINGE:
             length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
-        codes, _, value = self.rows
+        codes, _, value = rows
         bound = dual_bound(length, cost.max(initial=0.0))
         return whole_numbers(codes.shape[1], value, problem.bias, length, bound)
 
@@ -112,10 +115,13 @@ class _Sweeps:
         whole, length = self.size == self.everything, self._go_on()
         norms, objective = self.problem.block.norms, self.problem.objective
         self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
-        arrays: Any = (self.rows, norms, objective, self.w, self.alpha, self.order, self.size, self.threshold)
+        arrays = (norms, objective, self.w, self.alpha, self.order, self.size, self.threshold)
         shared = self.shared if self.shared is not None and self.shared.pays(self.size) else None
         began, swept = time.perf_counter(), self.size
-        told = shared(*arrays) if shared else loops.one_pass(*arrays, loops.AT_FIRST)
+        if shared:
+            told = shared(cast("CountedArrays", self.rows), *arrays)
+        else:
+            told = loops.one_pass(self.rows, *arrays, loops.AT_FIRST)
         self.size, losses, gap, most, rms, growth = told
         if self.shared is not None:
             self.shared.pace.took(shared is not None, time.perf_counter() - began, swept)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ikmap._threads import usable_cores
+from ikmap.json_values import Label
 from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_minimization import BlockProblem, How, descend_blocks
@@ -244,14 +245,14 @@ def _fit_in_memory(
     if occurring is not None:
         block, columns = block._replace(rows=occurring[0]), occurring[1].size
     alphas = np.zeros((len(numbers), block.y.size)) if alpha0 is None else alpha0.copy()
-    what: Any = {
+    what: dict[str, Any] = {
         "block": block,
         "class_cost": class_cost,
         "loss": LOSSES[params.loss],
         "bias": float(params.fit_intercept),
         "n_columns": columns,
     }
-    how: Any = {
+    how: dict[str, Any] = {
         "tol": params.tol,
         "max_iter": params.max_iter,
         "shrinking": params.shrinking,
@@ -337,7 +338,9 @@ def warn_unless_solved(fit: SVMFit, params: SVMParams, unit: str) -> None:
     )
 
 
-def svm_model(fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, *, divisor: float) -> LinearModel:
+def svm_model(
+    fits: SVMFit | Sequence[SVMFit], classes: list[Label], params: SVMParams, *, divisor: float
+) -> LinearModel:
     """Make the model from one fit, or from fits of parts of the one-vs-rest problems.
 
     Parameters

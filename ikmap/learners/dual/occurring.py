@@ -7,9 +7,11 @@ but every certificate, every step of momentum and every copy of the weights does
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from ikmap.arrays import Int64s
+from ikmap.learners.rows import RowArrays
 
 AT_ONCE = 1 << 18
 """Cells that are looked at together."""
@@ -17,7 +19,7 @@ WORTH = 4
 """So many columns for one that occurs pay for a copy of the codes."""
 
 
-def only_occurring(rows: tuple[Any, ...], n_columns: int, most_bytes: int) -> tuple[tuple[Any, ...], np.ndarray] | None:
+def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[RowArrays, Int64s] | None:
     """Leave out the columns that do not occur.
 
     Parameters

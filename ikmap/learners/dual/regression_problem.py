@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar, cast
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.dual import _linear_svr_loops as loops
 from ikmap.learners.dual import _momentum_svr_loops as momentum_loops
 from ikmap.learners.dual._linear_svm_loops import squared_length
-from ikmap.learners.dual.block_minimization import BlockProblem
+from ikmap.learners.dual._linear_svr_loops import Targets
+from ikmap.learners.dual.block_minimization import BlockProblem, Objective, Order
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.momentum import LONGER
-from ikmap.learners.dual.shared_pass import SharedPass
+from ikmap.learners.dual.shared_pass import SharedPass, Swept
+from ikmap.learners.rows import CellArrays, RowArrays
 
 
 @dataclass
@@ -33,15 +37,15 @@ class RegressionProblem(BlockProblem):
         Of the targets.
     """
 
-    loops: ClassVar[Any] = loops
-    momentum_loops: ClassVar[Any] = momentum_loops
+    loops: ClassVar[ModuleType] = loops
+    momentum_loops: ClassVar[ModuleType] = momentum_loops
     unbounded: ClassVar[tuple[int, ...]] = (loops.SQUARED_EPSILON_INSENSITIVE,)
 
     epsilon: float = 0.0
     center: float = 0.0
     scale: float = 1.0
 
-    def objective(self, y: np.ndarray, weight: np.ndarray) -> loops.Targets:
+    def objective(self, y: np.ndarray, weight: np.ndarray) -> Targets:
         z = (y - self.center) / self.scale
         return loops.Targets(z, self.class_cost, weight, self.bias, self.epsilon, self.loss)
 
@@ -62,10 +66,17 @@ class RegressionProblem(BlockProblem):
     def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return self.class_cost[0] * (weight if weight.size else np.ones(y.size))
 
-    def sweep(self, shared: SharedPass | None, rows: Any, norms: np.ndarray, objective: Any, *order: Any) -> Any:  # noqa: ARG002
+    def sweep(
+        self,
+        shared: SharedPass | None,  # noqa: ARG002
+        rows: RowArrays,
+        norms: Floats,
+        objective: Objective,
+        *order: *Order,
+    ) -> Swept:
         if self.numbers is None or self.counted is None:
             return loops.one_pass(rows, norms, objective, self.w, *order)
-        return loops.one_pass(self.numbers.rows(rows), norms, objective, self.counted, *order)
+        return loops.one_pass(self.numbers.rows(cast("CellArrays", rows)), norms, objective, self.counted, *order)
 
 
 def moments(reader: BlockReader) -> tuple[float, float, float]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ikmap.arrays import Array, Floats, Int32s, Int64s
 from ikmap.learners.dual import _shared_pass_loops as loops
-from ikmap.learners.dual._linear_svm_loops import Begun, one_pass
+from ikmap.learners.dual._linear_svm_loops import Begun, Objective, one_pass
+from ikmap.learners.dual._linear_svr_loops import Targets
+from ikmap.learners.dual.whole_numbers import CountedArrays
 
 FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
@@ -21,6 +24,10 @@ TRIED_AGAIN = 16
 PATIENCE, REGAINED = 3.0, 0.25
 """Sweeps that may be broken off because a thread was not let run, before all are left to one; what one adds that was
 not."""
+
+
+type Swept = tuple[int, float, float, float, float, float]
+"""Rows kept, and sums over a sweep: losses, gap, the largest step, the root mean square of steps, and growth."""
 
 
 class Pace:
@@ -78,16 +85,25 @@ class SharedPass:
         """Whether it is worthwhile for so many rows."""
         return self.patience > 0 and size >= FEWEST_ROWS and self.pace.shares()
 
-    def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
+    def __call__(
+        self,
+        rows: CountedArrays,
+        norms: Floats,
+        objective: Objective | Targets,
+        w: Int64s,
+        alpha: Floats,
+        order: Int32s,
+        size: int,
+        threshold: float,
+    ) -> Swept:
         """As :func:`_linear_svm_loops.one_pass`, from its first visit on."""
-        order, size = arrays[-3:-1]
         flags, _, _, stay, told = self.exchange
         flags[:] = 0
         flags[loops.STOP] = loops.NEVER
-        everything: Any = (self.exchange, *arrays)
-        helper = self.pool.submit(loops.shared_pass, 1, *everything)
+        arrays = (rows, norms, objective, w, alpha, order, size, threshold)
+        helper = self.pool.submit(loops.shared_pass, 1, self.exchange, *arrays)
         try:
-            loops.shared_pass(0, *everything)
+            loops.shared_pass(0, self.exchange, *arrays)
         except BaseException:
             flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
             raise
@@ -98,11 +114,11 @@ class SharedPass:
         order[: int(kept)] = stay[: int(kept)]
         first = min(int(visited), size)
         self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
-        everything = (*arrays, Begun(first, int(kept), int(moves), losses, gap, most, squares, growth))
-        return one_pass(*everything)
+        begun = Begun(first, int(kept), int(moves), losses, gap, most, squares, growth)
+        return one_pass(*arrays, begun)
 
 
-def _lines(size: int, dtype: Any) -> np.ndarray:
+def _lines(size: int, dtype: DTypeLike) -> Array:
     """Zeros that begin at a pair of cache lines."""
     width, line = np.dtype(dtype).itemsize, 8 * loops.LINE
     buffer = np.zeros(size * width + line, np.uint8)

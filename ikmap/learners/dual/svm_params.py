@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 
@@ -84,7 +85,7 @@ class SVMParams:
         """Whether targets are numbers."""
         return self.loss in svr_loops.LOSSES
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """The parameters as JSON values."""
         values = asdict(self)
         if not self.regression:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from ikmap.arrays import Integers, Words
 from ikmap.learners.dual.momentum import LONGER
+from ikmap.learners.rows import CellArrays, RowArrays
 
 COARSEST = 2.0**30
 """Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
+
+
+type CountedArrays = tuple[Integers, Words, float, float]
+"""Arrays of cells whose weights are counted in whole numbers: the last entry is the unit."""
 
 
 class WholeNumbers(NamedTuple):
@@ -27,7 +33,7 @@ class WholeNumbers(NamedTuple):
     cell: float
     constant: float
 
-    def rows(self, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    def rows(self, rows: CellArrays) -> CountedArrays:
         """Arrays of cells in the counted layout."""
         codes, base, value = rows
         return codes, base, value * value / self.unit, self.unit
@@ -45,7 +51,7 @@ class WholeNumbers(NamedTuple):
         return w
 
 
-def complete_cells(rows: tuple[Any, ...]) -> bool:
+def complete_cells(rows: RowArrays) -> TypeGuard[CellArrays]:
     """Whether arrays of rows are cells, none of which is absent: only their weights can be counted."""
     return len(rows) == 3 and isinstance(rows[2], float)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_from
 from ikmap.learners.kernel.support_set import SupportSet
 from ikmap.learners.linear_model import decision_to_index
@@ -42,15 +43,15 @@ class KernelModel(Model):
     kind: ClassVar[str] = "kernel"
     version: ClassVar[int] = 1
 
-    points: Any
+    points: Rows
     coef: np.ndarray
     intercept: np.ndarray
     scale: float
-    kernel: dict[str, Any]
+    kernel: JsonObject
     learner: str
-    classes: list[Any]
+    classes: list[Label]
     one_vs_one: bool = False
-    params: dict[str, Any] = field(default_factory=dict)
+    params: JsonObject = field(default_factory=dict)
 
     @cached_property
     def _support(self) -> SupportSet:

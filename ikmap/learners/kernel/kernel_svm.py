@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from ikmap._threads import single_threaded_blas
+from ikmap.json_values import Label
 from ikmap.kernels import kernel_as_dict
-from ikmap.kernels.base import Kernel
+from ikmap.kernels.base import AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import support_set_bytes
 from ikmap.learners.kernel.working_set import (
@@ -47,9 +47,9 @@ def fit_kernel_svm(
     rows: Rows,
     y: np.ndarray,
     n_classes: int,
-    kernel: Kernel,
+    kernel: AnyKernel,
     params: KernelSVMParams,
-    classes: list[Any] | None = None,
+    classes: list[Label] | None = None,
     n_threads: int | None = None,
     max_working_set: int | None = None,
 ) -> KernelModel:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from threading import Lock
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
-from ikmap.kernels.base import TILE, Kernel
+from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import Rows, n_rows
 from ikmap.rows import as_csr
@@ -34,15 +36,15 @@ class SupportSet:
         (:meth:`Kernel.steps`); else of kernel values, point after point.
     """
 
-    def __init__(self, kernel: Kernel, n_outputs: int, whole: bool = True) -> None:
+    def __init__(self, kernel: AnyKernel, n_outputs: int, whole: bool = True) -> None:
         self.kernel = kernel
         self.n_outputs = n_outputs
         self.whole = whole
-        self._full: list[tuple[Any, Any, np.ndarray]] = []
-        self._open: list[tuple[Any, np.ndarray]] = []
+        self._full: list[tuple[Rows, Sized, Floats]] = []
+        self._open: list[tuple[Rows, Floats]] = []
 
     def __len__(self) -> int:
-        return sum(part[-1].shape[0] for part in (*self._full, *self._open))
+        return sum(coef.shape[0] for _, _, coef in self._full) + sum(coef.shape[0] for _, coef in self._open)
 
     def append(self, rows: Rows, coefficients: np.ndarray) -> None:
         """Add points, checked by the kernel; coefficients: float64, shape (n, K)."""
@@ -56,10 +58,10 @@ class SupportSet:
                 self._full.append((tile, self.kernel.points(tile), coefficients[i : i + TILE]))
             self._open = [(rows[whole:], coefficients[whole:])] if whole < waiting else []
 
-    def _opened(self) -> tuple[Any, np.ndarray]:
+    def _opened(self) -> tuple[Rows, Floats]:
         return stack([rows for rows, _ in self._open]), np.concatenate([part for _, part in self._open])
 
-    def arrays(self) -> tuple[Any, np.ndarray] | None:
+    def arrays(self) -> tuple[Rows, Floats] | None:
         """All points and their coefficients, shape (s, K); None while there are none."""
         parts = (*self._full, *self._open)
         if not parts:
@@ -99,7 +101,7 @@ class SupportSet:
         """What :meth:`sums` are multiples of one part of."""
         return self.kernel.unit if self.whole else 1.0
 
-    def _products(self, left: Any, points: Any, coefficients: np.ndarray) -> np.ndarray:
+    def _products(self, left: Sized, points: Sized, coefficients: Floats) -> Floats:
         """Kernel of some rows with a tile of points, times their coefficients."""
         tile = np.empty((len(left), len(points)))
         if self.whole:
@@ -112,16 +114,16 @@ class SupportSet:
         return out
 
 
-def stack(parts: list[Any]) -> Any:
+def stack(parts: list[Rows]) -> Rows:
     """Rows of one kind, one below the other; dense ones beside CSR become CSR."""
     if isinstance(parts[0], Cells):
         # Packed as their own cells need it, whatever stood beside them.
-        cells = parts[0] if len(parts) == 1 else Cells.concatenated(parts)
+        cells = parts[0] if len(parts) == 1 else Cells.concatenated(cast("list[Cells]", parts))
         return cells.packed() if cells.codes.dtype.kind == "u" else cells
     if len(parts) == 1:
         return parts[0]
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
+        return np.concatenate(cast("list[Floats]", parts))
     return sp.csr_array(sp.vstack([as_csr(part) for part in parts], format="csr"))
 
 

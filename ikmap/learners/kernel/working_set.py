@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from ikmap._threads import for_each_block
-from ikmap.kernels.base import TILE, Kernel
+from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.kernel.support_set import SupportSet
 from ikmap.learners.rows import Rows, n_rows
@@ -93,7 +93,7 @@ class TwoClassSolution:
 def solve_two_classes(
     rows: Rows,
     second: np.ndarray,
-    kernel: Kernel,
+    kernel: AnyKernel,
     params: KernelSVMParams,
     weights: tuple[float, float] = (1.0, 1.0),
     max_working_set: int | None = None,
@@ -193,7 +193,7 @@ def _libsvm(
 class _Working:
     """The working set in the order in which rows joined it, and the matrix of its kernel values."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, n_threads: int | None) -> None:
+    def __init__(self, rows: Rows, kernel: AnyKernel, n_threads: int | None) -> None:
         self.numbers = np.empty(0, dtype=np.int64)
         self._rows, self._kernel, self._n_threads = rows, kernel, n_threads
         self._values = np.empty(0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.json_values import JsonObject
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import check_rows, n_rows, row_arrays
 from ikmap.model import Model
@@ -35,7 +36,7 @@ class CellScores(Model):
     divisor: float
     threshold: float
     learner: str
-    params: dict[str, Any] = field(default_factory=dict)
+    params: JsonObject = field(default_factory=dict)
 
     def mean(self, rows: Cells) -> np.ndarray:
         """Sum of the table over the cells of each row, by the divisor: float64, shape (n,); no cell adds nothing.

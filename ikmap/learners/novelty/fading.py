@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners.novelty._fading_loops import fading_pass
 from ikmap.learners.novelty.cell_scores import CellMasses
 from ikmap.learners.rows import Rows, check_rows
@@ -90,7 +91,7 @@ class FadingMasses:
         assert isinstance(rows, Cells)
         return self.model([]).decision_function(rows)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> CellMasses:  # noqa: ARG002
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> CellMasses:  # noqa: ARG002
         """What scores as it does now."""
         divisor = float((self.offsets.size - 1) * self.numbers[1]) or 1.0
         return CellMasses(self.masses.copy(), divisor, self.threshold, self.learner, params or {})

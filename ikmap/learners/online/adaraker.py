@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online._adaraker_loops import (
@@ -204,7 +205,7 @@ class AdaRakerState:
         """Decision values with all weights frozen: shape (n, K), one column for two classes."""
         return self.model(list(range(self.n_classes))).decision_function(rows)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> MappedModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> MappedModel:
         """The classifier with the weights as they are now: no interval starts and nothing is learned in it."""
         weights = self.weights() * self._scale
         kernels, width, outputs = weights.shape

@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import constant_added, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.ogd import OGDProgress, OGDState
-from ikmap.learners.online.squared_ogd import SquaredOGDState
+from ikmap.learners.online.squared_ogd import SquaredOGDState, SquaredProgress
 from ikmap.learners.rows import Rows, n_rows
 
 LEAST = 256
@@ -78,16 +80,16 @@ class AveragedOGDState:
         """How often each weight vector was moved."""
         return self.state.n_updates
 
-    def partial_fit(self, rows: Rows, y: np.ndarray, *sample_weight: np.ndarray) -> Any:
+    def partial_fit(self, rows: Rows, y: np.ndarray, *sample_weight: Floats) -> OGDProgress | SquaredProgress:
         """Predict and then learn from each row in turn, as the state does alone."""
         n, start, support = n_rows(rows), 0, 0
         predicted: list[np.ndarray] = []
         while start < n or not predicted:
             stop = min(n, start + self.every - self.state.n_seen % self.every)
             whole = start == 0 and stop == n
-            some: Any = rows if whole else rows[start:stop]
+            some = rows if whole else rows[start:stop]
             weight = [of_rows[start:stop] for of_rows in sample_weight]
-            progress: Any = self.state.partial_fit(some, y[start:stop], *weight)
+            progress = self.state.partial_fit(some, y[start:stop], *weight)
             predicted.append(progress.predicted)
             support += getattr(progress, "n_support", 0)
             if stop > start and self.state.n_seen % self.every == 0:
@@ -127,7 +129,7 @@ class AveragedOGDState:
         of_state = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
         return type(self)(self.state.restore(of_state), every, np.array(arrays[PREFIX + "weights"]), n_added)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
         """The model with the mean of the weights; of fewer rows than lie between two of these, with the last ones."""
         if not self.n_added:
             return self.state.model(classes, params, learner)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
-from ikmap.kernels.base import TILE, Kernel
+from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import SupportSet
 from ikmap.learners.online._kernel_ogd_loops import dual_pass
@@ -47,7 +48,7 @@ class KernelOGDState:
         Support points of each class.
     """
 
-    kernel: Kernel
+    kernel: AnyKernel
     n_classes: int
     eta: float = 0.5
     n_threads: int | None = None
@@ -116,7 +117,7 @@ class KernelOGDState:
         check_rows(rows, self._columns)
         return self.eta * self.support.sums(rows, self.n_threads) / self.support.unit
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> KernelModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:
         """The classifier with the support set as it is now; its decisions equal :meth:`decision_function`."""
         found = self.support.arrays()
         points, coef = found or (np.zeros((0, self._columns or 0)), np.zeros((0, self.n_updates.size)))

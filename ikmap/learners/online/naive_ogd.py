@@ -6,14 +6,13 @@ but t are with zero. Decisions and weights are those of :class:`~ikmap.learners.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ikmap.arrays import Int32s
 from ikmap.cells import Cells
 from ikmap.learners.online._naive_ogd_loops import naive_decisions, naive_pass
 from ikmap.learners.online.ogd import OGDProgress, OGDState, steps_to_margin
-from ikmap.learners.rows import Rows, n_rows, row_arrays
+from ikmap.learners.rows import RowArrays, Rows, n_rows, row_arrays
 
 
 class NaiveOGDState(OGDState):
@@ -31,7 +30,7 @@ class NaiveOGDState(OGDState):
             raise ValueError("full products are for rows without sample weights")
         return super().partial_fit(_only_cells(rows), y)
 
-    def _integer_pass(self, arrays: Any, y: np.ndarray, rows: Cells, predicted: np.ndarray) -> int:
+    def _integer_pass(self, arrays: RowArrays, y: Int32s, rows: Cells, predicted: np.ndarray) -> int:
         steps = self._steps()
         margin = steps_to_margin(self.eta, self.divisor)
         support: int = naive_pass(arrays, rows.n_partitions, y, steps, margin, predicted, self.n_updates)

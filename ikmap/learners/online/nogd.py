@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
-from ikmap.kernels.base import Kernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import support_set_bytes
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
@@ -52,7 +54,7 @@ class NOGDState:
         No matter of the result.
     """
 
-    kernel: Kernel
+    kernel: AnyKernel
     n_classes: int
     b: int = 100
     rank: int | None = None
@@ -128,13 +130,14 @@ class NOGDState:
         steps = self.map.transform(points, self.n_threads)
         self._linear.table = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> MappedModel | KernelModel:
         """The classifier as it is now: a :class:`MappedModel`, or a :class:`KernelModel` while there is no map."""
         if self._linear is None:
             assert self._dual is not None
             return self._dual.model(classes, params)
         asked = {"kernel": kernel_as_dict(self.kernel), "b": self.b, "average": self.average, **(params or {})}
         linear = self._linear.model(classes, asked, learner="nogd")
+        assert self.map is not None
         return MappedModel(self.map, linear)
 
     def decision_function(self, rows: Rows) -> np.ndarray:

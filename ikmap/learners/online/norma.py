@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Bools, Floats, Int32s
 from ikmap.cells import Cells, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online import _norma_loops as loops
 from ikmap.learners.online._norma_loops import norma_pass, norma_single_pass
@@ -243,11 +245,10 @@ class NormaState:
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decisions, shape (n, K), as those of :meth:`model`."""
-        classes = list(range(self.n_classes)) if self.rule.of_classes else []
-        found: np.ndarray = self.model(classes).decision_function(rows)
-        return found
+        classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
+        return self.model(classes).decision_function(rows)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> LinearModel:
         """What decides as it does now: by the mean function where the rule says so, else by the last one."""
         params = params or {}
         if self.rule.loss == "novelty":
@@ -325,12 +326,20 @@ def targets_of(
     return found
 
 
-def said(state: Any, predicted: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+class Learned(Protocol):
+    """What :func:`said` asks of a state of NORMA."""
+
+    rule: NormaRule
+    unit: float
+    center: float
+    n_classes: int
+
+
+def said(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
     """What compiled loops predicted, as a learner says it."""
     rule = state.rule
     if rule.loss == "novelty":
         return (predicted if rule.average else beyond).astype(np.int32)
     if rule.of_numbers:
-        found: np.ndarray = predicted * state.unit + state.center
-        return found
+        return predicted * state.unit + state.center
     return (predicted >= 0 if state.n_classes == 2 else predicted).astype(np.int32)

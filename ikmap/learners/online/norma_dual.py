@@ -6,15 +6,17 @@ older than tau rounds are worth ``(1 - eta lambda)^tau C X / lambda`` at most, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
+from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
-from ikmap.kernels.base import TILE, Kernel
+from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import stack
 from ikmap.learners.online._norma_dual_loops import norma_dual_pass
@@ -32,23 +34,23 @@ ROWS_CHECKED = 64
 class Terms:
     """Rows that added something, oldest first, in tiles that are prepared for the kernel once."""
 
-    def __init__(self, kernel: Kernel, width: int) -> None:
+    def __init__(self, kernel: AnyKernel, width: int) -> None:
         self.kernel = kernel
         self.coefficients = np.zeros((0, width))
         self.rounds = np.zeros(0, dtype=np.int64)
-        self._full: list[tuple[Any, Any]] = []
-        self._open: list[Any] = []
+        self._full: list[tuple[Rows, Sized]] = []
+        self._open: list[Rows] = []
 
     def __len__(self) -> int:
         return self.rounds.size
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Rows | None:
         """All of them; None while there are none."""
         parts = [*(rows for rows, _ in self._full), *self._open]
         return stack(parts) if parts else None
 
-    def append(self, rows: Any) -> None:
+    def append(self, rows: Rows) -> None:
         """Add checked rows; their coefficients and rounds stand at the end of the arrays already."""
         self._open.append(rows)
         waiting = sum(n_rows(part) for part in self._open)
@@ -66,7 +68,7 @@ class Terms:
             self._full.pop(0)
             self.coefficients, self.rounds = self.coefficients[TILE:], self.rounds[TILE:]
 
-    def values(self, block: Any, n_threads: int | None) -> np.ndarray:
+    def values(self, block: Sized, n_threads: int | None) -> np.ndarray:
         """Kernel of some prepared rows with all terms and with each other: float64, shape (n, terms + n)."""
         tiles = [points for _, points in self._full]
         if self._open:
@@ -106,7 +108,7 @@ class NormaDualState:
     """
 
     rule: NormaRule
-    kernel: Kernel
+    kernel: AnyKernel
     n_classes: int = 2
     tau: int | None = None
     center: float = 0.0
@@ -169,7 +171,7 @@ class NormaDualState:
             done += most
         return NormaProgress(said(self, found[:, 0], found[:, 1] > 0), found[:, 1] > 0)
 
-    def _check_norms(self, rows: Any) -> None:
+    def _check_norms(self, rows: Rows) -> None:
         """Refuse steps that are too large for a row, where the loss has no bound."""
         for start in range(0, n_rows(rows), ROWS_CHECKED) if self.rule.loss == "squared" else ():
             points = self.kernel.points(rows[start : start + ROWS_CHECKED])
@@ -177,7 +179,7 @@ class NormaDualState:
             self.kernel.values(points, points, values)
             self.rule.check_norm(float(values.diagonal().max()))
 
-    def _learn(self, block: Any, y: np.ndarray, fixed: np.ndarray, found: np.ndarray) -> None:
+    def _learn(self, block: Rows, y: np.ndarray, fixed: np.ndarray, found: np.ndarray) -> None:
         terms, n = self.terms, y.size
         if self.tau is not None:
             terms.drop(self.n_seen + 1 - self.tau)
@@ -191,7 +193,7 @@ class NormaDualState:
         if count > stored:
             terms.append(block[found[: count - stored, 2].astype(np.int64)])
 
-    def expansion(self, average: bool = False) -> tuple[Any, np.ndarray]:
+    def expansion(self, average: bool = False) -> tuple[Rows, Floats]:
         """Rows and coefficients, shape (s, K), of the last function, or of the mean of all before each row."""
         rows = self.terms.rows
         if rows is None:
@@ -208,14 +210,14 @@ class NormaDualState:
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decisions, shape (n, K), as those of :meth:`model`."""
         check_rows(rows, self._columns)
-        classes = list(range(self.n_classes)) if self.rule.of_classes else []
+        classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
         model = self.model(classes)
         if not model.coef.size:
             found: np.ndarray = np.zeros((n_rows(rows), model.intercept.size)) + model.intercept
             return found
         return model.decision_function(rows, self.n_threads)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> KernelModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:
         """What decides as it does now: by the mean function where the rule says so, else by the last one."""
         average = self.rule.average and self.n_seen > 0
         rows, coef = self.expansion(average)

@@ -170,7 +170,7 @@ def usual_rule(loss: str, **given: float | bool | str | None) -> NormaRule:
     """
     if loss not in CODES:
         raise ValueError(f"loss: found {loss!r}, expected one of {', '.join(CODES)}")
-    values = {**USUAL[loss], **{name: value for name, value in given.items() if value is not None}}
+    values: dict[str, Any] = {**USUAL[loss], **{name: value for name, value in given.items() if value is not None}}
     if given.get("eta") is None and values["regularization"] > 0:
         values["eta"] = min(values["eta"], 1 / values["regularization"])
     average = values.pop("average", False)
@@ -220,7 +220,7 @@ def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:
 
 _WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}
 _STEADY = {"eta": 0.5, "regularization": 1e-5, "decreasing": False}
-USUAL: dict[str, dict[str, Any]] = {
+USUAL: dict[str, dict[str, float | bool]] = {
     "hinge": {**_STEADY, "threshold": 1.0, "offset": True},
     "nu": {**_WITH_RHO, "average": True},  # without an offset, which rho would drive off: docs/norma.md
     "perceptron": {**_STEADY, "regularization": 0.0, "offset": True},

@@ -9,16 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Int32s
 from ikmap.cells import Cells, constant_added, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
-from ikmap.learners.rows import Rows, check_classes, check_rows, check_weights, n_rows, row_arrays
+from ikmap.learners.rows import (
+    CellArrays,
+    RowArrays,
+    Rows,
+    check_classes,
+    check_rows,
+    check_weights,
+    n_rows,
+    row_arrays,
+)
 
 
 class OGDProgress(NamedTuple):
@@ -178,7 +189,7 @@ class OGDState:
         complete = check_rows(rows, self.table.shape[0] - self.constant)
         return (rows.with_constant() if self.constant and isinstance(rows, Cells) else rows), complete
 
-    def _integer_pass(self, arrays: Any, y: np.ndarray, rows: Cells, predicted: np.ndarray) -> int:
+    def _integer_pass(self, arrays: RowArrays, y: Int32s, rows: Cells, predicted: np.ndarray) -> int:
         """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
         t = rows.n_partitions
         least_room = max(1, self.table.shape[0] // (LOOK * t))
@@ -191,10 +202,10 @@ class OGDState:
             limit = np.iinfo(self.table.dtype).max
             if limit >= least_room or self.table.dtype == INTEGERS[-1]:
                 limits = (self.table.dtype.type(limit), self._room, least_room, enough)
-                output: Any = (predicted, self.n_updates)
+                output = (predicted, self.n_updates)
                 steps = self.table.reshape(-1)
                 if binary:
-                    codes, base, _ = arrays
+                    codes, base, _ = cast("CellArrays", arrays)
                     done, stepped_on, self._room = binary_pass(codes, base, y, done, steps, *limits, *output)
                 else:
                     done, stepped_on, self._room = integer_pass(arrays, t, y, done, steps, *limits, *output)
@@ -252,7 +263,7 @@ class OGDState:
         n_updates = np.array(arrays["n_updates"], dtype=np.int64)
         return cls(table, eta, divisor, n_updates, n_seen, n_support, total, constant="constant" in arrays)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
         """The classifier with the weights as they are now, or with their average.
 
         Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where

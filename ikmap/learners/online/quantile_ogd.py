@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._quantile_ogd_loops import quantile_pass
 from ikmap.learners.rows import Rows, check_rows
@@ -124,7 +125,7 @@ class QuantileOGDState:
         """All quantiles with the weights as they are now, shape (n, K); they may cross."""
         return self.model([]).decision_function(rows)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "quantile") -> LinearModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "quantile") -> LinearModel:
         """The model with the weights as they are now; its decisions are those of the state, to the bit."""
         about = {"eta": self.eta, "quantiles": self.levels.tolist(), **(params or {})}
         coef = np.ascontiguousarray(self.weights.T)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells, in_wider_layout
+from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._squared_ogd_loops import squared_pass
@@ -155,7 +156,7 @@ class SquaredOGDState:
         n_seen, n_support = (int(v) for v in arrays["counts"])
         return cls(np.array(arrays["weights"]), eta, divisor, total, n_seen, n_support)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+    def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
         """The model with the weights as they are now; its decisions are those of the state, to the bit."""
         return LinearModel(
             coef=self.weights[:, None].copy(),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class ConjugateGradients:
     def restore(cls, problem: Problem, arrays: Mapping[str, np.ndarray]) -> Self:
         """The state of which :meth:`checkpoint` made these."""
         phase, mean, total, bound, objective, gap, steps = arrays["numbers"].tolist()
-        vectors: dict[str, Any] = {name: arrays[name].copy() for name in ("w", "counts", "residual", "direction")}
+        vectors = {name: arrays[name].copy() for name in ("w", "counts", "residual", "direction")}
         return cls(
             problem, phase=int(phase), mean=mean, total=total, bound=bound, objective=objective, gap=gap,
             steps=int(steps), **vectors,

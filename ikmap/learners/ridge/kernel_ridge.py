@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 
 from ikmap._threads import single_threaded_blas
-from ikmap.kernels.base import Kernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.learners.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,18 +23,18 @@ class KernelRidge:
     dual : ndarray of float64, shape (n,)
     """
 
-    kernel: Kernel
-    points: Any
+    kernel: AnyKernel
+    points: Rows
     dual: np.ndarray
 
-    def predict(self, rows: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
         """Shape (m,)."""
         found: np.ndarray = self.kernel.matrix(rows, self.points, n_threads) @ self.dual
         return found
 
 
 def fit_kernel_ridge(
-    rows: Any, y: np.ndarray, kernel: Kernel, alpha: float, n_threads: int | None = None
+    rows: Rows, y: np.ndarray, kernel: AnyKernel, alpha: float, n_threads: int | None = None
 ) -> KernelRidge:
     """Solve ``(K + alpha 1) dual = y`` by Cholesky's factor: memory for n^2 numbers, time for n^3.
 

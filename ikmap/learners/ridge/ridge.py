@@ -14,14 +14,24 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 
+from ikmap.cells import Cells
+from ikmap.json_values import JsonObject
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients, Problem
 from ikmap.learners.ridge.sums import Sums, Tile, pieces, sums_of
 from ikmap.learners.rows import Block, Blocks, check_rows, check_weights, concatenated, n_columns
+
+
+class RidgeCertificate(TypedDict):
+    """Evidence that a ridge regression is solved, as JSON values."""
+
+    duality_gap: float
+    iterations: int
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +61,12 @@ class RidgeFit:
         """What conjugate gradients have found."""
         return cls(state.w, state.intercept, state.objective, state.gap, state.steps, state.converged)
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> RidgeCertificate:
         """As ``metrics.json`` has it."""
         gap = self.gap / self.objective if self.objective > 0 else 0.0
         return {"duality_gap": gap, "iterations": self.n_iter, "converged": self.converged}
 
-    def model(self, divisor: float, params: dict[str, Any], learner: str = "ridge") -> LinearModel:
+    def model(self, divisor: float, params: JsonObject, learner: str = "ridge") -> LinearModel:
         """To predict with: rows of cells have features of ``1 / divisor``."""
         return LinearModel(self.coef[:, None], np.array([self.intercept]), divisor, learner, [], params)
 
@@ -116,7 +126,7 @@ class _Held:
     """All rows in memory, in tiles, piece by piece."""
 
     def __init__(self, block: Block, n_threads: int) -> None:
-        rows: Any = block.rows
+        rows = cast("Cells", block.rows)
         check_rows(rows)
         if not np.isfinite(block.y).all():
             raise ValueError(f"row {int(np.flatnonzero(~np.isfinite(block.y))[0])}: target is not finite")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.learners.ridge._ridge_loops import ONES, RESIDUALS, add_sums
 from ikmap.learners.rows import Block
@@ -127,7 +129,7 @@ def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def matrix_sums(order: Order, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> Sums:
+def matrix_sums(order: Order, X: Floats | sp.csr_array, y: np.ndarray, weight: np.ndarray | None = None) -> Sums:
     """The same over the rows of a matrix, dense or CSR, whose columns stand for cells."""
     if order.kind == ONES:
         value = np.ones(y.size)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.learners.rows import Block
 from ikmap.learners.sweeps._counts_loops import earlier, renumber
 from ikmap.seeds import generator
 
@@ -43,7 +44,7 @@ class StoredRows:
     """
 
     def __init__(
-        self, blocks: Sequence[Any], n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray
+        self, blocks: Sequence[Block], n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray
     ) -> None:
         self.blocks, self.n_rows, self.start = blocks, n_rows, start
         self._origin, self._column_of = origin, column_of
@@ -81,5 +82,5 @@ class StoredRows:
                 codes = rows.codes[some].astype(np.int32)
                 columns = np.empty_like(codes)
                 renumber(codes, rows.offsets, table, columns)
-                of_weight: Any = np.empty(0) if weight is None else np.ascontiguousarray(weight[some])
+                of_weight = np.empty(0) if weight is None else np.ascontiguousarray(weight[some])
                 yield Some(columns, np.ascontiguousarray(targets(y[some]), dtype=np.float64), of_weight)

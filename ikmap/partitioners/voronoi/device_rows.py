@@ -7,23 +7,27 @@ Written with functions of the array API standard only. Scores and the bounds of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.device import Device
+from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace
 from ikmap.partitioners.voronoi._nearest_loops import EVERYTHING
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 from ikmap.partitioners.voronoi.scores import FARTHEST, ROUNDOFF, DenseScores, SparseScores, squared_norms
-from ikmap.rows import as_csr, as_dense
+from ikmap.rows import Rows, as_csr, as_dense
 
 CENTRE_BYTES = 256 << 20
 """Sparse centres are spread out over all columns in chunks of at most this size."""
 
 
+type Lists = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, int]
+"""Columns, values, beginnings and numbers of entries of sparse rows, and the largest number of entries."""
+
+
 @dataclass(frozen=True, eq=False)
-class DeviceBlock:
+class DeviceBlock[Left, Held]:
     """A block of rows on a device.
 
     Parameters
@@ -36,10 +40,26 @@ class DeviceBlock:
         For exact distances.
     """
 
-    left: Any
-    lengths: Any
-    units: Any
-    rows: tuple[Any, ...]
+    left: Left
+    lengths: DeviceArray
+    units: DeviceArray
+    rows: Held
+
+
+type DenseBlock = DeviceBlock[DeviceArray, tuple[DeviceArray]]
+type SparseBlock = DeviceBlock[DeviceCSR, Lists]
+
+
+class DeviceRows[Left, Held](Protocol):
+    """Rows and centres of one layout on a device."""
+
+    held_bytes: int
+    row_bytes: int
+    pair_bytes: int
+
+    def block(self, X: Rows | DeviceArray) -> DeviceBlock[Left, Held]: ...
+    def score(self, block: DeviceBlock[Left, Held]) -> DeviceArray: ...
+    def distances(self, block: DeviceBlock[Left, Held], row: DeviceArray, center: DeviceArray) -> DeviceArray: ...
 
 
 class DenseRows:
@@ -60,7 +80,7 @@ class DenseRows:
         self.row_bytes = 48 * d
         self.pair_bytes = 32 * d + 32
 
-    def block(self, X: Any) -> DeviceBlock:
+    def block(self, X: Rows | DeviceArray) -> DenseBlock:
         """Bring rows to the device, unless they are there."""
         xp, scores = self.device.xp, self.scores
         rows = self.device.put(as_dense(X)) if isinstance(X, np.ndarray) or sp.issparse(X) else X
@@ -76,13 +96,13 @@ class DenseRows:
             units = xp.where(whole & ((lengths + scores.reach) ** 2 <= 2.0**24 * scores.scale**2), 0.0, units)
         return DeviceBlock(left, lengths, units, (rows,))
 
-    def score(self, block: DeviceBlock) -> Any:
+    def score(self, block: DenseBlock) -> DeviceArray:
         """float32 array, shape (n, U)."""
         found = self.device.xp.matmul(block.left, self.right)
         found += self.norms
         return found
 
-    def distances(self, block: DeviceBlock, row: Any, center: Any) -> Any:
+    def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Squared distances of pairs, added up in column order: the same bits as the compiled loops'."""
         xp = self.device.xp
         difference = xp.take(block.rows[0], row, axis=0) - xp.take(self.centers, center, axis=0)
@@ -104,7 +124,7 @@ class SparseRows:
         self.row_bytes = 40 * scores.longest + 4 * n
         self.pair_bytes = 100 * scores.longest + 64
 
-    def _put_lists(self, rows: sp.csr_array) -> tuple[Any, ...]:
+    def _put_lists(self, rows: sp.csr_array) -> Lists:
         """Columns and values with one more that is no column, where each row begins, and its number of entries."""
         columns = np.append(rows.indices, rows.shape[1]).astype(np.int64)
         begin = rows.indptr[:-1].astype(np.int64)
@@ -112,13 +132,13 @@ class SparseRows:
         put = self.device.put
         return put(columns), put(np.append(rows.data, 0.0)), put(begin), put(sizes), int(sizes.max(initial=0))
 
-    def _right(self, start: int) -> Any:
+    def _right(self, start: int) -> DeviceArray:
         """Some centres, spread out: float32, shape (d, step)."""
         chosen = self.scores.scaled(slice(start, start + self._starts.step))
         chosen = sp.csr_array((chosen.data.astype(np.float32), chosen.indices, chosen.indptr), shape=chosen.shape)
         return self.device.xp.matrix_transpose(self.device.put_csr(chosen).toarray())
 
-    def block(self, X: Any) -> DeviceBlock:
+    def block(self, X: Rows | DeviceArray) -> SparseBlock:
         """Bring rows to the device."""
         scores, put = self.scores, self.device.put
         rows = as_csr(X if isinstance(X, np.ndarray) or sp.issparse(X) else self.device.get(X))
@@ -134,7 +154,7 @@ class SparseRows:
         on_device = self.device.put_csr(left)
         return DeviceBlock(on_device, put(lengths[:, None]), put(units[:, None]), self._put_lists(rows))
 
-    def score(self, block: DeviceBlock) -> Any:
+    def score(self, block: SparseBlock) -> DeviceArray:
         """float32 array, shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
@@ -144,7 +164,7 @@ class SparseRows:
         found += self.norms
         return found
 
-    def distances(self, block: DeviceBlock, row: Any, center: Any) -> Any:
+    def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Squared distances of pairs, added up in column order: the same bits as the compiled loops'."""
         xp = self.device.xp
         columns, values = self._entries(block.rows, row)
@@ -160,7 +180,7 @@ class SparseRows:
         difference = xp.where(gone, 0.0, values + added)
         return _added_up(difference * difference)
 
-    def _entries(self, lists: tuple[Any, ...], row: Any) -> tuple[Any, Any]:
+    def _entries(self, lists: Lists, row: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         """Columns and values of chosen rows, shape (p, longest + 1); filled up with zeros of no column."""
         xp = self.device.xp
         columns, values, begin, sizes, longest = lists
@@ -171,7 +191,7 @@ class SparseRows:
         return xp.reshape(xp.take(columns, flat), at.shape), xp.reshape(xp.take(values, flat), at.shape)
 
 
-def _added_up(terms: Any) -> Any:
+def _added_up(terms: DeviceArray) -> DeviceArray:
     """Sums of rows, from left to right."""
     total = terms[:, 0]
     for j in range(1, terms.shape[1]):
@@ -179,7 +199,7 @@ def _added_up(terms: Any) -> Any:
     return total
 
 
-def limits_of(xp: Any, low: Any, block: DeviceBlock, reach: float) -> tuple[Any, Any]:
+def limits_of(xp: Namespace, low: DeviceArray, block: DeviceBlock, reach: float) -> tuple[DeviceArray, DeviceArray]:
     """Scores beyond which no member can be the nearest of its partitioning; and whether any other need be looked at.
 
     As ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.

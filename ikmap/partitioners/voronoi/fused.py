@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
-from ikmap.device import Device, Kernel
+from ikmap.device import Device, DeviceArray, Kernel
 from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.device_rows import DenseRows
 from ikmap.partitioners.voronoi.scores import DenseScores
+from ikmap.rows import Rows
 
 MOST_FEATURES = 64
 """Columns of a row that fits into a thread's registers."""
@@ -78,17 +78,17 @@ class Fused(Mapper):
         self.row_bytes = self._rows.row_bytes + 4 * self._t
         self.why = "one kernel for distances, the nearest and its float64 recheck"
 
-    def _filled_up(self, rows: Any) -> Any:
+    def _filled_up(self, rows: DeviceArray) -> DeviceArray:
         """float32 rows with zeros up to a multiple of LANES columns."""
         more = _filled(self.n_features) - self.n_features
         return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
 
-    def _in_order(self, array: Any) -> Any:
+    def _in_order(self, array: DeviceArray) -> DeviceArray:
         """The same array, row after row in memory."""
         xp = self.device.xp
         return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 
-    def block(self, rows: Any) -> Any:
+    def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         block = self._rows.block(rows)
         n = block.left.shape[0]
         codes = self.device.xp.empty((n, self._t), dtype=self.device.xp.int32)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.device import DeviceArray
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, SparseRows, limits_of
+from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, DeviceRows, SparseRows, limits_of
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
+from ikmap.rows import Rows
 
 LEAST_PIECE = 1 << 20
 """Bytes of a piece of exact work, at least."""
@@ -34,7 +36,9 @@ class Products(Mapper):
         super().__init__(place)
         device = self.device
         dense = isinstance(scores, DenseScores)
-        self._rows = DenseRows(scores, device) if isinstance(scores, DenseScores) else SparseRows(scores, device)
+        self._rows: DeviceRows[Any, Any] = (
+            DenseRows(scores, device) if isinstance(scores, DenseScores) else SparseRows(scores, device)
+        )
         self._reach = scores.reach
         (self._t, self._psi), n_centers = members.shape, scores.squared.size
         # So many partitionings at a time that their members' scores take no more room than those of all centres.
@@ -46,13 +50,15 @@ class Products(Mapper):
         self.row_bytes = self._rows.row_bytes + 8 * n_centers + 8 * self._group * self._psi + 128 * self._t
         self.why = f"{'dense' if dense else 'sparse'} products with {n_centers:,} centres, close scores by float64"
 
-    def block(self, rows: Any) -> Any:
+    def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         block = self._rows.block(rows)
         scores = self._rows.score(block)
         xp = self.device.xp
         return xp.concat([self._nearest(block, scores, members) for members in self._members], axis=1)
 
-    def _nearest(self, block: DeviceBlock, scores: Any, members: Any) -> Any:
+    def _nearest[Left, Held](
+        self, block: DeviceBlock[Left, Held], scores: DeviceArray, members: DeviceArray
+    ) -> DeviceArray:
         """Number of the nearest member in each of some partitionings, int32, shape (n, g)."""
         xp = self.device.xp
         n, psi = scores.shape[0], self._psi
@@ -73,7 +79,9 @@ class Products(Mapper):
         found = xp.take(settled, xp.where(place > 0, place, 0))
         return xp.where(doubtful, xp.reshape(found, doubtful.shape), chosen)
 
-    def _settle(self, block: DeviceBlock, near: Any, entries: Any, members: Any) -> Any:
+    def _settle[Left, Held](
+        self, block: DeviceBlock[Left, Held], near: DeviceArray, entries: DeviceArray, members: DeviceArray
+    ) -> DeviceArray:
         """Exactly nearest among the near members of some entries (row, partitioning): int32, one for each."""
         xp = self.device.xp
         room = max(LEAST_PIECE, self.budget // 4)
@@ -83,7 +91,9 @@ class Products(Mapper):
         ]
         return xp.concat(found)
 
-    def _settle_some(self, block: DeviceBlock, near: Any, entries: Any, members: Any, room: int) -> Any:
+    def _settle_some[Left, Held](
+        self, block: DeviceBlock[Left, Held], near: DeviceArray, entries: DeviceArray, members: DeviceArray, room: int
+    ) -> DeviceArray:
         xp, psi = self.device.xp, self._psi
         group = members.shape[0] // psi
         near = xp.take(near, entries, axis=0)

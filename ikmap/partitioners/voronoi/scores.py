@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats, Int64s, Integers
 from ikmap.partitioners.voronoi._layout_loops import fill_lines, fill_sparse_lines
 from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare, prepare_sparse
 from ikmap.rows import Rows, as_csr, as_dense, csr_arrays
@@ -69,7 +69,7 @@ class Queries:
     left: tuple[np.ndarray, ...]
 
     @property
-    def operand(self) -> Any:
+    def operand(self) -> Floats | tuple[Floats, Integers, Int64s]:
         """The rows for exact distances: a matrix, or a CSR triple."""
         return self.rows if isinstance(self.rows, np.ndarray) else csr_arrays(self.rows)
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Array
 from ikmap.partitioners.voronoi import _nearest_loops as nearest
 from ikmap.partitioners.voronoi import _scores_loops as scoring
 from ikmap.partitioners.voronoi import _settle_loops as settling
@@ -173,7 +173,7 @@ class Search:
     @staticmethod
     def _collect(
         level: Level,
-        left: Any,
+        left: tuple[Array, ...],
         points: np.ndarray | None,
         limit: np.ndarray,
         lengths: np.ndarray,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ikmap.methods.fields import fields_of
 from ikmap.methods.registry import offered
@@ -20,7 +19,7 @@ FAULTS: list[str] = []
 """What is wrong with packages that offer papers: a line each, that says what to type."""
 
 
-def register(paper: Any, package: str = "") -> None:
+def register(paper: object, package: str = "") -> None:
     """Make a paper known.
 
     Raises

@@ -7,15 +7,18 @@ shown, ``pictures`` draws its figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
+from ikmap.arrays import Array
 from ikmap.methods.fields import Configured, Doc
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.paper import Experiment, Measure, Paper
 
 if TYPE_CHECKING:
+    from ikmap.rows import Rows
     from pipeline.reproduce.form import Form
 
 
@@ -45,8 +48,8 @@ class TunableGMM(Paper):
         return FORMS.get(experiment.label)
 
     def study(
-        self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
-    ) -> dict[str, Any]:
+        self, rows: Rows, target: Array, columns: Sequence[str] | None, options: RecordView, seed: int, part: int
+    ) -> Record:
         """The whole grid of one system on one shuffle into halves."""
         if "hashes" in options:
             from pipeline.reproduce.papers.gmm.hashed import hashed_on_test

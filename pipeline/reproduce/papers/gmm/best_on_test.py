@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.kernels import Kernel, SharedKernel
 from ikmap.kernels.tabled import KernelTable
 from ikmap.methods import KERNELS
-from ikmap.rows import take_rows
+from ikmap.rows import Rows, take_rows
 from ikmap.seeds import generator
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.gmm.noise import noisy
 from pipeline.reproduce.papers.gmm.search import Fold, Search, Values, in_folds, run
 
@@ -34,8 +35,8 @@ SPLIT, CV = 101, 102
 
 
 def best_on_test(
-    rows: Any, target: np.ndarray, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, repeat: int
-) -> dict[str, Any]:
+    rows: Rows, target: np.ndarray, columns: Sequence[str] | None, options: RecordView, seed: int, repeat: int
+) -> Record:
     """Accuracies, in per cent, of every kernel and C on one shuffle of the rows into two halves.
 
     Parameters
@@ -105,7 +106,7 @@ def best_on_test(
 
 
 def _least_eigenvalues(
-    options: Mapping[str, Any], names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: np.ndarray
+    options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: np.ndarray
 ) -> Iterator[tuple[str, float]]:
     """Yield the smallest eigenvalue, relative to the largest, of the kernels with those gamma that the options name."""
     asked = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
@@ -117,7 +118,7 @@ def _least_eigenvalues(
 
 
 def halves(
-    rows: Any, target: np.ndarray, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, repeat: int
+    rows: Rows, target: np.ndarray, columns: Sequence[str] | None, options: RecordView, seed: int, repeat: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Rows and targets of a shuffle, and how many of them, from the first on, are to be learned from.
 
@@ -142,8 +143,8 @@ def kernels_of(
     name: str,
     names: Sequence[str],
     grid: Mapping[str, Sequence[float]],
-    learned: Any,
-    tested: Any,
+    learned: Rows,
+    tested: Rows,
     wanted: Callable[[Values], bool] = lambda _: True,
 ) -> Iterator[tuple[Values, np.ndarray]]:
     """Yield each kernel of a grid that is wanted: its numbers, and its values of the first rows with all rows.
@@ -174,7 +175,7 @@ def kernels_of(
 
 
 def _chosen_first(
-    first: Mapping[str, Any], learned: np.ndarray, y: np.ndarray, n_classes: int, folds: Sequence[Fold]
+    first: RecordView, learned: np.ndarray, y: np.ndarray, n_classes: int, folds: Sequence[Fold]
 ) -> dict[str, float]:
     """Parameters of a kernel that cross-validation on the training rows chooses, of its whole grid."""
     names = tuple(first["grid"])
@@ -187,5 +188,5 @@ def _chosen_first(
     return dict(zip(names, search.best()[0], strict=True))
 
 
-def _dense(rows: Any) -> Any:
+def _dense(rows: Rows) -> Floats:
     return rows if isinstance(rows, np.ndarray) else rows.toarray()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
@@ -47,14 +48,14 @@ class BestOnTest(Form):
     def __init__(self, paper: Paper, experiment: Experiment) -> None:
         super().__init__(paper, experiment)
         kind, _, name = experiment.about.get("of", experiment.label).partition(" ")
-        self.of: Mapping[str, Any] = paper.find(kind, name).about
+        self.of: RecordView = paper.find(kind, name).about
 
     def entries(self, asked: Asked) -> Iterator[Entry]:
         """Yield the runs of each data set: with all its columns, without those that are the class, with noise."""
         repeats = asked.readings.get("repeats", 10)
         systems = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]
         for dataset in asked.datasets:
-            ways: list[tuple[str, dict[str, Any]]] = [("", {})]
+            ways: list[tuple[str, Record]] = [("", {})]
             if dropped := self.of.get("leak", {}).get(dataset):
                 ways.append(("without its leak", {"drop": list(dropped)}))
             if noise := self.of.get("noise"):
@@ -65,9 +66,9 @@ class BestOnTest(Form):
                     key = "-".join([name, *way.split()])
                     yield Entry(f"{dataset}/{key}", dataset, f"{name}|{way}", "study", options)
 
-    def _options(self, name: str) -> dict[str, Any]:
+    def _options(self, name: str) -> Record:
         system = self.paper.systems[name].options
-        about: Mapping[str, Any] = self.paper.about
+        about: RecordView = self.paper.about
         tuned = system["tuned"]
         grid = about["grids" if len(tuned) < 2 else "pairs"]
         options = {"kernel": system["kernel"], "grid": {one: list(grid[one]) for one in tuned}}
@@ -183,7 +184,7 @@ def _measured(row: Row, key: str) -> str:
     return number(row[key], ".2f") if row["status"] == "finished" else MARKS[row["status"]]
 
 
-def _by_C(Cs: Sequence[float], found: Sequence[tuple[Any, Any]]) -> list[float]:
+def _by_C(Cs: Sequence[float], found: Sequence[tuple[Iterable[float], Iterable[float]]]) -> list[float]:
     """Return the mean at each C over what shuffles have found at theirs."""
     each = [dict(zip(*one, strict=True)) for one in found]
     return [round(float(np.mean([one[C] for one in each])), 4) for C in Cs]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,9 @@ from ikmap.learners.dual.linear_svm import SVMParams, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
 from ikmap.partitioners.gcws import GCWSPartitions
+from ikmap.rows import Rows
 from ikmap.seeds import generator
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.gmm.best_on_test import halves
 
 CS = tuple(2.0**m for m in range(-8, 9, 2))
@@ -28,8 +29,8 @@ PARAMS = SVMParams(tol=1e-2, max_iter=200, fit_intercept=True)
 
 
 def hashed_on_test(
-    rows: Any, target: np.ndarray, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, repeat: int
-) -> dict[str, Any]:
+    rows: Rows, target: np.ndarray, columns: Sequence[str] | None, options: RecordView, seed: int, repeat: int
+) -> Record:
     """Accuracies, in per cent, of linear SVMs on hashed rows, on one shuffle of the rows into two halves.
 
     Fewer codes are the first of more, and fewer bits the upper ones: each p is hashed once.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.record_types import Record, RecordView
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Asked, Entry
@@ -37,9 +38,9 @@ class Hashed(Form):
         """Yield, for each data set, the hashes, the exact kernel with the same exponents, and the linear SVM."""
         about = self.experiment.about
         repeats = min(asked.readings.get("repeats", 10), about["repeats"])
-        common: dict[str, Any] = {"parts": repeats, **({"rows": about["rows"]} if "rows" in about else {})}
+        common: Record = {"parts": repeats, **({"rows": about["rows"]} if "rows" in about else {})}
         linear = self.paper.systems[LINEAR].options
-        ways: Mapping[str, dict[str, Any]] = {
+        ways: Mapping[str, Record] = {
             HASHED: {"hashes": {name: list(about[name]) for name in ("p", "k", "b")}},
             KERNEL: {"kernel": KERNEL, "grid": {"p": list(about["p"])}, "cv_each": 1},
             LINEAR: {"kernel": linear["kernel"], "grid": {}, "most_C": linear["most_C"]},
@@ -57,7 +58,7 @@ class Hashed(Form):
     def _rows(self, entry: Entry, outcome: Outcome) -> Iterator[Row]:
         about = self.experiment.about
         parts = [] if outcome.metrics is None else outcome.metrics["parts"][: entry.options["parts"]]
-        settings: Sequence[tuple[Any, ...]] = {
+        settings: Sequence[tuple[object, ...]] = {
             HASHED: list(product(about["p"], sorted(about["k"]), sorted(about["b"]))),
             KERNEL: [(p, None, None) for p in about["p"]],
             LINEAR: [(None, None, None)],
@@ -91,7 +92,8 @@ class Hashed(Form):
         found = {(row["dataset"], row["p"], row["b"], row["k"]): row["accuracy"] for row in rows}
         shuffles = {dataset: min(row["shuffles"] for row in rows if row["dataset"] == dataset) for dataset, *_ in found}
 
-        def shown(*key: Any) -> str:
+        def shown(dataset: str, p: float | None, b: int | None, k: int | None) -> str:
+            key = dataset, p, b, k
             return MISSING if found.get(key) is None else number(found[key], ".2f")
 
         cells = [
@@ -110,7 +112,7 @@ class Hashed(Form):
                 yield f"figure{self.experiment.name}-{dataset}", pictures.hashed_against_C(dataset, there)
 
 
-def _curve(part: Mapping[str, Any], i: int) -> dict[float, float]:
+def _curve(part: RecordView, i: int) -> dict[float, float]:
     """Return the accuracy by C of setting number `i` of one shuffle, of hashes or of a kernel."""
     if "Cs" not in part:
         return dict(zip(CS, part["grid"][i][3], strict=True))

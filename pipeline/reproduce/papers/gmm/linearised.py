@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +14,9 @@ from ikmap.learners.rows import Block
 from ikmap.maps.fourier import FourierMap
 from ikmap.maps.nystroem import NystroemMap, draw_points
 from ikmap.partitioners.gcws import GCWSPartitions
+from ikmap.rows import Rows
 from ikmap.seeds import generator
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.gmm.best_on_test import halves
 
 CS = tuple(2.0**m for m in range(-6, 13, 3))
@@ -28,8 +29,8 @@ WAYS = ("two-stage eGMM", "Nystroem eGMM", "Nystroem GMM")
 
 
 def linearised_on_test(
-    rows: Any, target: np.ndarray, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, repeat: int
-) -> dict[str, Any]:
+    rows: Rows, target: np.ndarray, columns: Sequence[str] | None, options: RecordView, seed: int, repeat: int
+) -> Record:
     """How near features come to their kernel, and the accuracy of linear SVMs on them, on one shuffle into halves.
 
     Two stages (the paper names them and calls them impractical): codes of GCWS as rows z of length 1, whose squared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Linearised(Form):
         found = {(row["dataset"], row["features"], row["title"]): row for row in rows}
         cells: list[Sequence[str]] = []
         for dataset, count in dict.fromkeys((row["dataset"], row["features"]) for row in rows):
-            line: list[Any] = [dataset, str(count)]
+            line: list[str] = [dataset, str(count)]
             for way, (key, form) in product(WAYS, (("error", ".3f"), ("accuracy", ".2f"))):
                 value = found[dataset, count, way][key]
                 line.append(MISSING if value is None else number(value, form))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.record_types import RecordView
 from pipeline.reproduce.drawing import panels, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = Mapping[str, Any]
+type Row = RecordView
 TUNED = ("egmm", "pgmm", "gamma_gmm")
 
 
-def _legend_below(figure: Figure, axes: Sequence[Any], across: int) -> None:
+def _legend_below(figure: Figure, axes: Sequence[Axes], across: int) -> None:
     """What the lines of all panels are, where it covers none of them."""
     found = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
     figure.legend(
@@ -110,7 +112,7 @@ def noise(
     published: Mapping[str, Mapping[str, float]],
     rows: Sequence[Row],
     systems: Sequence[str],
-    known: Mapping[str, Any],
+    known: RecordView,
 ) -> Figure:
     """Figures 1 and 4: errors by level of noise, quoted and on our stand-in."""
     figure, (left, right) = panels(2, "errors on test rows, %: lower is better")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ikmap.learners.online.adaraker import SIGMAS
 from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model_selection import PSIS
+from pipeline.record_types import RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.text import count
 from pipeline.reproduce.compared import PARTS, Compared, batch_result
@@ -65,7 +66,7 @@ def _numbers(values: Sequence[float]) -> str:
 class Mapped(Compared):
     """Table 6: accuracies are those of Table 5, seconds of two machines."""
 
-    def printed(self, dataset: str, system: str) -> tuple[Any, Any]:
+    def printed(self, dataset: str, system: str) -> tuple[object, object]:
         """Accuracy of Table 5, seconds of Table 6."""
         tables = self.paper.published
         cell = tables["table6"].get(dataset)
@@ -76,7 +77,7 @@ class Mapped(Compared):
 class Additive(Compared):
     """Table 8, with the seconds that Section 8.4.2 prints beside it."""
 
-    def printed(self, dataset: str, system: str) -> tuple[Any, Any]:
+    def printed(self, dataset: str, system: str) -> tuple[object, object]:
         """Return the accuracy of Table 8, and the seconds of training and testing together where they are printed."""
         was, _ = super().printed(dataset, system)
         parts = self.paper.published["section8.4.2"].get(dataset, {}).get(system)
@@ -153,9 +154,9 @@ class Shares(Streams):
     """Section 8.1.1: how much of the time the prediction function takes, in the primal and in the dual."""
 
     @property
-    def published(self) -> Mapping[str, Any]:
+    def published(self) -> RecordView:
         """Shares, seconds and sizes, by data set."""
-        found: Mapping[str, Any] = self.paper.published["section8.1.1"]
+        found: RecordView = self.paper.published["section8.1.1"]
         return found
 
     def html(self, rows: Sequence[Row]) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.kernels import LaplacianKernel
 from ikmap.partitioners import fit_partitions
 from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.seeds import generator
+from pipeline.record_types import RecordView
 from pipeline.reproduce.drawing import panels, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = Mapping[str, Any]
+type Row = RecordView
 
 GRID = 61
 """Points in each direction where contours are computed."""
@@ -46,7 +49,7 @@ def _grid_of(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return x, y, np.column_stack([x.ravel(), y.ravel()])
 
 
-def _contours(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: str) -> None:
+def _contours(ax: Axes, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: str) -> None:
     levels = np.arange(0.1, 1.0, 0.1)
     lines = ax.contour(x, y, values.reshape(x.shape), levels=levels, cmap="viridis", linewidths=1.2)
     ax.clabel(lines, fmt="%.1f", fontsize=7)
@@ -54,7 +57,7 @@ def _contours(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: s
     ax.set_aspect("equal")
 
 
-def uniform(about: Mapping[str, Any]) -> Figure:
+def uniform(about: RecordView) -> Figure:
     """Figure 1: on uniform data the two kernels are nearly the same."""
     psi, t = about["psi"], about["t"]
     points = generator(0, 1).uniform(-0.5, 0.5, (10_000, 2))
@@ -68,13 +71,13 @@ def uniform(about: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def real(about: Mapping[str, Any]) -> Figure:
+def real(about: RecordView) -> Figure:
     """Figure 2: contours are long where data is sparse and short where it is dense."""
     from sklearn.datasets import load_wine
 
     psi, t = about["psi"], about["t"]
-    data: Any = load_wine()
-    found: Any = data.data[:, [data.feature_names.index(name) for name in ("flavanoids", "color_intensity")]]
+    data = load_wine()
+    found: Floats = data.data[:, [data.feature_names.index(name) for name in ("flavanoids", "color_intensity")]]
     points: np.ndarray = (found - found.min(axis=0)) / np.ptp(found, axis=0)
     centre = points[np.argmin(np.abs(points - np.median(points, axis=0)).sum(axis=1))]
     x, y, grid = _grid_of(np.full(2, -0.05), np.full(2, 1.05))

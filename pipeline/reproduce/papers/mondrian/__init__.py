@@ -6,15 +6,18 @@ the rows of a data set, ``splits`` their rows and errors; ``forms`` says how exp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
+from ikmap.arrays import Array
 from ikmap.methods.fields import Configured, Doc
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.paper import Experiment, Measure, Paper
 
 if TYPE_CHECKING:
+    from ikmap.rows import Rows
     from pipeline.reproduce.form import Form
 
 
@@ -48,13 +51,13 @@ class MondrianKernel(Paper):
 
     def study(
         self,
-        rows: Any,
-        target: Any,
+        rows: Rows,
+        target: Array,
         columns: Sequence[str] | None,  # noqa: ARG002
-        options: Mapping[str, Any],
+        options: RecordView,
         seed: int,
         part: int,
-    ) -> dict[str, Any]:
+    ) -> Record:
         """One repetition of the experiment that the options name."""
         from pipeline.reproduce.papers.mondrian import cpu, generated
 

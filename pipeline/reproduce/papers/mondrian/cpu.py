@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve
@@ -21,6 +20,8 @@ from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.rows import Rows
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.mondrian.generated import seed_of
 from pipeline.reproduce.papers.mondrian.splits import (
     DELTA_SQUARED,
@@ -39,7 +40,7 @@ OPEN = 1.02
 """An end of a search with an error of so many times the least may lead to a better one."""
 
 
-def against_M(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
+def against_M(rows: Rows, target: np.ndarray, options: RecordView, seed: int, part: int) -> Record:
     """Figure 6: test error against the number of non-zero features, beside exact kernel ridge regression.
 
     Parameters
@@ -105,7 +106,7 @@ def _many_trees(splits: Splits, lifetime: float, numbers: Sequence[int], seed: i
         yield splits.error(outer @ weights / M, splits.test)
 
 
-def against_time(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
+def against_time(rows: Rows, target: np.ndarray, options: RecordView, seed: int, part: int) -> Record:
     """Figure 8: validation error against seconds, of the sweep and of searches that fit anew at every width.
 
     Parameters
@@ -201,7 +202,7 @@ def widths(first: float, tried: Mapping[float, float], most: int) -> Iterator[fl
         yield float(np.sqrt(wider[0] * wider[1]))
 
 
-def beside_forest(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
+def beside_forest(rows: Rows, target: np.ndarray, options: RecordView, seed: int, part: int) -> Record:
     """Figures 9 and 10: errors of ridge regression and of the forest on the same trees, and their weights.
 
     Weights of the forest, whose cells are independent of each other, are always the exact ones.
@@ -225,8 +226,8 @@ def beside_forest(rows: Any, target: np.ndarray, options: Mapping[str, Any], see
     model = fit_mondrian(splits.train[0], options["M"], options["terminal"], seed_of(seed, part))
     start, events = mondrian_splits(model, sides)
     y = splits.train[1]
-    curves: dict[str, Any] = {"lifetime": [], **{name: {k: [] for k in SIDES} for name in ("kernel", "forest")}}
-    weights: dict[str, Any] = {}
+    curves: Record = {"lifetime": [], **{name: {k: [] for k in SIDES} for name in ("kernel", "forest")}}
+    weights: Record = {}
     for fitted in swept(options, start, y, events, options["growth"]):
         curves["lifetime"].append(fitted.value)
         forest = forest_weights(fitted.columns.of[0], y, DELTA_SQUARED, fitted.columns.n)
@@ -243,7 +244,7 @@ SIDES = ("train", "validation", "test")
 BINS = 60
 
 
-def described(weights: np.ndarray) -> dict[str, Any]:
+def described(weights: np.ndarray) -> Record:
     """A histogram, and the excess kurtosis."""
     heights, edges = np.histogram(weights, BINS)
     return {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.record_types import RecordView
 from pipeline.reproduce.form import Form, Made, Row, table
 from pipeline.reproduce.paper import Asked, Entry
 from pipeline.reproduce.papers.mondrian import found, pictures
@@ -22,7 +23,7 @@ GENERATED = "generated"
 NOT_OPTIONS = ("title", "systems", "datasets", "shown", SGD)
 SOLVER = "ridge_solver"
 WAYS = {None: "", SGD: "SGD"}
-type Parts = Sequence[Mapping[str, Any]]
+type Parts = Sequence[RecordView]
 
 
 class Studied(Form):
@@ -53,7 +54,7 @@ class Studied(Form):
                     key = "-".join(filter(None, (f"{dataset or GENERATED}/{about['of']}", solver)))
                     yield Entry(key, dataset, SYSTEM, "study", {**common, **more})
 
-    def _solvers(self, asked: Asked) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _solvers(self, asked: Asked) -> Iterator[tuple[str, RecordView]]:
         """Yield what each solver that is asked for adds to the key and to the options: the first one nothing."""
         about, chosen = self.experiment.about, asked.readings.get(SOLVER, "all")
         for solver, options in self.paper.readings[SOLVER].values.items():
@@ -104,11 +105,11 @@ def _named(row: Row) -> str:
     return ", ".join(filter(None, (row["dataset"], row["way"])))
 
 
-def _parts(metrics: Mapping[str, Any] | None, n: int) -> list[Any]:
+def _parts(metrics: RecordView | None, n: int) -> list[object]:
     return [] if metrics is None else list(metrics["parts"][:n])
 
 
-def _error(metrics: Mapping[str, Any] | None) -> float | None:
+def _error(metrics: RecordView | None) -> float | None:
     return None if metrics is None else round(float(np.mean([part["error"] for part in metrics["parts"]])), 4)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.record_types import RecordView
 from pipeline.report.text import MISSING
 
-type Options = Mapping[str, Any]
-type Parts = Sequence[Mapping[str, Any]]
+type Options = RecordView
+type Parts = Sequence[RecordView]
 type Table = tuple[Sequence[str], list[Sequence[str]]]
 NEAR = 1.05
 """Within 5 % of the least error."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.mondrian.splits import SGD, swept
 
 POINTS = 201
@@ -27,7 +27,7 @@ def seed_of(seed: int, *path: int) -> int:
     return int(generator(seed, MAPS, *path).integers(2**31))
 
 
-def kernel_error(options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
+def kernel_error(options: RecordView, seed: int, part: int) -> Record:
     """Largest error over all pairs of points in the unit cube, against the number of non-zero features.
 
     Parameters
@@ -62,7 +62,7 @@ def kernel_error(options: Mapping[str, Any], seed: int, part: int) -> dict[str, 
     return {"error": first["mondrian"][-1], "curves": curves}
 
 
-def known_lifetime(options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
+def known_lifetime(options: RecordView, seed: int, part: int) -> Record:
     """A sweep over data of a Gaussian process whose kernel is the Laplace kernel, with a lifetime that is known.
 
     Parameters

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.record_types import RecordView
 from pipeline.reproduce.drawing import COLOURS, logarithmic, panels, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-type Options = Mapping[str, Any]
-type Parts = Sequence[Mapping[str, Any]]
+type Options = RecordView
+type Parts = Sequence[RecordView]
 
 
 def kernel_error(name: str, options: Options, parts: Parts) -> Figure:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.learners.sweeps.columns import GROWTH, Columns
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
-from ikmap.rows import as_dense
+from ikmap.rows import Rows, as_dense
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
+from pipeline.record_types import RecordView
 
 SPLIT = 200
 """Stream of random numbers: which rows are for training, validation and test."""
@@ -38,7 +38,7 @@ class Splits:
     shift: float
 
     @classmethod
-    def of(cls, rows: Any, target: np.ndarray, seed: int, part: int) -> Splits:
+    def of(cls, rows: Rows, target: np.ndarray, seed: int, part: int) -> Splits:
         """Four fifths, a tenth and a tenth of the rows, which is 6,554, 819 and 819 of the paper's 8,192."""
         X, n = as_dense(rows), len(target)
         order = generator(seed, SPLIT, part).permutation(n)
@@ -94,14 +94,14 @@ class Fitted:
         return found[:, 0]
 
 
-def descent(options: Mapping[str, Any], n_rows: int, growth: float = GROWTH) -> GradientSettings:
+def descent(options: RecordView, n_rows: int, growth: float = GROWTH) -> GradientSettings:
     """Return how to descend towards what the exact solution minimises: the sum of squares and ``delta^2 |w|^2``."""
     alpha = 2 * DELTA_SQUARED / n_rows  # of half the squared norm, beside the mean over the rows
     return GradientSettings("squared", alpha, options["eta"], options.get("epochs", 1), growth)
 
 
 def swept(
-    options: Mapping[str, Any],
+    options: RecordView,
     start: Sequence[Cells],
     y: np.ndarray,
     splits: Iterable[CellSplit],
@@ -131,7 +131,7 @@ def swept(
         yield Fitted(point.value, point.weights, exact.columns, point.log_likelihood)
 
 
-def ridge_on_cells(options: Mapping[str, Any], cells: list[Cells], y: np.ndarray) -> list[np.ndarray]:
+def ridge_on_cells(options: RecordView, cells: list[Cells], y: np.ndarray) -> list[np.ndarray]:
     """Return predictions for all sets of rows but the first, from which ridge regression learns."""
     if options.get("solver") == SGD:
         descending = GradientSweep(cells, y[:, None], descent(options, len(y)))
@@ -142,7 +142,7 @@ def ridge_on_cells(options: Mapping[str, Any], cells: list[Cells], y: np.ndarray
     return [sweep.decisions(point, which) for which in range(1, len(cells))]
 
 
-def ridge_on_features(options: Mapping[str, Any], features: list[np.ndarray], y: np.ndarray) -> list[np.ndarray]:
+def ridge_on_features(options: RecordView, features: list[np.ndarray], y: np.ndarray) -> list[np.ndarray]:
     """Return the same of dense features."""
     Z = features[0]
     if options.get("solver") == SGD:

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from ikmap.arrays import Array
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.paper import Experiment, Measure, Paper
 
 if TYPE_CHECKING:
+    from ikmap.rows import Rows
     from pipeline.reproduce.form import Form
 
 
@@ -34,13 +37,13 @@ class OnlineLearningWithKernels(Paper):
 
     def study(
         self,
-        rows: Any,
-        target: Any,
+        rows: Rows,
+        target: Array,
         columns: Sequence[str] | None,  # noqa: ARG002
-        options: Mapping[str, Any],
+        options: RecordView,
         seed: int,  # noqa: ARG002
         part: int,  # noqa: ARG002
-    ) -> dict[str, Any]:
+    ) -> Record:
         """One pass over the digits in the order of the file: nothing in it is drawn."""
         from pipeline.reproduce.papers.norma.digits import novel_digits
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from ikmap.arrays import Array
 from ikmap.kernels import GaussianKernel
 from ikmap.learners.online.norma_dual import NormaDualState
 from ikmap.learners.online.norma_rule import usual_rule
+from ikmap.rows import Rows, as_dense
+from pipeline.record_types import Record, RecordView
 
 
-def novel_digits(rows: Any, target: np.ndarray, options: Mapping[str, Any]) -> dict[str, Any]:
+def novel_digits(rows: Rows, target: np.ndarray, options: RecordView) -> Record:
     """Learn from the first rows in order, and rank these and the first test rows by f(x) - rho.
 
     Parameters
@@ -43,7 +43,7 @@ def novel_digits(rows: Any, target: np.ndarray, options: Mapping[str, Any]) -> d
     mean_rule = usual_rule("novelty", nu=options["nu"], eta=n**-0.5, decreasing=False, average=True)
     rules = {"": replace(mean_rule, average=False), "mean_": mean_rule}
     decreasing = NormaDualState(usual_rule("novelty", nu=options["nu"], average=False), kernel)
-    found: dict[str, Any] = {"decreasing": int(decreasing.partial_fit(train).beyond.sum())}
+    found: Record = {"decreasing": int(decreasing.partial_fit(train).beyond.sum())}
     for prefix, rule in rules.items():
         state = NormaDualState(rule, kernel)
         beyond = state.partial_fit(train).beyond
@@ -61,12 +61,11 @@ def novel_digits(rows: Any, target: np.ndarray, options: Mapping[str, Any]) -> d
     return found
 
 
-def _dense(rows: Any) -> np.ndarray:
-    found: np.ndarray = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-    return np.ascontiguousarray(found, dtype=np.float64)
+def _dense(rows: Rows) -> np.ndarray:
+    return np.ascontiguousarray(as_dense(rows), dtype=np.float64)
 
 
-def _digit(pixels: np.ndarray, target: Any, row: int, score: float | None) -> list[Any]:
+def _digit(pixels: np.ndarray, target: Array, row: int, score: float | None) -> list[object]:
     # Bright on dark, as they were scanned.
     shades = np.clip(np.rint((pixels + 1.0) * 127.5), 0, 255).astype(int).tolist()
     return [row, int(target), None if score is None else round(score, 6), shades]

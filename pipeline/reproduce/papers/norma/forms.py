@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pipeline.record_types import Record
 from pipeline.reproduce.form import Form, Made, Row, table
 from pipeline.reproduce.paper import Asked, Entry
 
@@ -89,7 +90,7 @@ class Digits(Form):
                     yield f"{name}-{row['dataset']}", figure
 
 
-def grids(digits: dict[str, Any], side: int, dataset: str, which: str) -> Figure:
+def grids(digits: Record, side: int, dataset: str, which: str) -> Figure:
     """Three panels of digits, ten in a line."""
     import numpy as np
     from matplotlib.figure import Figure
