@@ -10,10 +10,9 @@ blocking); the rule is that of stochastic curtailment.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,8 @@ ODDS = 0.01
 ALONE = 2
 """Rows on which two candidates are taken to differ beside those where they did: a floor under what few rows say."""
 
-type Candidate = tuple[Any, int]
+type Value = int | float | tuple[int | float, ...]
+type Candidate = tuple[Value, int]
 """A value, such as psi, or a tuple of those that are chosen together; and the number of a C among those that are tried
 in ascending order, 0 where there is none."""
 
@@ -35,33 +35,38 @@ class Scores:
     """What is known of one learner's candidates: the score of each held-out row, fold by fold."""
 
     def __init__(self) -> None:
-        self._right: dict[Any, dict[int, list[Scored]]] = {}
+        self._right: dict[Value, dict[int, list[Scored]]] = {}
 
-    def add(self, value: Hashable, fold: int, right: Iterable[Scored]) -> None:
+    def add(self, value: Value, fold: int, right: Iterable[Scored]) -> None:
         """Note what one fold says of a value: arrays over its held-out rows, one for each C, in order."""
         self._right.setdefault(value, {})[fold] = list(right)
 
     @property
-    def values(self) -> list[float]:
+    def values(self) -> list[Value]:
         """Those that at least one fold has scored, ascending."""
-        return sorted(self._right)
+        return sorted(self._right, key=numbers)
 
-    def folds(self, value: float) -> frozenset[int]:
+    def folds(self, value: Value) -> frozenset[int]:
         """Folds that have scored a value."""
         return frozenset(self._right.get(value, ()))
 
-    def on(self, folds: Collection[int], values: Iterable[float] | None = None) -> dict[Candidate, Scored]:
+    def on(self, folds: Collection[int], values: Iterable[Value] | None = None) -> dict[Candidate, Scored]:
         """Scores of the rows of some folds that each candidate has, one fold after the other.
 
         Only candidates that all of these folds have tried are there, the smaller value and C first.
         """
-        found = {}
-        for value in sorted(self._right if values is None else values):
+        found: dict[Candidate, Scored] = {}
+        for value in sorted(self._right if values is None else values, key=numbers):
             if folds and set(folds) <= self.folds(value):
                 paths = [self._right[value][fold] for fold in sorted(folds)]
                 for place, parts in enumerate(zip(*paths, strict=False)):
                     found[value, place] = np.concatenate(parts)
         return found
+
+
+def numbers(value: Value) -> tuple[float, ...]:
+    """Return the numbers of a value, by which values are in ascending order."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 @dataclass(frozen=True)
