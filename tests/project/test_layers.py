@@ -21,8 +21,8 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "urls", "watching", "errors", "resolve", "params", "storage", "running", "readers", "tables", "datasets", "rows",
-        "training", "stages", "streams", "report", "reproduce", "runs",
+        "urls", "watching", "errors", "resolve", "params", "storage", "running", "readers", "tables", "datasets",
+        "rows", "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
