@@ -31,7 +31,7 @@ ROOMS = {
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
-MOST_ARROWS = {"pipeline": 72, "flows": 22, "ikmap/learners": 28}
+MOST_ARROWS = {"pipeline": 78, "flows": 22, "ikmap/learners": 28}
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

@@ -17,7 +17,6 @@ from packaging.utils import canonicalize_name
 from tests import ROOT
 
 PACKAGES = ("ikmap", "pipeline", "flows", "cluster")
-MAX_LINES = 500
 MOST_PARAMETERS, MOST_OF_A_LOOP = 8, 12
 """Of a function, and of one in a file of compiled loops."""
 EXCUSED = {
@@ -131,11 +130,6 @@ def test_urls_are_taken_apart_in_one_place() -> None:
         if re.search(r"\burl(split|parse|unsplit|unparse)\b|://.*rpartition", path.read_text(encoding="utf-8"))
     ]
     assert others == []
-
-
-def test_modules_are_short() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
-    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
 @pytest.mark.slow
