@@ -1,0 +1,46 @@
+"""Methods declare what they declared before they were rewritten."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.nets.declarations import FILE, declared
+from tests.nets.records import differences, read
+
+RECORDED = read(FILE)
+
+
+@pytest.fixture(scope="module")
+def now() -> dict[str, Any]:
+    return declared()
+
+
+def test_the_same_methods_are_declared(now: dict[str, Any]) -> None:
+    assert list(now) == list(RECORDED)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_method_declares_what_it_declared(name: str, now: dict[str, Any]) -> None:
+    assert differences(RECORDED[name], now[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda option: option.update(default=100), "options[1].default: recorded "),
+        (lambda option: option["kind"].update(words=[]), "options[1].kind.words: recorded "),
+        (lambda option: option.pop("help"), "options[1].help: recorded "),
+        (lambda option: option["setting"].update(sign="y"), "options[1].setting.sign: recorded "),
+        (lambda option: option.update(before=1), "options[1].before: not recorded, now 1"),
+    ],
+)
+def test_a_change_is_found(change: Any, line: str) -> None:
+    """The comparison itself is worth something."""
+    changed = deepcopy(RECORDED["map iforest"])
+    change(changed["options"][1])
+    lines = differences(RECORDED["map iforest"], changed)
+    assert len(lines) == 1
+    assert lines[0].startswith(line)
