@@ -10,17 +10,39 @@ too, so that it returns the same values from the new classes; the record stays a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import MISSING, asdict
 from pathlib import Path
 from typing import Any
 
-from ikmap.methods import KERNELS, LEARNERS, MAPS, DualLearner, KernelMethod, Learner, Map, StreamLearner
-from ikmap.methods.kernel import KernelName
+from flows.options.declared import BASELINES, FEATURES, LEARNING, Spec
+from flows.options.methods import COMMON, specs_of_fields, specs_of_methods
+from ikmap.methods import (
+    KERNELS,
+    LEARNERS,
+    MAPS,
+    Configured,
+    DualLearner,
+    Field,
+    HasFourier,
+    KernelMethod,
+    Learner,
+    Map,
+    RoundsLearner,
+    StreamLearner,
+    Sweepable,
+    capability,
+    configured,
+    fields_by_name,
+    fields_of,
+    method,
+)
+from ikmap.methods import Path as FindsPath
+from ikmap.methods.fields import with_options
+from ikmap.methods.kernel_on_rows import KernelName
 from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Levels, Real
-from ikmap.methods.options import Spec
-from ikmap.methods.registry import known
+from ikmap.methods.learner import CountsLearner, WholeLearner
 from pipeline.reproduce.papers import PAPERS
+from pipeline.resolve import flag, kind_of
 from tests.nets.records import as_json, command
 
 FILE = Path(__file__).with_suffix(".json")
@@ -30,99 +52,129 @@ SUMS = ("iforest,anne", "iforest,gcws", "gcws,mondrian,binning,inne")
 
 def declared() -> dict[str, Any]:
     """Return what each registered method declares, by "map NAME", "learner NAME" and so on, as JSON values."""
-    sums = [known(name) for name in SUMS]
     entries = {
         "order": {"maps": list(MAPS), "learners": list(LEARNERS), "kernels": list(KERNELS)},
-        **{f"map {one.name}": _of_map(one) for one in MAPS.values()},
-        **{f"learner {one.name}": _of_learner(one) for one in LEARNERS.values()},
-        **{f"kernel {one.name}": _of_kernel(one) for one in KERNELS.values()},
-        **{f"sum {one.name}": _of_map(one) for one in sums if isinstance(one, Map)},
-        **{f"paper {one.name}": {"options": _of_options(one.Options.specs().values())} for one in PAPERS.values()},
+        **{f"map {name}": _of_map(name) for name in MAPS},
+        **{f"learner {name}": _of_learner(kind) for name, kind in LEARNERS.items()},
+        **{f"kernel {name}": _of_kernel(kind) for name, kind in KERNELS.items()},
+        **{f"sum {name}": _of_map(name) for name in SUMS},
+        **{f"paper {one.name}": {"options": _of_paper(one.Options)} for one in PAPERS.values()},
     }
     return dict(as_json(entries))
 
 
-def _of_map(one: Map) -> dict[str, Any]:
+def _of_map(name: str) -> dict[str, Any]:
+    one, searched = configured(name, {})
+    assert isinstance(one, Map)
+    about, path, sweeps = one.description, capability(one, FindsPath), capability(one, Sweepable)
     return {
-        "name": one.name,
-        "title": one.title,
-        "about": one.about,
-        "nested": one.nested,
-        "tables": sorted(one.tables),
-        "in_units": one.in_units,
-        "reaches_all": one.reaches_all,
-        "endless": one.endless,
-        "by_size": one.by_size,
-        "models": sorted(one.models),
-        "loops": sorted(one.loops),
-        "options": _of_options(one.Options.specs().values()),
+        "name": about.name,
+        "title": about.title,
+        "about": about.summary,
+        "nested": path is not None and path.small_first,
+        "tables": sorted(about.tables),
+        "in_units": one.unsearched(searched, 1000, 2) is None and "," not in name,
+        "reaches_all": about.reaches_all,
+        "endless": sweeps is not None and sweeps.endless,
+        "by_size": about.by_size,
+        "models": sorted(about.models),
+        "loops": sorted(about.loops),
+        "options": _of_options(name, FEATURES),
     }
 
 
-def _of_learner(one: Learner) -> dict[str, Any]:
+def _of_learner(kind: type[Learner]) -> dict[str, Any]:
+    about = kind.about
     of_stream: dict[str, Any] = {}
-    if isinstance(one, StreamLearner):
+    if issubclass(kind, StreamLearner):
         of_stream = {
-            "grows": one.grows,
-            "carries": one.carries,
-            "traced": dict(one.traced),
-            "asked_alerts": one.asked_alerts,
+            "grows": kind.grows,
+            "carries": kind.carries,
+            "traced": dict(kind.traced),
+            "asked_alerts": kind.requested_alerts,
         }
-    of_dual = {"loss": one.loss} if isinstance(one, DualLearner) else {}
+    one, _ = kind.of_record({})
+    of_dual = (
+        {"loss": None if "loss" in fields_of(kind) or "svr_loss" in fields_of(kind) else one.problem.loss}
+        if (isinstance(one, DualLearner))
+        else {}
+    )
+    runners = {RoundsLearner: "rounds", CountsLearner: "counts", DualLearner: "dual", WholeLearner: "whole"}
     return {
-        "name": one.name,
-        "title": one.title,
-        "on": one.on,
-        "same_as": one.same_as,
-        "tasks": sorted(one.tasks),
-        "way": one.way,
-        "runner": one.runner,
-        "working_set": one.working_set,
-        "takes_weights": one.takes_weights,
-        "told": {name: dict(schema) for name, schema in one.told.items()},
-        "usual_map": one.usual_map,
-        "tables": list(one.tables),
-        "models": sorted(one.models),
-        "loops": sorted(one.loops),
+        "name": about.name,
+        "title": about.title,
+        "on": about.on,
+        "same_as": about.equivalent_to,
+        "tasks": sorted(about.tasks),
+        "way": "online" if issubclass(kind, StreamLearner) else "batch",
+        "runner": next((word for base, word in runners.items() if issubclass(kind, base)), "stream"),
+        "working_set": issubclass(kind, WholeLearner) and kind.working_set,
+        # Of learners from streams the record says what their states take, which is now asked for each task.
+        "takes_weights": not issubclass(kind, StreamLearner) and one.takes_weights(min(about.tasks)),
+        "told": {name: dict(schema) for name, schema in about.metrics_schema.items()},
+        "usual_map": about.usual_map,
+        "tables": list(about.needs_tables),
+        "models": sorted(about.models),
+        "loops": sorted(about.loops),
         **of_stream,
         **of_dual,
-        "options": _of_options(one.Options.specs().values()),
+        "options": _of_options(about.name, LEARNING),
     }
 
 
-def _of_kernel(one: KernelMethod) -> dict[str, Any]:
+def _of_kernel(kind: type[KernelMethod]) -> dict[str, Any]:
+    about = kind.about
     return {
-        "name": one.name,
-        "title": one.title,
-        "source": one.source,
-        "on": one.on,
-        "shares": None if one.shares is None else list(one.shares),
-        "has_fourier": one.has_fourier,
-        "models": sorted(one.models),
-        "loops": sorted(one.loops),
-        "options": _of_options(one.Options.specs().values()),
+        "name": about.name,
+        "title": about.title,
+        "source": about.source,
+        "on": about.on,
+        "shares": None if kind.shares is None else list(kind.shares),
+        "has_fourier": issubclass(kind, HasFourier),
+        "models": sorted(about.models),
+        "loops": sorted(about.loops),
+        "options": _of_options(about.name, BASELINES),
     }
 
 
-def _of_options(specs: Iterable[Spec]) -> list[dict[str, Any]]:
-    """Return what is declared of each option, in the order in which they are listed."""
-    return [
-        {
-            "name": spec.name,
-            "flag": spec.flag,
-            "kind": _of_kind(spec.kind),
-            "schema": spec.kind.schema,
-            "shown": spec.kind.metavar,
-            "group": spec.group,
-            "help": spec.help,
-            "common": spec.common,
-            "required": spec.required,
-            **({} if spec.default is MISSING else {"default": spec.default}),
-            **({} if spec.before is MISSING else {"before": spec.before}),
-            "setting": None if spec.setting is None else asdict(spec.setting),
-        }
-        for spec in specs
-    ]
+def _of_paper(kind: type[Configured]) -> dict[str, Any]:
+    return {key: _of_spec(spec, fields_of(kind)[key]) for key, spec in specs_of_fields(kind, BASELINES).items()}
+
+
+def _of_options(name: str, group: str) -> dict[str, Any]:
+    """Return what is declared of each option of a method, by name. Its place in pages of help is tested with these."""
+    fields = fields_by_name(name)
+    specs = specs_of_methods({name: method(name)})[name] if "," not in name else {}
+    return {
+        key: _of_spec(
+            specs.get(key)
+            or Spec(
+                key,
+                kind_of(field),
+                group,
+                with_options(field.doc, flag),
+                field.recorded_default,
+                common=key.rpartition(".")[2] in COMMON,
+            ),
+            field,
+        )
+        for key, field in fields.items()
+    }
+
+
+def _of_spec(spec: Spec, field: Field) -> dict[str, Any]:
+    return {
+        "flag": spec.flag,
+        "kind": _of_kind(spec.kind),
+        "schema": spec.kind.schema,
+        "shown": spec.kind.metavar,
+        "help": spec.help,
+        "common": spec.common,
+        "required": spec.required,
+        **({} if spec.default is MISSING else {"default": spec.default}),
+        **({} if field.before is None else {"before": field.before.value}),
+        "setting": None if field.symbol is None else asdict(field.symbol),
+    }
 
 
 def _of_kind(kind: Kind) -> dict[str, Any]:
