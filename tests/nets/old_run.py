@@ -126,7 +126,19 @@ def write_rows(path: Path, n: int = 150) -> None:
 
 def outcome(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a finished run came to: of each learner what it was trained with, and its figures on test rows."""
-    keys = ("parameter", "value", "psi", "accuracy", "confusion", "r2", "n_support", "updates", "n_features", "cells")
+    keys = (
+        "parameter",
+        "value",
+        "psi",
+        "accuracy",
+        "confusion",
+        "r2",
+        "n_support",
+        "updates",
+        "n_features",
+        "cells",
+        "redraws",
+    )
     learners = metrics["learners"].items()
     return dict(as_json({name: {key: of[key] for key in keys if key in of} for name, of in learners}))
 
