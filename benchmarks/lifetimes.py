@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -22,7 +21,7 @@ from ikmap.learners.rows import Block
 from ikmap.maps.fourier import FourierMap
 from ikmap.methods import LEARNERS, MAPS, Sample, Training
 from ikmap.methods.lifetime import typical_distance
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 
 TITLE = "Lifetimes found by sweeps"
 ABOUT = (
@@ -57,7 +56,7 @@ def beside_fresh_fits(options: Options) -> list[Row]:
     fit, held = (500, 200) if options.quick else (FIT, HELD_OUT)
     inside, outside = X[drawn[:fit]], X[drawn[fit : fit + held]]
     targets, truth = y[drawn[:fit]], y[drawn[fit : fit + held]]
-    task: Any = Classification([0, 1])
+    task = CLASSIFICATION.of([0, 1])
     rows = []
     for name, more in (("mondrian", {}), ("iforest", {"psi": 64 if options.quick else 4096, "max_depth": "auto"})):
         one = MAPS[name]
@@ -70,7 +69,7 @@ def beside_fresh_fits(options: Options) -> list[Row]:
             of_learner = method.Options(C=C, **({"loss": loss} if learner == "svm" else {}))
             began = time.perf_counter()
             start, splits = one.events(of_map, search.values[-1], 0, inside, [inside, outside], options.threads)
-            training = Training(Block(start[0], targets), task.classes, 0, task=task)
+            training = Training(Block(start[0], targets), task.codec.classes, 0, task=task)
             curve = list(method.sweep(of_learner, training, Block(start[1], truth), splits))
             ours = time.perf_counter() - began
             best = max(curve, key=lambda point: point.total)

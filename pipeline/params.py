@@ -20,7 +20,7 @@ from ikmap.methods.sharing import (
     tasks_for,
     usual_learner,
 )
-from ikmap.tasks import AUTO, LearningTask
+from ikmap.tasks import AUTO, Task, TaskKind
 from pipeline.errors import InputError
 
 
@@ -55,7 +55,7 @@ class Params:
     calibration : {"none", "platt", "isotonic"}
         How decisions become probabilities.
     threshold_for : str or None
-        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
+        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.classification.threshold`).
     split_by : str or None
         How rows are divided (:mod:`pipeline.rows.division`); None: at random.
     importance : bool
@@ -148,7 +148,7 @@ class Params:
             raise errors[0]
         return found
 
-    def settled(self, task: type[LearningTask]) -> Params:
+    def settled(self, task: TaskKind) -> Params:
         """The parameters for a task that is known by now: "auto" becomes its usual learner, and the map of that.
 
         Raises
@@ -263,7 +263,7 @@ class Params:
         on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
 
-    def judged(self, learner: str, task: LearningTask) -> LearningTask:
+    def judged(self, learner: str, task: Task) -> Task:
         """The task as the decisions of a learner are to be read."""
         return LEARNERS[learner].judged(self.of(learner), task)
 

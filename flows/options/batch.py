@@ -17,7 +17,7 @@ from ikmap.methods.options import FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
 from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
-from ikmap.tasks.threshold import Threshold
+from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
 
@@ -161,7 +161,7 @@ class BatchOptions(TableOptions, CommonOptions):
         group=LEARNING,
         common=True,
         help=f"what to train: any of {', '.join(NAMES)}; auto: "
-        + ", ".join(f"{task.usual_learner} for {task.name}" for task in TASKS.values() if task.usual_learner),
+        + ", ".join(f"{task.usual.learner} for {task.name}" for task in TASKS.values() if task.usual.learner),
     )
     order: str = option(
         "shuffled",

@@ -14,6 +14,7 @@ from ikmap.methods.kinds import Choice, Integer, Real, Several
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.sharing import chosen, refuse_growth, refuse_redraw
 from ikmap.tasks import TASKS
+from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import InputError
 
 ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
@@ -159,7 +160,7 @@ class OnlineOptions(BatchOptions):
     def _check_alerts(self) -> None:
         if self.warm_up and self.alerts is None:
             raise InputError(f"--warm-up {self.warm_up}: found no --alerts, expected a file for them, or -")
-        able = [name for name, task in TASKS.items() if task.alerts]
+        able = [name for name, task in TASKS.items() if capability(task, AlertsRows)]
         if self.alerts is not None and not any(LEARNERS[name].tasks & set(able) for name in self.learner):
             known = [name for name in ONLINE_LEARNER.known if LEARNERS[name].tasks & set(able)]
             raise InputError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ikmap.learners.rows import Block
     from ikmap.methods.map import Map, Value
     from ikmap.splits import CellSplit, Swept
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import Task
 from ikmap.methods.sample import Shape, Training
 from ikmap.methods.search import Search
 
@@ -179,12 +179,14 @@ class Learner:
         """Memory that training takes in a worker, beside what every task has."""
         return 0
 
-    def weigh(self, options: Any, task: LearningTask, targets: np.ndarray) -> np.ndarray | None:
+    def weigh(self, options: Any, task: Task, targets: np.ndarray) -> np.ndarray | None:
         """How much training rows with these targets count: as the task says, or otherwise.
 
-        As of :meth:`~ikmap.tasks.LearningTask.weights`: block by block, None where all weigh the same.
+        As of :meth:`~ikmap.tasks.capabilities.WeighsRows`: block by block, None where all weigh the same.
         """
-        return task.weights(targets)
+        from ikmap.tasks.capabilities import sample_weight
+
+        return sample_weight(task, targets)
 
     def weighs(self, options: Any, task: str) -> bool:
         """Whether it heeds what the data says that training rows weigh (``--weight``), in a task of that name.
@@ -194,7 +196,7 @@ class Learner:
         """
         return self.takes_weights
 
-    def judged(self, options: Any, task: LearningTask) -> LearningTask:
+    def judged(self, options: Any, task: Task) -> Task:
         """The task as this learner's decisions are to be read, where they say more than one prediction a row."""
         return task
 

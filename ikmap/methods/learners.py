@@ -118,7 +118,7 @@ class StreamLearner(Learner):
             With these attributes and methods. `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where
             a row has no cell, or dense or CSR rows, as :attr:`on` says. `y` are targets: of classes their numbers,
             int32 from 0. K is 1 with two classes, of which a decision of 0 and above means the second, and with other
-            tasks what ``task.outputs`` says.
+            tasks what ``task.decisions.outputs`` says.
 
             - ``partial_fit(rows, y)`` learns from the rows one after the other, and returns an object whose
               ``predicted``, shape (n,), says what the state predicted of each row before it learned from it.
@@ -138,8 +138,8 @@ class StreamLearner(Learner):
             column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the
             cells have these offsets from now on.
 
-            Of a learner that alerts of rows (:meth:`ikmap.tasks.LearningTask.alerted`), `threshold`, if it has one: the
-            score above which it does, as it is now.
+            Of a learner that alerts of rows (:class:`ikmap.tasks.capabilities.AlertsRows`), `threshold`, if it has one:
+            the score above which it does, as it is now.
 
             Of a learner with :attr:`traced`, also ``traces()``: for each of its names a number, as it is now. They are
             recorded after each block of a stream, and at the points of the curve of a pass over a training set.

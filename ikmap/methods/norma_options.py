@@ -181,9 +181,10 @@ def target_unit(rule: NormaRule, sample: Sample) -> dict[str, float]:
     """
     if not rule.of_numbers:
         return {}
-    task: Any = sample.task
-    if len(task.deciles) == 9:
-        second, middle, eighth = task.deciles[1], task.deciles[4], task.deciles[7]
+    assert sample.task is not None
+    codec: Any = sample.task.codec
+    if len(codec.deciles) == 9:
+        second, middle, eighth = codec.deciles[1], codec.deciles[4], codec.deciles[7]
         if eighth > second:
             return {"center": float(middle), "unit": float(eighth - second) / 1.683}
-    return {"center": float(task.mean), "unit": float(task.deviation)}
+    return {"center": float(codec.mean), "unit": float(codec.deviation)}

@@ -9,10 +9,10 @@ from ikmap.methods.kinds import Levels
 from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import MethodOptions, option
 from ikmap.methods.sample import Sample
-from ikmap.tasks.quantiles import TOLD
+from ikmap.tasks.regression.quantiles_schema import QUANTILES
 
 if TYPE_CHECKING:
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import Task
 
 
 class QuantileOptions(OnlineOptions):
@@ -35,7 +35,7 @@ class _Quantile(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = QuantileOptions
     grows = True
     carries = True
-    told: ClassVar[Mapping[str, Any]] = TOLD
+    told: ClassVar[Mapping[str, Any]] = QUANTILES
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.learners.online.quantile_ogd import QuantileOGDState
@@ -43,10 +43,10 @@ class _Quantile(StreamLearner):
         assert sample.offsets is not None
         return QuantileOGDState.start(sample.offsets, levels_of(options.quantiles), options.eta)
 
-    def judged(self, options: Any, task: LearningTask) -> LearningTask:
-        from ikmap.tasks.quantiles import QuantileRegression
+    def judged(self, options: Any, task: Task) -> Task:
+        from ikmap.tasks.regression.quantiles import with_quantiles
 
-        return QuantileRegression.of(task, levels_of(options.quantiles))
+        return with_quantiles(task, levels_of(options.quantiles))
 
 
 QUANTILE = _Quantile(

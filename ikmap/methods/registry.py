@@ -44,7 +44,8 @@ from ikmap.methods.reserved import reserved_among
 from ikmap.methods.ridge import RIDGE
 from ikmap.methods.rounds import RoundsLearner
 from ikmap.methods.svr import SVR
-from ikmap.tasks import TASKS, LearningTask, task_words
+from ikmap.tasks import METRICS, TASKS, Criterion, TaskKind, task_words
+from ikmap.tasks import register as register_task
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -103,22 +104,27 @@ def methods() -> dict[str, Method]:
     return {**MAPS, **LEARNERS, **KERNELS}
 
 
-def register(one: Method | type[LearningTask], package: str = "") -> None:
-    """Make a method, or a task, known.
+def register(one: Method | TaskKind | type[TaskKind] | type[Criterion], package: str = "") -> None:
+    """Make a method, a kind of task or a metric known.
 
     Raises
     ------
     OptionError
         Its name is taken, or one of its options has a name that commands have themselves.
     """
-    if isinstance(one, type) and issubclass(one, LearningTask):
+    if isinstance(one, type) and issubclass(one, Criterion):
+        _refuse_taken("metric", (one.metric.key,), METRICS, package)
+        register_task(one)
+        return
+    if isinstance(one, TaskKind) or (isinstance(one, type) and issubclass(one, TaskKind)):
         _refuse_taken("task", (one.name, *one.words), {"auto", *task_words(), *TASKS}, package)
-        TASKS[one.name] = one
+        register_task(one)
         return
     if not isinstance(one, Map | Learner | KernelMethod):
         raise OptionError(
             f"package {package}: found {type(one).__name__} in its entry point, expected a Map, a Learner or "
-            f"a KernelMethod of ikmap.methods, or a class of LearningTask; pip uninstall {package}, or mend it"
+            f"a KernelMethod of ikmap.methods, or a TaskKind or a Criterion of ikmap.tasks; pip uninstall {package}, "
+            "or mend it"
         )
     _refuse_taken("method", (one.name,), methods(), package)
     if taken := reserved_among(one.Options.specs()):

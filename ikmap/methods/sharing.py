@@ -18,7 +18,7 @@ from ikmap.methods.registry import LEARNERS, MAPS, Method, map_of, method, metho
 from ikmap.tasks import AUTO, TASKS
 
 if TYPE_CHECKING:
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import TaskKind
 
 type Methods = Mapping[str, Method]
 ROWS = 1000
@@ -70,7 +70,7 @@ def chosen(
         There is no method of that name.
     """
     if tuple(learners) == (AUTO,):
-        may_be = [chosen(partitioner, (one.usual_learner,), plain, scoped) for one in tasks_for(task)]
+        may_be = [chosen(partitioner, (one.usual.learner,), plain, scoped) for one in tasks_for(task)]
         return {name: one for each in may_be for name, one in each.items()}
     if partitioner == AUTO:
         partitioner = map_for(learners)
@@ -88,7 +88,7 @@ def chosen(
     return {**of, **{name: method(name) for name in further}}
 
 
-def tasks_for(word: str) -> list[type[LearningTask]]:
+def tasks_for(word: str) -> list[TaskKind]:
     """Tasks that a run with the learner "auto" may turn out to have, by the word of ``--task``.
 
     Raises
@@ -97,13 +97,13 @@ def tasks_for(word: str) -> list[type[LearningTask]]:
         The word names a task without a usual learner.
     """
     named = [task for task in TASKS.values() if word in (task.name, *task.words)] or list(TASKS.values())
-    found = [task for task in named if task.usual_learner]
+    found = [task for task in named if task.usual.learner]
     if not found:
         usual_learner(named[0])
     return found
 
 
-def usual_learner(task: type[LearningTask]) -> str:
+def usual_learner(task: TaskKind) -> str:
     """Name of the learner of a run with the learner "auto", once the task is known.
 
     Raises
@@ -111,12 +111,12 @@ def usual_learner(task: type[LearningTask]) -> str:
     OptionError
         The task has none.
     """
-    if not task.usual_learner:
+    if not task.usual.learner:
         able = [name for name, one in LEARNERS.items() if task.name in one.tasks]
         raise OptionError(
             f"--learner auto: found task {task.name}, which has no usual learner, expected {one_of(able)}"
         )
-    return task.usual_learner
+    return task.usual.learner
 
 
 def map_for(learners: Sequence[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ikmap.methods import LEARNERS
-from ikmap.tasks import AUTO, TASKS, LearningTask, task_by_labels, task_named
+from ikmap.tasks import AUTO, TASKS, TaskKind, task_by_labels, task_named
+from ikmap.tasks.capabilities import WeighsRows, capability
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -16,7 +17,7 @@ def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
     return data.task, f'data set {data.name} is defined with task = "{data.task}"'
 
 
-def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
+def asked_task(params: Params, data: ResolvedDataset) -> TaskKind:
     """The task of a run.
 
     Raises
@@ -35,13 +36,13 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
     except ValueError as error:
         raise InputError(f"{said}, {error}") from None
-    if task.undecided:
+    if task.name == AUTO:
         return task
-    if data.inliers is not None and not task.takes_inliers:
-        takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
+    if data.inliers is not None and not task.labels.inliers:
+        takers = ", ".join(name for name, one in TASKS.items() if one.labels.inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
     params = params.settled(task)
-    heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
+    heedless = [name for name, one in LEARNERS.items() if capability(task, WeighsRows) and not one.takes_weights]
     able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
     if refused := [name for name in params.learners if task.name not in LEARNERS[name].tasks]:
@@ -54,7 +55,7 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     return task
 
 
-def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None:
+def refuse_unsuited(params: Params, task: TaskKind, said: str) -> None:
     """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by.
 
     Raises
@@ -65,7 +66,7 @@ def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None
     for name in params.learners:
         if wrong := LEARNERS[name].unsuited(params.of(name), task.name):
             raise InputError(f"{wrong} ({said})")
-        if not task.needs_labels and params.searches_for(name, params.cv_rows):
+        if not task.labels.needed and params.searches_for(name, params.cv_rows):
             raise InputError(
                 f"--learner {name}: found task {task.name} ({said}), which has no labels to choose numbers by; "
                 f"expected --task {task.name}, with which learners have numbers of their own, or numbers, as --psi 32"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ikmap.methods.options import Setting
 from ikmap.methods.search import JOINED
-from ikmap.tasks import Figure, task_of
+from ikmap.tasks import Metric, criteria_of, task_of
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
@@ -68,7 +68,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     return {key: n for key, n in found.items() if n}
 
 
-def _on_cells(selection: Mapping[str, Any], name: str, figure: Figure) -> dict[str, Any]:
+def _on_cells(selection: Mapping[str, Any], name: str, figure: Metric) -> dict[str, Any]:
     """What was searched of the map for a learner on cells, as it stands for one on rows."""
     parameter = parameter_of(selection)
     return {
@@ -79,7 +79,7 @@ def _on_cells(selection: Mapping[str, Any], name: str, figure: Figure) -> dict[s
     }
 
 
-def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[list[Any], list[Any], float | None]]:
+def _by_parameter(found: Mapping[str, Any], figure: Metric) -> dict[str, tuple[list[Any], list[Any], float | None]]:
     """Of what was searched for a learner: values of each parameter, the best figure of each, and what was chosen."""
     names, values, figures = (
         get_text(found, "parameter").split(JOINED),
@@ -115,7 +115,7 @@ def selection_curves(metrics: Metrics) -> list[str]:
     Learners whose searches went by different figures have charts of their own.
     """
     selection, names, settings = get_mapping(metrics, "selection"), list(learners_of(metrics)), settings_in(metrics)
-    series: dict[tuple[str, Figure], list[Series]] = {}
+    series: dict[tuple[str, Metric], list[Series]] = {}
     for i, (name, figure, found) in enumerate(_searches(metrics)):
         for parameter, (values, of_values, chosen) in _by_parameter(found, figure).items():
             record = {"x": values, "y": of_values}
@@ -134,11 +134,11 @@ def selection_curves(metrics: Metrics) -> list[str]:
     ]
 
 
-def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, Any]]]:
+def _searches(metrics: Metrics) -> list[tuple[str, Metric, Mapping[str, Any]]]:
     """Return each learner that something was searched for, the figure that decided, and what was found."""
     selection, task = get_mapping(metrics, "selection"), task_of(metrics)
-    found: list[tuple[str, Figure, Mapping[str, Any]]] = []
-    for figure in map(task.figure_of, ("", *task.criteria)):
+    found: list[tuple[str, Metric, Mapping[str, Any]]] = []
+    for figure in (one.metric for one in criteria_of(task)):
         found += [(name, figure, _on_cells(selection, name, figure)) for name in get_mapping(selection, figure.key)]
         found += [
             (name, figure, of)
@@ -149,7 +149,7 @@ def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, Any]]]:
     return found
 
 
-def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Figure) -> str:
+def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Metric) -> str:
     sign = setting.sign
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
@@ -161,7 +161,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
                 f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
             ),
             x=f"{setting.sign}, {setting.words} (log scale)",
-            y=figure.words,
+            y=figure.name,
         ),
         log2=True,
         unit=figure.unit,
@@ -177,7 +177,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
     return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)
 
 
-def _found(line: Series, sign: str, figure: Figure) -> str:
+def _found(line: Series, sign: str, figure: Metric) -> str:
     """What cross-validation found for one learner: the figure at the chosen value, else the best."""
     found = dict(line.points)
     best = max if figure.higher_is_better else min

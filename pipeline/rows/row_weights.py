@@ -10,8 +10,8 @@ import numpy as np
 
 from ikmap.learners.rows import check_weights
 from ikmap.methods import LEARNERS, Learner
-from ikmap.tasks import TASKS, LearningTask
-from ikmap.tasks.figure import Judge
+from ikmap.tasks import TASKS, Criterion, Task
+from ikmap.tasks.criteria import ComparesRows
 from pipeline.errors import InputError
 from pipeline.params import Params
 
@@ -22,13 +22,13 @@ type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
 """Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
 
-def weigher(params: Params, learner: str, task: LearningTask) -> Weigh:
+def weigher(params: Params, learner: str, task: Task) -> Weigh:
     """How a learner of a run weighs rows (:meth:`~ikmap.methods.Learner.weigh`)."""
     return partial(_weights, LEARNERS[learner], params.of(learner), task)
 
 
 def _weights(
-    learner: Learner, options: Any, task: LearningTask, targets: np.ndarray, own: np.ndarray | None
+    learner: Learner, options: Any, task: Task, targets: np.ndarray, own: np.ndarray | None
 ) -> np.ndarray | None:
     found = learner.weigh(options, task, targets)
     if found is None:
@@ -81,12 +81,12 @@ def weight_given(weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
     return () if weight is None else (weight,)
 
 
-def weighed_scores(judge: Judge, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def weighted_scores(criterion: Criterion, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Scores of the rows of a fold, so that their mean is weighted.
 
     Where what a row counts depends on the other rows, as in a ranking, they stay as they are.
     """
-    if weight is None or not getattr(judge, "row_by_row", True):
+    if weight is None or isinstance(criterion, ComparesRows):
         return scores
     mean = float(weight.mean()) * (1 + ROUNDING) if weight.size else 0.0
     return scores * (weight / mean) if mean > 0 else scores

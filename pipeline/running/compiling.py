@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from ikmap.methods import LEARNERS, methods
 from ikmap.tasks import TASKS
+from ikmap.tasks.capabilities import NeedsLoops, capability
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -68,7 +69,7 @@ def words_of(
     dense : bool, optional
         How the rows are stored.
     task : collection of str, optional
-        Words of the task (:attr:`~ikmap.tasks.LearningTask.loops`).
+        Words of the task (:attr:`~ikmap.tasks.capabilities.NeedsLoops`).
     n_cells : collection of int
         In a partitioning, as chosen or given; with none they are still to be searched for.
     """
@@ -80,7 +81,8 @@ def words_of(
             if each.map.sweeps(each.map_options) and each.map.given(each.map_options) is None:
                 words |= {"sweep"}
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
-    words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
+    needs = [one.all_loops for kind in TASKS.values() if (one := capability(kind, NeedsLoops))]
+    words |= set().union(*needs) if task is None else set(task)
     # A search packs all cells into two bytes each.
     words |= {"narrow" if n <= NARROW else "wide" for n in n_cells} if n_cells else {"wide"}
     return frozenset(words)

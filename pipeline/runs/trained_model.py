@@ -17,8 +17,9 @@ from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tables import NUMBER, ColumnPlan, RawTable
 from ikmap.tables.raw import Levels
-from ikmap.tasks import LearningTask
-from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
+from ikmap.tasks import Task
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import LOG_ODDS, Calibrator, fit_calibrator
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
 from pipeline.readers import Source
@@ -83,7 +84,7 @@ class TrainedModel:
     loops: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
-    reading: Reading | None = None
+    reading: Calibrator | None = None
     trained_on: Mapping[str, Any] = field(default_factory=dict)
     predicted: Mapping[str, Any] | None = None
 
@@ -100,7 +101,7 @@ class TrainedModel:
             scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
             with reading(f"{self.store.path}/{DATA}"):
                 found = Preparation.from_json({**attributes["preparation"], "scale": scale})
-        return replace(found, task=found.task.read_by(self.reading))
+        return replace(found, task=calibrated(found.task, self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
         """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
@@ -141,7 +142,7 @@ class TrainedModel:
         """
         return needing_all_of(self.again)
 
-    def task(self) -> LearningTask:
+    def task(self) -> Task:
         """What it predicts, as its decisions are to be read."""
         task, of = self.preparation().task, LEARNERS.get(self.learner)
         return task if of is None else of.judged(of.Options.of_record(self.options), task)
@@ -176,7 +177,7 @@ class TrainedModel:
             with self._whole():
                 return read_predictions(folder, self.predicted)
         # Runs that ended before there were digests of whole files.
-        dtype = self.task().predicted
+        dtype = self.task().decisions.dtype
         return PredictionFile(str(folder / f"predictions/{self.learner}.{dtype}"), dtype).read()
 
 
@@ -239,15 +240,15 @@ def _open(folder: str, path: Path, manifest: Mapping[str, Any], learner: str | N
 
 def _reading(
     store: Store, params: Mapping[str, Any], stages: Mapping[str, Any], learner: str, again: str
-) -> Reading | None:
+) -> Calibrator | None:
     """How the decisions of a learner of a run are read; None: as they are."""
     if f"calibrate:{learner}" in stages:
         content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
         with needing_all_of(again):
-            return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
+            return load_model(store, f"{READINGS}/{learner}", Calibrator, content_hash)
     one = LEARNERS.get(learner)
     options = None if one is None else one.Options.of_record(params.get("methods", {}).get(learner, {}))
-    return read_as(LOG_ODDS) if one is not None and one.log_odds(options) else None
+    return fit_calibrator(LOG_ODDS) if one is not None and one.log_odds(options) else None
 
 
 def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:
@@ -284,7 +285,7 @@ def decisions(
     partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = model.task().outputs
+    outputs = model.task().decisions.outputs
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):

@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.learners.sweeps.memory import followed_bytes
 from ikmap.methods.map import Value
 from ikmap.partitioners import Partitions
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
 from pipeline.errors import DoesNotFit
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
@@ -77,7 +77,7 @@ def refuse_too_large(params: Params, value: Value, rows: Any, swept: LearningTas
     ------
     DoesNotFit
     """
-    of_cell = 0 if swept is None else followed_bytes(len(swept.classes) if len(swept.classes) > 2 else 1)
+    of_cell = 0 if swept is None else followed_bytes(swept.decisions.outputs if swept.codec.classes else 1)
     if worker_limit() is not None and (
         said := params.map.too_large(params.map_options, value, rows, params.seed, room(), of_cell)
     ):

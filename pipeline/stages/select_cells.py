@@ -19,13 +19,12 @@ from ikmap.methods.map import Value
 from ikmap.methods.search import size_of
 from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, values_of_C
 from ikmap.rows import nbytes_of
-from ikmap.tasks import LearningTask
-from ikmap.tasks.figure import Judge
+from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
-from pipeline.rows.row_weights import weighed_scores, weigher, weights_of
+from pipeline.rows.row_weights import weigher, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.running.stage import Record
-from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, judge_of, packed_rows, predictor, some_of
+from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store
 from pipeline.training.in_memory import dual_model, stream_model
@@ -93,10 +92,12 @@ def score_cells(
         for psi, of in wanted.items()
     }
 
-    def scored_by(judge: Judge) -> RowScores:
-        return lambda target, found: weighed_scores(judge, judge.row_scores(target, found), weights_of(w, held_out))
+    def scored_by(criterion: Criterion) -> RowScores:
+        return lambda target, found: weighted_scores(
+            criterion, criterion.row_scores(target, found), weights_of(w, held_out)
+        )
 
-    row_scores = {name: scored_by(judge_of(params, task, name)) for of in wanted.values() for name in of}
+    row_scores = {name: scored_by(search_criterion(params, task, name)) for of in wanted.values() for name in of}
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
     found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
@@ -107,17 +108,17 @@ def score_cells(
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": scores}
 
 
-def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
+def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
     """The learner of the run, on rows in memory, which the data gives these weights."""
-    learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
+    learner, classes, weigh = LEARNERS[name], task.codec.classes, weigher(params, name, task)
     task = params.judged(name, task)
-    judge = judge_of(params, task, name)
+    criterion = search_criterion(params, task, name)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, stream_model(params, name, None, task, Block(cells, y, weight)))
+        return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)))
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
+        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -127,19 +128,19 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: n
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y, weight))], len(classes), asked, Cs):
-                yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
+                yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, WholeLearner)
         some = some_of(np.arange(y.size), learner.compared_on)
-        return fit_fold(learner, params, None, (task, judge), Block(cells[some], y[some], weights_of(weight, some)))
+        return fit_fold(learner, params, None, criterion, Block(cells[some], y[some], weights_of(weight, some)))
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert isinstance(learner, RoundsLearner)
         training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
         for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
-            yield predictor(judge, model)
+            yield predictor(criterion, model)
 
     if isinstance(learner, RoundsLearner) and learner.searches_C(params.of(name)):
         return rounds

@@ -14,7 +14,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
@@ -23,9 +23,7 @@ from pipeline.training.train_batch import svm_params
 from pipeline.training.train_online import PASS_STREAM
 
 
-def train_in_memory(
-    params: Params, learner: str, value: Any, task: LearningTask, block: Block, n_threads: int = 1
-) -> Any:
+def train_in_memory(params: Params, learner: str, value: Any, task: Task, block: Block, n_threads: int = 1) -> Any:
     """The model that a learner of a run makes of some rows, or of their cells.
 
     Parameters
@@ -41,13 +39,13 @@ def train_in_memory(
     weighed = block._replace(sample_weight=weigher(params, learner, task)(block.y, block.sample_weight))
     if not isinstance(one, WholeLearner):
         return dual_model(params, learner, task, weighed, n_threads)
-    training = Training(weighed, task.classes, params.seed, value, n_threads, task=task)
+    training = Training(weighed, task.codec.classes, params.seed, value, n_threads, task=task)
     if isinstance(one, RoundsLearner):
         return next(iter(one.path(params.of(learner), training, [float(params.of(learner).C)])))
     return one.fit(params.of(learner), training)[0]
 
 
-def stream_model(params: Params, learner: str, value: Any, task: LearningTask, block: Block) -> Any:
+def stream_model(params: Params, learner: str, value: Any, task: Task, block: Block) -> Any:
     """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
     one = LEARNERS[learner]
     assert isinstance(one, StreamLearner)
@@ -66,12 +64,12 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
         state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
-    return state.model(task.classes)
+    return state.model(task.codec.classes)
 
 
-def dual_model(params: Params, learner: str, task: LearningTask, block: Block, n_threads: int | None = None) -> Any:
+def dual_model(params: Params, learner: str, task: Task, block: Block, n_threads: int | None = None) -> Any:
     """The solution of the linear problems on cells."""
-    cells, asked, classes = block.rows, svm_params(params, learner), task.classes
+    cells, asked, classes = block.rows, svm_params(params, learner), task.codec.classes
     assert isinstance(cells, Cells)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import

@@ -54,7 +54,7 @@ class DualRunner(Runner):
         fitted, context, learner, asked = lesson.fitted, lesson.context, lesson.learner, lesson.options
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows
-        classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
+        classes, k = rows.preparation.task.codec.classes, rows.preparation.task.decisions.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
         details: dict[str, Any] = {"solver": solver}

@@ -24,7 +24,7 @@ from ikmap.methods.options import MethodOptions
 from ikmap.methods.reserved import RESERVED
 from ikmap.methods.sharing import chosen
 from ikmap.partitioners import fit_partitions
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.training.train_batch import svm_params
@@ -401,7 +401,7 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
         learner.fit(read, Training(Block(rows, y), [0, 1], 0, value, tables=tables))
     else:
         offsets = model.offsets if learner.on == "cells" else None
-        learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
+        learner.start(read, value, Sample(40, 3, CLASSIFICATION.of([0, 1]), lambda numbers: X[numbers], 0, offsets))
     unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
     # Those of its kernel are read from the kernel.
     assert (read.names - {"of_kernel", "table"}) | (elsewhere & own) | unread == own

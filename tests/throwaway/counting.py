@@ -73,7 +73,7 @@ class _NaiveBayes(CountsLearner):
     ) -> tuple[Any, dict[str, Any]]:
         assert sample.task is not None
         rows = counts["rows"] + options.smooth
-        model = LogShares(np.log((counts["cells"] + options.smooth) / rows), np.log(rows), sample.task.classes)
+        model = LogShares(np.log((counts["cells"] + options.smooth) / rows), np.log(rows), sample.task.codec.classes)
         return model, {"rows_counted": int(counts["rows"].sum())}
 
 
@@ -102,7 +102,7 @@ class _Means(CountsLearner):
     ) -> tuple[Any, dict[str, Any]]:
         assert sample.task is not None
         means = counts["sums"] / np.maximum(counts["rows"], 1)[:, None]
-        return Means(means, sample.task.classes), {"rows_counted": int(counts["rows"].sum())}
+        return Means(means, sample.task.codec.classes), {"rows_counted": int(counts["rows"].sum())}
 
 
 NAIVE_BAYES = _NaiveBayes(name="naive-bayes", title="naive Bayes on cells", on="cells")

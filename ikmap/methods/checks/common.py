@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from ikmap.methods.learner import Learner
 from ikmap.model import Model, from_parts
 from ikmap.seeds import generator
-from ikmap.tasks import TASKS, LearningTask
-from ikmap.tasks.task import Asked
+from ikmap.tasks import TASKS, LabelRequest, Task
 
 N, D, SEED = 90, 4, 7
 """Sizes and seed of the rows that methods are checked on."""
@@ -44,7 +43,7 @@ def rows_to_check(dense: bool = True, n: int = N) -> Any:
     return values if dense else sp.csr_array(values)
 
 
-def tasks_of(one: Learner) -> Iterator[tuple[str, LearningTask]]:
+def tasks_of(one: Learner) -> Iterator[tuple[str, Task]]:
     """Tasks that the learner serves, as different labels make them."""
     for name in sorted(one.tasks):
         if name not in TASKS:
@@ -52,8 +51,8 @@ def tasks_of(one: Learner) -> Iterator[tuple[str, LearningTask]]:
         kind = TASKS[name]
         for title, labels in _labels().items():
             try:
-                _, found = kind.store(labels, labels.size)
-                yield f"{name}, {title}", kind.find([found], Asked())
+                _, found = kind.read(labels, labels.size)
+                yield f"{name}, {title}", kind.find([found], LabelRequest())
             except ValueError:
                 continue  # labels that this task does not take
 
@@ -67,11 +66,12 @@ def _labels() -> dict[str, np.ndarray]:
     }
 
 
-def targets_of(task: LearningTask) -> np.ndarray:
+def targets_of(task: Task) -> np.ndarray:
     """Targets of the rows, by labels that the task knows."""
     for labels in _labels().values():
-        y = task.encode(labels, labels.size)
-        if not task.unknown(y).any() and (not task.classes or np.unique(y).size == len(task.classes)):
+        codec = task.codec
+        y = codec.encode(labels, labels.size)
+        if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
             return y
     raise CheckFailed(f"found no targets of the task {task.name}")
 

@@ -32,7 +32,7 @@ from ikmap.methods.registry import MAPS
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.partitioners.redrawn import carry_matrix
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 
 
 def checks_of_learner(one: Learner) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -90,7 +90,7 @@ def _given(one: Any) -> tuple[Any, Any]:
     return options, small_value(one, options)
 
 
-def _sample(rows: Any, offsets: np.ndarray | None, task: LearningTask) -> Sample:
+def _sample(rows: Any, offsets: np.ndarray | None, task: Task) -> Sample:
     columns = D if offsets is None else offsets.size - 1
     return Sample(N, columns, task, rows.__getitem__, SEED, offsets)
 
@@ -103,7 +103,7 @@ def _memory(one: Learner) -> None:
         before = needed
 
 
-def _stream(one: StreamLearner, task: LearningTask) -> None:
+def _stream(one: StreamLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y = targets_of(task)
     options, value = _given(one)
@@ -119,26 +119,29 @@ def _stream(one: StreamLearner, task: LearningTask) -> None:
     true(whole.n_seen == N, f"n_seen: found {whole.n_seen}, expected {N}")
     decided = whole.decision_function(rows)
     read = one.judged(options, task)
-    true(decided.shape == (N, read.outputs), f"decisions: found the shape {decided.shape}, expected (rows, outputs)")
+    true(
+        decided.shape == (N, read.decisions.outputs),
+        f"decisions: found the shape {decided.shape}, expected (rows, outputs)",
+    )
     for cuts in ([1, 2, 3, 50], [64]):
         state, others = learned(cuts)
         same(others, predicted, f"predictions while learning from pieces that begin at {cuts}")
         same(state.decision_function(rows), decided, f"decisions after pieces that begin at {cuts}")
     same(learned([40], 2)[0].decision_function(rows), decided, "decisions of two threads")
     first = one.start(options, value, sample, 1)
-    same(read.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
+    same(read.decisions.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
     json_values(one.facts(whole), "facts")
     json_values(int(whole.n_support), "n_support")
     traces = whole.traces() if one.traced else {}
     true(list(traces) == list(one.traced), f"traces: found {list(traces)}, expected {list(one.traced)}")
     json_values(traces, "traces")
-    model = whole.model(task.classes, {})
+    model = whole.model(task.codec.classes, {})
     given = round_trip(model)
     same(given.decision_function(rows), model.decision_function(rows), "decisions of the model from a store")
     same(given.decision_function(rows[10:20]), given.decision_function(rows)[10:20], "decisions of some rows alone")
 
 
-def _absent(one: StreamLearner, task: LearningTask) -> None:
+def _absent(one: StreamLearner, task: Task) -> None:
     """What was learned of rows that lack cells touches no cell that they do not have, in the state and in its model."""
     rows, offsets = _seen(one)
     assert offsets is not None
@@ -157,7 +160,7 @@ def _absent(one: StreamLearner, task: LearningTask) -> None:
     empty = state.decision_function(Cells(nowhere, offsets))
     what = "(-1 of cells.columns() stands for no cell, and is no place in an array of weights)"
     same(state.decision_function(Cells(last, offsets)), empty, f"decision of a cell that no row was in {what}")
-    model = round_trip(state.model(task.classes, {}))
+    model = round_trip(state.model(task.codec.classes, {}))
     true(
         np.allclose(model.decision_function(cells), decided, rtol=1e-9, atol=1e-12),
         f"decisions of rows that lack cells: the model's are not those of the state it was made of {what}",
@@ -168,7 +171,7 @@ def _absent(one: StreamLearner, task: LearningTask) -> None:
     )
 
 
-def _checkpoint(one: StreamLearner, task: LearningTask) -> None:
+def _checkpoint(one: StreamLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y = targets_of(task)
     options, value = _given(one)
@@ -187,23 +190,26 @@ def _checkpoint(one: StreamLearner, task: LearningTask) -> None:
     same(again.decision_function(rows), state.decision_function(rows), "decisions after going on from a checkpoint")
 
 
-def _whole(one: WholeLearner, task: LearningTask) -> None:
+def _whole(one: WholeLearner, task: Task) -> None:
     rows, _ = _seen(one)
     options, value = _given(one)
     block = Block(rows, targets_of(task))
     tables = _tables(one)
-    model, facts = one.fit(options, Training(block, task.classes, SEED, value, 1, task=task, tables=tables))
+    model, facts = one.fit(options, Training(block, task.codec.classes, SEED, value, 1, task=task, tables=tables))
     json_values(facts, "facts")
     decided = model.decision_function(rows)
     read = one.judged(options, task)
-    true(decided.shape == (N, read.outputs), f"decisions: found the shape {decided.shape}, expected (rows, outputs)")
-    by_two, _ = one.fit(options, Training(block, task.classes, SEED, value, 2, task=task, tables=tables))
+    true(
+        decided.shape == (N, read.decisions.outputs),
+        f"decisions: found the shape {decided.shape}, expected (rows, outputs)",
+    )
+    by_two, _ = one.fit(options, Training(block, task.codec.classes, SEED, value, 2, task=task, tables=tables))
     true(by_two.content_hash == model.content_hash, "a fit by two threads gives another model")
     given = round_trip(model)
     same(given.decision_function(rows), decided, "decisions of the model from a store")
 
 
-def _counts(one: CountsLearner, task: LearningTask) -> None:
+def _counts(one: CountsLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y, (options, value) = targets_of(task), _given(one)
     sample, before = replace(_sample(rows, offsets, task), tables=_tables(one)), None
@@ -229,12 +235,12 @@ def _counts(one: CountsLearner, task: LearningTask) -> None:
                 true(close, f"counts {name!r} of rows cut at {cut}: found others than of all rows")
         whole, before = {**whole, **found}, found
     again, _ = one.finish(options, value, whole, sample)
-    training = Training(Block(rows, y), task.classes, SEED, value, 1, task=task, tables=sample.tables)
+    training = Training(Block(rows, y), task.codec.classes, SEED, value, 1, task=task, tables=sample.tables)
     fitted, _ = one.fit(options, training)
     true(again.content_hash == fitted.content_hash, "the model of the counts of all rows is not that of fit()")
 
 
-def _growing(one: StreamLearner, task: LearningTask) -> None:
+def _growing(one: StreamLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     assert offsets is not None
     y, (options, value) = targets_of(task), _given(one)
@@ -253,14 +259,14 @@ def _growing(one: StreamLearner, task: LearningTask) -> None:
     grown, wide = learned(offsets, wider), learned(wider, wider)
     all_rows = Cells(codes, wider).packed()
     same(grown.decision_function(all_rows), wide.decision_function(all_rows), "decisions after the map has grown")
-    model, other = (state.model(task.classes, {}) for state in (grown, wide))
+    model, other = (state.model(task.codec.classes, {}) for state in (grown, wide))
     true(
         model.content_hash == other.content_hash,
         "a learner that has grown makes another model than one that had not to",
     )
 
 
-def _carrying(one: StreamLearner, task: LearningTask) -> None:
+def _carrying(one: StreamLearner, task: Task) -> None:
     """Cells of the first two partitionings get other numbers, and one of them a cell more in which there is no row."""
     rows, offsets = _seen(one)
     assert offsets is not None
@@ -280,7 +286,7 @@ def _carrying(one: StreamLearner, task: LearningTask) -> None:
     for of in (state, again):
         of.partial_fit(after[50:], y[50:])
     same(again.decision_function(after), state.decision_function(after), "decisions after going on from a checkpoint")
-    model = round_trip(state.model(task.classes, {}))
+    model = round_trip(state.model(task.codec.classes, {}))
     true(
         np.allclose(model.decision_function(after), state.decision_function(after), rtol=1e-9, atol=1e-12),
         "decisions after cells were drawn anew: the model's are not those of the state it was made of",

@@ -23,7 +23,7 @@ from ikmap.methods.map import Map, MapShape
 from ikmap.methods.registry import method, methods
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.seeds import generator
-from ikmap.tasks import Classification
+from ikmap.tasks import CLASSIFICATION
 
 D = 20
 SIZES = {"map": (5_000, 20_000, 80_000), "learner": (1_000, 3_000, 6_000)}
@@ -47,7 +47,7 @@ def measure(name: str, n: int) -> tuple[int, int]:
 def _fitted(one: Map | Learner, n: int) -> int:
     X = generator(SEED, n).random((n, D))
     y = (X[:, 0] + generator(SEED, n, 1).random(n) > 1).astype(np.int32)
-    task = Classification([0, 1])
+    task = CLASSIFICATION.of([0, 1])
     options = one.Options() if isinstance(one, Map) else one.resolved(one.Options(), searching=False)
     search = one.search(options, n)
     small = [] if search is None else [value for value in search.values if value <= max(64, search.values[0])]
@@ -69,7 +69,7 @@ def _fitted(one: Map | Learner, n: int) -> int:
         weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
         return one.needed_bytes(options, shape) + X.nbytes + weights
     assert isinstance(one, WholeLearner)
-    one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1, task=task))
+    one.fit(options, Training(Block(rows, y), task.codec.classes, SEED, value, 1, task=task))
     return one.needed_bytes(options, shape) + X.nbytes
 
 

@@ -11,8 +11,7 @@ from ikmap.methods import LEARNERS, MAPS, Sample
 from ikmap.methods.gaussian import GAUSSIAN
 from ikmap.methods.norma_options import NormaOptions, rule_of
 from ikmap.methods.options import OptionError
-from ikmap.tasks.novelty import Novelty
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import NOVELTY, REGRESSION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
@@ -41,13 +40,13 @@ def test_nothing_is_searched_for_novelty() -> None:
     dual = Params.given(learners=("norma-dual",), task="novelty", kernel="gaussian").of("norma-dual")
     assert DUAL.search(dual, 1000) is None
     X = np.random.default_rng(0).random((30, 4))
-    state = DUAL.start(dual, None, Sample(30, 4, Novelty(), X.__getitem__, 0))  # type: ignore[attr-defined]
+    state = DUAL.start(dual, None, Sample(30, 4, NOVELTY.of(), X.__getitem__, 0))  # type: ignore[attr-defined]
     assert state.kernel.gamma == 2.0
     assert GAUSSIAN.unsearched(GAUSSIAN.Options(gamma=0.3), 4) == {"gamma": 0.3}
     laplacian = LEARNERS["norma-dual"].start(  # type: ignore[attr-defined]
         Params.given(learners=("norma-dual",), task="novelty").of("norma-dual"),
         None,
-        Sample(30, 4, Novelty(), X.__getitem__, 0),
+        Sample(30, 4, NOVELTY.of(), X.__getitem__, 0),
     )
     assert laplacian.kernel.gamma > 0
 
@@ -73,7 +72,7 @@ def test_a_search_has_nothing_to_go_by_without_labels() -> None:
     data = ResolvedDataset(name="mine", train_url="mine.csv", task="novelty")
     with pytest.raises(InputError, match="has no labels to choose numbers by; expected --task novelty"):
         asked_task(Params.given(learners=("norma",)), data)
-    assert asked_task(Params.given(learners=("norma",), psi=8), data) is Novelty
+    assert asked_task(Params.given(learners=("norma",), psi=8), data) is NOVELTY
 
 
 @pytest.mark.parametrize(
@@ -116,13 +115,13 @@ def test_what_is_asked_for_is_what_is_done() -> None:
 
 def test_targets_are_centred_at_their_median() -> None:
     y = np.concatenate([np.random.default_rng(0).normal(5, 2, size=5000), np.full(200, 1e6)])
-    _, found = Regression.store(y, y.size)
-    task = Regression.find([found], None)  # type: ignore[arg-type]
+    _, found = REGRESSION.read(y, y.size)
+    task = REGRESSION.find([found], None)  # type: ignore[arg-type]
     sample = Sample(y.size, 3, task, lambda numbers: numbers, 0, np.array([0, 2, 4]))
     state = NORMA.start(Params.given(learners=("norma",), task="regression", loss="huber").of("norma"), None, sample)  # type: ignore[attr-defined]
     assert state.center == pytest.approx(5, abs=0.2)
     assert state.unit == pytest.approx(2, rel=0.1)
-    few = Regression(3.0, 0.5, [1.0])
+    few = REGRESSION.of(3.0, 0.5, [1.0])
     sample = Sample(9, 3, few, lambda numbers: numbers, 0, np.array([0, 2, 4]))
     state = NORMA.start(Params.given(learners=("norma",), task="regression").of("norma"), None, sample)  # type: ignore[attr-defined]
     assert (state.center, state.unit) == (3.0, 0.5)

@@ -15,7 +15,7 @@ from ikmap.learners.novelty.fading import BINS, FadingMasses
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, MAPS, Sample, Training, counts_learner
 from ikmap.partitioners import draw_subsamples, fit_iforest, fit_spheres
-from ikmap.tasks.novelty import Novelty
+from ikmap.tasks import NOVELTY
 from tests.naive.novelty import path_length, similarities, sphere, unsuccessful_search
 
 RNG = np.random.default_rng(11)
@@ -91,7 +91,7 @@ def test_average_path_lengths() -> None:
 def train(name: str, cells: Cells, tables: Any = None) -> Any:
     one = counts_learner(name)
     y = np.full(cells.n_rows, -1, dtype=np.int32)
-    return one.fit(one.Options(), Training(Block(cells.packed(), y), [], 4, task=Novelty(), tables=tables or {}))
+    return one.fit(one.Options(), Training(Block(cells.packed(), y), [], 4, task=NOVELTY.of(), tables=tables or {}))
 
 
 @pytest.mark.parametrize("name", ["idk", "iforest-score"])
@@ -100,7 +100,7 @@ def test_counts_of_pieces_make_the_same_model(name: str) -> None:
     options, sample = of_map.Options(t=6, psi=8), Sample(len(X), 3, None, X.__getitem__, 4)
     fitted = of_map.fit(options, 8, sample, 1)
     cells, tables = fitted.cells(X).packed(), of_map.cell_tables(options, fitted, sample)
-    sample = Sample(len(X), 6, Novelty(), cells.__getitem__, 4, cells.offsets, tables)
+    sample = Sample(len(X), 6, NOVELTY.of(), cells.__getitem__, 4, cells.offsets, tables)
     whole, _ = train(name, cells, tables)
     for cuts in ([30], [1, 2, 79]):
         ends, counts = [0, *cuts, len(X)], {}
