@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from ikmap.tasks.json_values import Json, Label
-from ikmap.tasks.task import Codec, PartLabels, Task, TaskKind
+from ikmap.tasks.task import Codec, PartLabels, Task
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def capability[K](one: Task | TaskKind | object, kind: type[K]) -> K | None:
+def capability[K](one: object, kind: type[K]) -> K | None:
     """Return the part of a task that has a capability, or None.
 
     Parameters

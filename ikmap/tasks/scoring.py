@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from ikmap.tasks.criteria import METRICS, Criterion, criteria_of
+from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, criteria_of
 from ikmap.tasks.json_values import Json, JsonObject, list_of, mapping_of
 from ikmap.tasks.metric import nullable
 from ikmap.tasks.task import MetricState, SummaryLine, Task, TaskKind
@@ -29,7 +29,7 @@ class RegisteredState:
     own : MetricState
     task : Task
     sums : mapping of str to ExactSum
-        By the key of the metric.
+        By the key of the metric; without those that some record lacks, since they were registered later.
     """
 
     own: MetricState
@@ -42,7 +42,7 @@ class RegisteredState:
         return self.own.rows
 
     def __add__(self, other: Self) -> Self:
-        sums = {key: one + other.sums[key] for key, one in self.sums.items()}
+        sums = {key: one + other.sums[key] for key, one in self.sums.items() if key in other.sums}
         return type(self)(self.own + other.own, self.task, sums)
 
     def as_json(self) -> dict[str, Json]:
@@ -59,9 +59,12 @@ class RegisteredState:
 
 
 def registered(kind: TaskKind) -> list[type[Criterion]]:
-    """Return the metrics of a kind of task that were registered beside those that its scorer reports."""
+    """Return the metrics of a kind of task that are accumulated beside those that its scorer reports.
+
+    A metric whose row scores depend on other rows does not add up; a search may go by it, and that is all.
+    """
     reported = {kind.presenter.metric.key, *kind.presenter.schema.learner}
-    return [one for one in criteria_of(kind) if one.metric.key not in reported]
+    return [one for one in criteria_of(kind) if one.metric.key not in reported and not issubclass(one, ComparesRows)]
 
 
 def accumulate(task: Task, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> MetricState:
@@ -80,16 +83,15 @@ def state_from(task: Task, values: Json) -> MetricState:
     """Return the state that was put into a record; of None, that of no rows."""
     from ikmap.tasks.exact_sums import ExactSum
 
-    metrics = registered(task.kind)
-    if not metrics:
-        return task.scorer.state_from(values)
     record = mapping_of(values)
-    sums = mapping_of(record.get(REGISTERED))
-    known = {
-        one.metric.key: ExactSum.from_json(list_of(sums[one.metric.key])) if values is not None else ExactSum()
-        for one in metrics
-    }
-    return RegisteredState(task.scorer.state_from(record.get(OWN)), task, known)
+    wrapped = OWN in record and REGISTERED in record
+    own, metrics = task.scorer.state_from(record[OWN] if wrapped else values), registered(task.kind)
+    if not metrics:
+        return own
+    keys, sums = [one.metric.key for one in metrics], mapping_of(record.get(REGISTERED))
+    if values is None:
+        return RegisteredState(own, task, dict.fromkeys(keys, ExactSum()))
+    return RegisteredState(own, task, {key: ExactSum.from_json(list_of(sums[key])) for key in keys if key in sums})
 
 
 def total(task: Task, records: Sequence[Json]) -> MetricState:

@@ -53,9 +53,13 @@ def test_it_adds_up_over_shards() -> None:
     assert total(task, parts).metrics() == whole.metrics()
     assert total(task, parts).rows == 300
     assert state_from(task, None).metrics()[KEY] is None
-    # Without it, records are those of the scorer alone.
+    # Without it, records are those of the scorer alone; with it or without, either kind of record is read.
     unregister(KEY)
-    assert accumulate(task, y, decision).as_json() == whole.as_json()["task"]  # type: ignore[index, call-overload]
+    alone = accumulate(task, y, decision)
+    assert alone.as_json() == whole.as_json()["task"]  # type: ignore[index, call-overload]
+    assert total(task, parts).metrics() == alone.metrics()
+    register(Within)
+    assert total(task, [alone.as_json()]).metrics() == alone.metrics()
 
 
 def test_a_search_may_go_by_it() -> None:
