@@ -72,7 +72,7 @@ def task_by_labels(served: Sequence[TaskKind], two_class: bool) -> TaskKind:
     served : sequence of TaskKind
         What all learners of the run serve.
     two_class : bool
-        Labels are said to be classes.
+        A data set says which labels count as +1 and as -1.
 
     Returns
     -------

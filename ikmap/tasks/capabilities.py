@@ -35,7 +35,7 @@ def capability[K](one: object, kind: type[K]) -> K | None:
 
 
 class AlertsRows(ABC):
-    """Some rows are such that somebody is to be told at once."""
+    """Some rows are alerted of at once."""
 
     @abstractmethod
     def alerted(self, decision: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ class Evidence(Protocol):
 
 
 class Calibration(Protocol):
-    """Turns decisions into probabilities, and says by which threshold two classes are told apart."""
+    """Turns decisions into probabilities, and has the threshold between two classes."""
 
     @property
     def has_probabilities(self) -> bool:
@@ -127,7 +127,7 @@ class Calibratable(ABC):
 
 
 class Thresholds(ABC):
-    """Decisions can be told apart by a chosen threshold, and evidence of many rows can be too large."""
+    """A threshold can be chosen for decisions, by evidence that must not become too large."""
 
     @abstractmethod
     def threshold_refusal(self, codec: Codec) -> str:

@@ -1,4 +1,4 @@
-"""Parts of a report as plain data: a task says what is to be seen, the report how it looks."""
+"""Parts of a report as plain data. A task says what a reader sees; the report decides how it looks."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods.registry import register
+from ikmap.methods.registry import GROUP, _load, offered, register
 from ikmap.tasks import METRICS, REGRESSION, criteria, criterion_of, unregister
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.datasets.registry import ResolvedDataset
@@ -39,6 +39,19 @@ def _known() -> Iterator[None]:
 
 def test_it_is_one_small_file() -> None:
     assert len((Path(__file__).parent / "within_metric.py").read_text().splitlines()) <= 30
+
+
+def test_a_package_brings_it_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unregister(KEY)
+    about = tmp_path / "strange-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[ikmap.methods]\nwithin = tests.throwaway.within_metric:Within\n")
+    monkeypatch.delenv("IKMAP_PACKAGES", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (point,) = [point for point in offered(GROUP) if point.name == "within"]
+    _load(point)
+    assert METRICS[KEY] is Within
 
 
 def test_it_adds_up_over_shards() -> None:

@@ -30,7 +30,7 @@ class ProbabilityState:
     rows : int
     logs, squares : int
         Sums of log losses and of squared errors, in units.
-    counts, said, true : tuple of int
+    counts, probable, true : tuple of int
         By bin: rows, the sum of their probabilities in units, and the rows that came true.
     doubt : tuple of int
         By bin: the sum of p (1 - p) in units, the variance of the rows that come true if probabilities p are right.
@@ -40,7 +40,7 @@ class ProbabilityState:
     logs: int = 0
     squares: int = 0
     counts: tuple[int, ...] = (0,) * BINS
-    said: tuple[int, ...] = (0,) * BINS
+    probable: tuple[int, ...] = (0,) * BINS
     true: tuple[int, ...] = (0,) * BINS
     doubt: tuple[int, ...] = (0,) * BINS
 
@@ -49,51 +49,51 @@ class ProbabilityState:
         """Count rows by class number and probabilities of shape (n, classes)."""
         logs, squares = losses(target, probability)
         if probability.shape[1] == 2:
-            said, hit = probability[:, 1], target == 1
+            probable, hit = probability[:, 1], target == 1
         else:
             best = probability.argmax(axis=1)
-            said, hit = probability[np.arange(target.size), best], best == target
-        bins = np.minimum((said * BINS).astype(np.int64), BINS - 1)
+            probable, hit = probability[np.arange(target.size), best], best == target
+        bins = np.minimum((probable * BINS).astype(np.int64), BINS - 1)
         return cls(
             int(target.size),
             _sum(logs),
             _sum(squares),
             tuple(np.bincount(bins, minlength=BINS).tolist()),
-            tuple(_sum(said[bins == b]) for b in range(BINS)),
+            tuple(_sum(probable[bins == b]) for b in range(BINS)),
             tuple(np.bincount(bins[hit], minlength=BINS).tolist()),
-            tuple(_sum(said[bins == b] * (1 - said[bins == b])) for b in range(BINS)),
+            tuple(_sum(probable[bins == b] * (1 - probable[bins == b])) for b in range(BINS)),
         )
 
     def __add__(self, other: Self) -> Self:
-        names = ("counts", "said", "true", "doubt")
+        names = ("counts", "probable", "true", "doubt")
         pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         bins = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
         return type(self)(self.rows + other.rows, self.logs + other.logs, self.squares + other.squares, *bins)
 
     def as_json(self) -> list[Json]:
         """Return the state for a record."""
-        return [self.rows, self.logs, self.squares, self.counts, self.said, self.true, self.doubt]
+        return [self.rows, self.logs, self.squares, self.counts, self.probable, self.true, self.doubt]
 
     @classmethod
     def from_json(cls, values: Json) -> Self:
         """Return the state of which :meth:`as_json` made these values."""
         rows, logs, squares, *bins = list_of(values)
-        counts, said, true, doubt = (tuple(whole_numbers(each)) for each in bins)
-        return cls(whole_number(rows), whole_number(logs), whole_number(squares), counts, said, true, doubt)
+        counts, probable, true, doubt = (tuple(whole_numbers(each)) for each in bins)
+        return cls(whole_number(rows), whole_number(logs), whole_number(squares), counts, probable, true, doubt)
 
     def metrics(self) -> dict[str, Json]:
         """Return both mean losses, the expected calibration error, its value by chance, and the calibration curve."""
         if not self.rows:
             return {"log_loss": None, "brier": None, "calibration_error": None, "calibration_chance": None}
-        off = sum(abs(said - true * UNIT) for said, true in zip(self.said, self.true, strict=True))
+        off = sum(abs(probable - true * UNIT) for probable, true in zip(self.probable, self.true, strict=True))
         return {
             "log_loss": self.logs / UNIT / self.rows,
             "brier": self.squares / UNIT / self.rows,
             "calibration_error": off / UNIT / self.rows,
             "calibration_chance": sum(_mean_deviation(doubt / UNIT) for doubt in self.doubt) / self.rows,
             "calibration_curve": [
-                [round(said / UNIT / count, 6), round(true / count, 6), count]
-                for count, said, true in zip(self.counts, self.said, self.true, strict=True)
+                [round(probable / UNIT / count, 6), round(true / count, 6), count]
+                for count, probable, true in zip(self.counts, self.probable, self.true, strict=True)
                 if count
             ],
         }

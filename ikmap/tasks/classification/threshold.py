@@ -67,39 +67,39 @@ class Threshold:
         (column,), bits = scores.columns, scores.bits
         others, own = column.counts.T
         # Candidates from the highest down: nothing is taken, the highest bin is, and so on.
-        found, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
-        best, reached = self._best(found, false)
+        hits, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
+        best, reached = self._best(hits, false)
         if best == 0:
             value = math.nextafter(upper_edge(int(column.bins[-1]), bits), math.inf)
         else:
             value = lower_edge(int(column.bins[-best]), bits)
-        taken = int(found[best] + false[best])
+        taken = int(hits[best] + false[best])
         return value, {
             "for": self.word,
             "value": value,
             "reached": reached,
             "rows": scores.rows,
-            "precision": int(found[best]) / taken if taken else None,
-            "recall": int(found[best]) / int(own.sum()) if own.sum() else None,
+            "precision": int(hits[best]) / taken if taken else None,
+            "recall": int(hits[best]) / int(own.sum()) if own.sum() else None,
         }
 
-    def _best(self, found: np.ndarray, false: np.ndarray) -> tuple[int, bool]:
+    def _best(self, hits: np.ndarray, false: np.ndarray) -> tuple[int, bool]:
         """Return the number of the best candidate, and whether it reaches the goal."""
         import numpy as np
 
-        positives, negatives = max(1, int(found[-1])), max(1, int(false[-1]))
+        positives, negatives = max(1, int(hits[-1])), max(1, int(false[-1]))
         if self.goal == "cost":
             missed, alarm = self.numbers
-            return int(np.argmin(missed * (found[-1] - found) + alarm * false)), True
+            return int(np.argmin(missed * (hits[-1] - hits) + alarm * false)), True
         if self.goal == "f1":
-            return int(np.argmax(2 * found / (found + false + positives))), True
+            return int(np.argmax(2 * hits / (hits + false + positives))), True
         if self.goal == "balanced":
-            return int(np.argmax(found / positives - false / negatives)), True
+            return int(np.argmax(hits / positives - false / negatives)), True
         if self.goal == "recall":
-            return int(np.argmax(found >= self.numbers[0] * positives)), True
-        precision = np.r_[-1.0, found[1:] / (found[1:] + false[1:])]
+            return int(np.argmax(hits >= self.numbers[0] * positives)), True
+        precision = np.r_[-1.0, hits[1:] / (hits[1:] + false[1:])]
         enough = np.flatnonzero(precision >= self.numbers[0])
         if enough.size:
-            most = found[enough].max()  # the highest recall, and of these the highest threshold
-            return int(enough[np.argmax(found[enough] == most)]), True
+            most = hits[enough].max()  # the highest recall, and of these the highest threshold
+            return int(enough[np.argmax(hits[enough] == most)]), True
         return int(np.argmax(precision)), False
