@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -24,7 +23,7 @@ from ikmap.methods import Map, Sample, Training, at_value, configured, search_of
 from ikmap.methods.lifetime import typical_distance
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.search import sweepable
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 
 TITLE = "Lifetimes found by sweeps"
 ABOUT = (
@@ -65,7 +64,7 @@ def beside_fresh_fits(options: Options) -> list[Row]:
     fit, held = (500, 200) if options.quick else (FIT, HELD_OUT)
     inside, outside = X[drawn[:fit]], X[drawn[fit : fit + held]]
     targets, truth = y[drawn[:fit]], y[drawn[fit : fit + held]]
-    task: Any = Classification([0, 1])
+    task = CLASSIFICATION.of([0, 1])
     rows = []
     for name, more in (("mondrian", {}), ("iforest", {"psi": 64 if options.quick else 4096, "max_depth": "auto"})):
         one, searched = configured(name, {"t": TREES, **more})
@@ -79,7 +78,7 @@ def beside_fresh_fits(options: Options) -> list[Row]:
         for loss, learner in SWEEPING.items():
             began = time.perf_counter()
             start, splits = splitting.events(limit, sample, [inside, outside], options.threads)
-            training = Training(Block(start[0], targets), task.classes, 0, task=task)
+            training = Training(Block(start[0], targets), task.codec.classes, 0, task=task)
             curve = list(learner.sweep(training, Block(start[1], truth), splits))
             ours = time.perf_counter() - began
             best = max(curve, key=lambda point: point.total)

@@ -35,7 +35,7 @@ def result_lines(result: dict[str, Any]) -> list[str]:
         f"predictions of {result['learner']}: {result['output']}",
     ]
     if result["said"] is not None:
-        needs = TASKS[result["task"]].needs_labels
+        needs = TASKS[result["task"]].labels.needed
         of = f"{result['rows_labelled']:,} rows with a known label" if needs else f"all {result['rows']:,} rows"
         learned = ", rows that it was trained on among them" if result["seen"] else ""
         lines.insert(1, f"{result['said']} on {of}{learned}")

@@ -76,7 +76,7 @@ def score_fold[V](
         For each psi the learners that are scored there, by name.
     row_scores : mapping of str to callable
         For each learner, of targets and predictions, larger is better: as of
-        :meth:`ikmap.tasks.LearningTask.row_scores`.
+        :meth:`ikmap.tasks.Criterion.row_scores`.
     """
     found: dict[str, dict[V, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:

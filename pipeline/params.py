@@ -25,7 +25,7 @@ from ikmap.methods.fields import fields_of
 from ikmap.methods.method import Number
 from ikmap.methods.registry import is_known
 from ikmap.methods.search import Search, Value
-from ikmap.tasks import AUTO, LearningTask
+from ikmap.tasks import AUTO, Task, TaskKind
 from pipeline.errors import InputError
 from pipeline.resolve import (
     Configuration,
@@ -75,7 +75,7 @@ class Params:
     calibration : {"none", "platt", "isotonic"}
         How decisions become probabilities.
     threshold_for : str or None
-        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
+        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.classification.threshold`).
     split_by : str or None
         How rows are divided (:mod:`pipeline.rows.division`); None: at random.
     importance : bool
@@ -188,7 +188,7 @@ class Params:
             raise errors[0]
         return found
 
-    def settled(self, task: type[LearningTask]) -> Params:
+    def settled(self, task: TaskKind) -> Params:
         """Return the parameters for a task that is known by now: "auto" becomes its usual learner, and the map of that.
 
         Raises
@@ -369,7 +369,7 @@ class Params:
         on_cells = [name for name in self.learners if self.of(name).about.on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
 
-    def judged(self, learner: str, task: LearningTask) -> LearningTask:
+    def judged(self, learner: str, task: Task) -> Task:
         """Return the task as the decisions of a learner are to be read."""
         one = capability(self.of(learner), DecidesOtherwise)
         return task if one is None else one.judged(task)

@@ -35,7 +35,7 @@ from ikmap.methods.composed import AND, TOTAL, names_of
 from ikmap.methods.fields import AUTO, fields_of, with_options
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
 from ikmap.methods.registry import is_known, map_kinds
-from ikmap.tasks import TASKS, LearningTask
+from ikmap.tasks import TASKS, TaskKind
 from pipeline.errors import InputError
 
 type Values = Mapping[str, object]
@@ -163,7 +163,7 @@ def chosen(
         There is no method of that name.
     """
     if tuple(learners) == (AUTO,):
-        may_be = [chosen(partitioner, (one.usual_learner,), plain, scoped) for one in tasks_for(task)]
+        may_be = [chosen(partitioner, (one.usual.learner,), plain, scoped) for one in tasks_for(task)]
         return tuple(dict.fromkeys(name for each in may_be for name in each))
     if partitioner == AUTO:
         partitioner = map_for(learners)
@@ -184,7 +184,7 @@ def chosen(
     return tuple(dict.fromkeys([*maps, *found, *filter(None, further)]))
 
 
-def tasks_for(word: str) -> list[type[LearningTask]]:
+def tasks_for(word: str) -> list[TaskKind]:
     """Return the tasks that a run with the learner "auto" may turn out to have, by the word of ``--task``.
 
     Raises
@@ -193,13 +193,13 @@ def tasks_for(word: str) -> list[type[LearningTask]]:
         The word names a task without a usual learner.
     """
     named = [task for task in TASKS.values() if word in (task.name, *task.words)] or list(TASKS.values())
-    found = [task for task in named if task.usual_learner]
+    found = [task for task in named if task.usual.learner]
     if not found:
         usual_learner(named[0])
     return found
 
 
-def usual_learner(task: type[LearningTask]) -> str:
+def usual_learner(task: TaskKind) -> str:
     """Return the name of the learner of a run with the learner "auto", once the task is known.
 
     Raises
@@ -207,10 +207,10 @@ def usual_learner(task: type[LearningTask]) -> str:
     InputError
         The task has none.
     """
-    if not task.usual_learner:
+    if not task.usual.learner:
         able = [name for name, one in LEARNERS.items() if task.name in one.about.tasks]
         raise InputError(f"--learner auto: found task {task.name}, which has no usual learner, expected {one_of(able)}")
-    return task.usual_learner
+    return task.usual.learner
 
 
 def map_for(learners: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
 from ikmap.methods.registry import FAULTS
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
-from ikmap.tasks.threshold import Threshold
+from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
 from pipeline.rows.divided_by import Division
@@ -162,7 +162,7 @@ class BatchOptions(TableOptions, CommonOptions):
         group=LEARNING,
         common=True,
         help=f"what to train: any of {', '.join(NAMES)}; auto: "
-        + ", ".join(f"{task.usual_learner} for {task.name}" for task in TASKS.values() if task.usual_learner),
+        + ", ".join(f"{task.usual.learner} for {task.name}" for task in TASKS.values() if task.usual.learner),
     )
     order: str = option(
         "shuffled",

@@ -13,6 +13,7 @@ from flows.options.kinds import Place
 from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.methods.kinds import Choice, Integer, Real, Several
 from ikmap.tasks import TASKS
+from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import InputError
 from pipeline.resolve import chosen, refuse_growth, refuse_redraw
 
@@ -157,7 +158,7 @@ class OnlineOptions(BatchOptions):
     def _check_alerts(self) -> None:
         if self.warm_up and self.alerts is None:
             raise InputError(f"--warm-up {self.warm_up}: found no --alerts, expected a file for them, or -")
-        able = [name for name, task in TASKS.items() if task.alerts]
+        able = [name for name, task in TASKS.items() if capability(task, AlertsRows)]
         if self.alerts is not None and not any(LEARNERS[name].about.tasks & set(able) for name in self.learner):
             known = [name for name in ONLINE_LEARNER.known if LEARNERS[name].about.tasks & set(able)]
             raise InputError(

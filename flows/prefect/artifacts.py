@@ -21,7 +21,8 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
-from ikmap.tasks import LearningTask
+from ikmap.tasks import TaskKind
+from ikmap.tasks.scoring import summary
 from pipeline.watching.events import StageState, format_rate, format_seconds
 from pipeline.watching.plain_text import printable
 
@@ -90,19 +91,20 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 
 
 @_if_possible
-def show_figures(task: type[LearningTask], learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
+def show_figures(task: TaskKind, learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
     """Artifact of the name of the task's figure, such as `accuracy` or `alert-rate`: how good each learner is.
 
     `said` is the result in a sentence.
     """
-    key = task.figure.key
+    metric = task.presenter.metric
+    key = metric.key
     table = [
-        {"learner": printable(name), task.figure.words: None if figures[key] is None else round(figures[key], 4)}
-        | {title: float(f"{value:.5g}") for title, value, _ in task.facts(figures) if isinstance(value, int | float)}
+        {"learner": printable(name), metric.name: None if figures[key] is None else round(figures[key], 4)}
+        | {title: float(f"{value:.5g}") for title, value, _ in summary(task, figures) if isinstance(value, int | float)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]
-    create_table_artifact(key=artifact_key(key), table=table, description=printable(said) or task.figure.table)
+    create_table_artifact(key=artifact_key(key), table=table, description=printable(said) or metric.sentences.table)
 
 
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}

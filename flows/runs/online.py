@@ -148,7 +148,7 @@ def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
 
     assert options.input is not None
     of = (options.label, options.columns)
-    needed = options.label is not None or options.inliers is not None or task_named(options.task).needs_labels
+    needed = options.label is not None or options.inliers is not None or task_named(options.task).labels.needed
     needed = needed and options.labels_input is None
     if options.input == STANDARD_INPUT:
         return PipeFeed(options.format, *of, options.initial or 0, require_label=needed)

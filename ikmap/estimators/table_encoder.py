@@ -15,8 +15,9 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from ikmap.tables import Asked, ColumnPlan, RawTable, Statistics, choose, fit
 from ikmap.tables.frames import column_of, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
-from ikmap.tasks.classification import MOST_ENCODED, Classification
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import CLASSIFICATION, REGRESSION
+from ikmap.tasks.capabilities import EncodesWords, capability
+from ikmap.tasks.classification.codec import MOST_ENCODED
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -189,14 +190,16 @@ def _targets(y: Any, n: int) -> tuple[np.ndarray, list[str], float]:
         kind = "continuous"  # whole numbers, too many for each to be a class by which words are encoded
     if kind in ("binary", "multiclass"):
         labels, codes = np.unique(y, return_inverse=True)
-        task: Any = Classification([str(label) for label in labels])
+        task = CLASSIFICATION.of([str(label) for label in labels])
         targets = codes
     elif kind == "continuous":
         targets = y.astype(np.float64)
-        task = Regression(float(targets.mean()), float(targets.std()) or 1.0)
+        task = REGRESSION.of(float(targets.mean()), float(targets.std()) or 1.0)
     else:
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0
-    outputs, unit = task.encoding_outputs()
+    encodes = capability(task, EncodesWords)
+    assert encodes is not None
+    outputs, unit = encodes.encoding_outputs()
     if not outputs or (kind != "continuous" and len(labels) < 2):
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0
-    return task.encoding_targets(targets), outputs, unit
+    return encodes.encoding_targets(targets), list(outputs), unit

@@ -7,6 +7,7 @@ knows the classes by their names. Open ``linear_on_cells.py`` first, for a learn
 
 from __future__ import annotations
 
+from ikmap.capability import capability
 from ikmap.methods.about import About, KernelAbout, LearnerAbout, MapAbout
 from ikmap.methods.builtin import register_built_in
 from ikmap.methods.capabilities import (
@@ -21,7 +22,6 @@ from ikmap.methods.capabilities import (
     SharesWork,
     Splitting,
     Sweepable,
-    capability,
 )
 from ikmap.methods.composed import Composed
 from ikmap.methods.fields import (

@@ -1,7 +1,7 @@
 """What only some methods can do. A stage asks for it by ``capability(method, Kind)``.
 
 A method has a capability as a further base class. A map that is put together from several answers for its parts
-(:meth:`Offers.offered`), so that nobody asks by ``isinstance``.
+(:class:`~ikmap.capability.Offers`), so that nobody asks by ``isinstance``.
 """
 
 from __future__ import annotations
@@ -21,22 +21,7 @@ if TYPE_CHECKING:
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
     from ikmap.splits import CellSplit, Swept
-    from ikmap.tasks import LearningTask
-
-
-class Offers(ABC):
-    """An object whose capabilities depend on how it is configured, or on what it is made of."""
-
-    @abstractmethod
-    def offered[C](self, kind: type[C]) -> C | None:
-        """Return the object as something of that kind, or None if it is not."""
-
-
-def capability[C](method: object, kind: type[C]) -> C | None:
-    """Return a method as something of that kind, or None if it is not."""
-    if isinstance(method, Offers):
-        return method.offered(kind)
-    return method if isinstance(method, kind) else None
+    from ikmap.tasks import Task
 
 
 # Of maps
@@ -240,5 +225,5 @@ class DecidesOtherwise(ABC):
     """Has decisions that say more than one prediction a row, such as quantiles."""
 
     @abstractmethod
-    def judged(self, task: LearningTask) -> LearningTask:
+    def judged(self, task: Task) -> Task:
         """Return the task as the decisions of this learner are to be read."""

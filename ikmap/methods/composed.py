@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from ikmap.capability import Offers, capability
 from ikmap.methods.about import MapAbout
-from ikmap.methods.capabilities import CellTables, Growable, Offers, Path, Redrawable, capability
+from ikmap.methods.capabilities import CellTables, Growable, Path, Redrawable
 from ikmap.methods.fields import Field, FieldError, Symbol, fields_of, within
 from ikmap.methods.map import Map, MapMemory, RowsInfo
 from ikmap.methods.method import Candidates, Number, SearchSpace

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Ge
 
+from ikmap.capability import capability
 from ikmap.methods.about import LearnerAbout
-from ikmap.methods.capabilities import capability
 from ikmap.methods.fields import Doc, FieldError
 from ikmap.methods.kernel import HasFourier
 from ikmap.methods.kernel_on_rows import OnKernel

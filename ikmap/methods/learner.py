@@ -143,7 +143,7 @@ class State(Protocol):
 
     `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where a row has no cell, or dense or CSR rows, as
     ``about.on`` says. `y` are targets: of classes their numbers, int32 from 0. K is 1 with two classes, of which a
-    decision of 0 and above means the second, and with other tasks what ``task.outputs`` says.
+    decision of 0 and above means the second, and with other tasks what ``task.decisions.outputs`` says.
 
     A learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``: offsets of the cells before and from now on,
     each int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new ones

@@ -233,14 +233,15 @@ def target_unit(rule: NormaRule, sample: Sample) -> dict[str, float]:
     By the deciles of all labels, as far as there are nine: the distance of the second and the eighth, which is 1.683
     deviations of normal numbers.
     """
-    from ikmap.tasks.regression import Regression
+    from ikmap.tasks.regression.codec import NumberCodec
 
     if not rule.of_numbers:
         return {}
-    task = sample.task
-    assert isinstance(task, Regression)
-    if len(task.deciles) == 9:
-        second, middle, eighth = task.deciles[1], task.deciles[4], task.deciles[7]
+    assert sample.task is not None
+    codec = sample.task.codec
+    assert isinstance(codec, NumberCodec)
+    if len(codec.deciles) == 9:
+        second, middle, eighth = codec.deciles[1], codec.deciles[4], codec.deciles[7]
         if eighth > second:
             return {"center": float(middle), "unit": float(eighth - second) / 1.683}
-    return {"center": float(task.mean), "unit": float(task.deviation)}
+    return {"center": float(codec.mean), "unit": float(codec.deviation)}

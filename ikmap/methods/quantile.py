@@ -10,11 +10,11 @@ from ikmap.methods.fields import Doc
 from ikmap.methods.kinds import Levels
 from ikmap.methods.learner import GradientLearner
 from ikmap.methods.sample import Sample
-from ikmap.tasks.quantiles import TOLD
+from ikmap.tasks.regression.quantiles_schema import QUANTILES
 
 if TYPE_CHECKING:
     from ikmap.learners.online.quantile_ogd import QuantileOGDState
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import Task
 
 
 class Quantile(GradientLearner, DecidesOtherwise):
@@ -24,7 +24,7 @@ class Quantile(GradientLearner, DecidesOtherwise):
         name="quantile",
         title="online quantile regression on cells",
         tasks=frozenset({"regression"}),
-        metrics_schema=TOLD,
+        metrics_schema=QUANTILES,
     )
     grows: ClassVar[bool] = True
     carries: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class Quantile(GradientLearner, DecidesOtherwise):
         assert sample.offsets is not None
         return QuantileOGDState.start(sample.offsets, self.levels, self.eta)
 
-    def judged(self, task: LearningTask) -> LearningTask:
-        from ikmap.tasks.quantiles import QuantileRegression
+    def judged(self, task: Task) -> Task:
+        from ikmap.tasks.regression.quantiles import with_quantiles
 
-        return QuantileRegression.of(task, self.levels)
+        return with_quantiles(task, self.levels)

@@ -16,7 +16,8 @@ from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
 from ikmap.methods.method import Method
 from ikmap.methods.reserved import reserved_among
-from ikmap.tasks import TASKS, LearningTask, task_words
+from ikmap.tasks import METRICS, TASKS, Criterion, TaskKind, task_words
+from ikmap.tasks import register as register_task
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -108,23 +109,28 @@ def name_of(one: Method) -> str:
     return one.description.name if isinstance(one, Composed) else one.about.name
 
 
-def register(one: type[Method] | type[LearningTask], package: str = "") -> None:
-    """Make a method, or a task, known.
+def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], package: str = "") -> None:
+    """Make a method, a kind of task or a metric known.
 
     Raises
     ------
-    FieldError
+    PackageError
         Its name is taken, it is no class of a method, or one of its fields has a name that commands have themselves.
     """
-    if isinstance(one, type) and issubclass(one, LearningTask):
+    if isinstance(one, type) and issubclass(one, Criterion):
+        _refuse_taken("metric", (one.metric.key,), METRICS, package)
+        register_task(one)
+        return
+    if isinstance(one, TaskKind) or (isinstance(one, type) and issubclass(one, TaskKind)):
         _refuse_taken("task", (one.name, *one.words), {"auto", *task_words(), *TASKS}, package)
-        TASKS[one.name] = one
+        register_task(one)
         return
     if not isinstance(one, type) or not issubclass(one, Map | Learner | KernelMethod):
         found = one.__name__ if isinstance(one, type) else type(one).__name__
         raise PackageError(
             f"package {package}: found {found} in its entry point, expected a class of Map, Learner or KernelMethod of "
-            f"ikmap.methods, or of LearningTask; pip uninstall {package}, or mend it"
+            f"ikmap.methods, or a TaskKind or a Criterion of ikmap.tasks; pip uninstall {package}, "
+            "or mend it"
         )
     missing = sorted(getattr(one, "__abstractmethods__", ())) + ([] if hasattr(one, "about") else ["about"])
     if missing:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.learners.rows import Block
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Sample:
     Attributes
     ----------
     n_rows, n_columns : int
-    task : LearningTask or None
+    task : Task or None
         None for a map, which sees no labels.
     take : callable
         Rows by ascending number.
@@ -36,7 +36,7 @@ class Sample:
 
     n_rows: int
     n_columns: int
-    task: LearningTask | None
+    task: Task | None
     take: Callable[[np.ndarray], Any]
     seed: int
     offsets: np.ndarray | None = None
@@ -46,7 +46,7 @@ class Sample:
     @property
     def n_classes(self) -> int:
         """Number of classes, where targets are classes, else 0."""
-        return len(self.task.classes) if self.task else 0
+        return len(self.task.codec.classes) if self.task else 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Training:
     n_threads : int
     max_working_set : int or None
         Rows that fit into memory, for one with a working set.
-    task : LearningTask or None
+    task : Task or None
         What is learned; always there in a run.
     tables : mapping of str to ndarray
         As of a :class:`Sample`.
@@ -109,7 +109,7 @@ class Training:
     seed: int
     n_threads: int = 1
     max_working_set: int | None = None
-    task: LearningTask | None = None
+    task: Task | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ikmap.methods.capabilities import Path, Sweepable, capability
+from ikmap.capability import capability
+from ikmap.methods.capabilities import Path, Sweepable
 from ikmap.methods.composed import Composed
 from ikmap.methods.method import Candidates, Method, Number
 

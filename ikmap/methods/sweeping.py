@@ -27,8 +27,10 @@ def gradient_sweep(
     from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
     from ikmap.learners.sweeps.stored import StoredRows
     from ikmap.splits import Swept
+    from ikmap.tasks import criterion_of
 
-    task: Any = training.task
+    assert training.task is not None
+    criterion = criterion_of(training.task)
     start: list[Any] = [training.rows, held_out.rows]
     eta = STEEP if loss == "logistic" else GradientSettings.eta
     if isinstance(training.rows, StoredRows):
@@ -43,8 +45,8 @@ def gradient_sweep(
         settings = GradientSettings(loss, 1 / (C * len(y)), eta, seed=training.seed)
         sweep = GradientSweep(start, y, settings, training.block.sample_weight)
     for value in sweep.follow(splits):
-        predicted = task.predict(sweep.decisions() + shift)
-        yield Swept(value, float(task.row_scores(held_out.y, predicted).sum()))
+        predicted = criterion.judged(sweep.decisions() + shift)
+        yield Swept(value, float(criterion.row_scores(held_out.y, predicted).sum()))
 
 
 def ridge_sweep(C: float, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
@@ -60,14 +62,16 @@ def ridge_sweep(C: float, training: Training, held_out: Block, splits: Iterator[
         return
     from ikmap.learners.sweeps.ridge import RidgeSweep
     from ikmap.splits import Swept
+    from ikmap.tasks import criterion_of
 
-    task: Any = training.task
+    assert training.task is not None
+    criterion = criterion_of(training.task)
     y, shift = _targets(training)
     start: list[Any] = [training.rows, held_out.rows]
     sweep = RidgeSweep(start, y[:, 0], 1 / (2 * C))
     for point in sweep.follow(splits):
-        predicted = task.predict(sweep.decisions(point)[:, None] + shift)
-        yield Swept(point.value, float(task.row_scores(held_out.y, predicted).sum()), point.log_likelihood)
+        predicted = criterion.judged(sweep.decisions(point)[:, None] + shift)
+        yield Swept(point.value, float(criterion.row_scores(held_out.y, predicted).sum()), point.log_likelihood)
 
 
 def _targets(training: Training) -> tuple[np.ndarray, float]:

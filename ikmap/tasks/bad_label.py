@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ikmap.tasks.json_values import Label
 
 EXACT = 2**53
-"""Whole numbers below it are float64 numbers, all of them."""
+"""All whole numbers below this one are float64 numbers."""
 
 
 class BadLabel(ValueError):
@@ -17,13 +17,13 @@ class BadLabel(ValueError):
         Number of its row, from 0, among those that were given.
     """
 
-    def __init__(self, row: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
         self.row = row
 
 
-def refuse_rounded(labels: list[Any]) -> list[Any]:
-    """The labels, unless some are whole numbers so large that two of them may have become one.
+def refuse_rounded(labels: list[Label]) -> list[Label]:
+    """Return the labels, unless some are whole numbers so large that two of them may have become one.
 
     Raises
     ------

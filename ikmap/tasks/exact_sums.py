@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+
+from ikmap.tasks.json_values import Json, text_of, whole_number
 
 HALF = 27
 """Bits of the upper part of a mantissa; the lower one has 26."""
 LOWEST = -1074 - 64
 """All finite numbers are whole multiples of two to this power, and so are their halves of mantissas."""
 AT_ONCE = 1 << 24
-"""So many halves of mantissas add up to less than 2**53, in which float64 numbers are exact."""
+"""Number of halves of mantissas that add up to less than 2**53, below which float64 numbers are exact."""
 SPLIT = float((1 << HALF) + 1)
 
 
@@ -26,13 +28,13 @@ class ExactSum:
 
     @classmethod
     def of(cls, values: np.ndarray) -> Self:
-        """The sum of finite numbers, shape (n,)."""
+        """Return the sum of finite numbers, shape (n,)."""
         values = np.asarray(values, dtype=np.float64)
         return cls(sum(_units(values[start : start + AT_ONCE]) for start in range(0, values.size, AT_ONCE)))
 
     @classmethod
     def of_squares(cls, values: np.ndarray) -> Self:
-        """The sum of their squares, below 1e300, none of which is rounded unless it is below 1e-280."""
+        """Return the sum of the squares of numbers. Squares below 1e300 are exact unless they are below 1e-280."""
         values = np.asarray(values, dtype=np.float64)
         squares = values * values
         # Dekker's product: what the rounded square lacks.
@@ -47,22 +49,22 @@ class ExactSum:
 
     @property
     def fraction(self) -> Fraction:
-        """The sum itself."""
+        """Value of the sum."""
         return Fraction(self.units, 1 << -LOWEST)
 
     def __float__(self) -> float:
         return float(self.fraction)
 
-    def as_json(self) -> list[Any]:
-        """Digits in base 16, and the power of two that they count."""
+    def as_json(self) -> list[Json]:
+        """Return the digits in base 16, and the power of two that they count."""
         zeros = (self.units & -self.units).bit_length() - 1 if self.units else 0
         return [f"{self.units >> zeros:x}", zeros]
 
     @classmethod
-    def from_json(cls, values: Sequence[Any]) -> Self:
-        """What :meth:`as_json` gave."""
+    def from_json(cls, values: Sequence[Json]) -> Self:
+        """Return the sum of which :meth:`as_json` made these values."""
         digits, zeros = values
-        return cls(int(digits, 16) << int(zeros))
+        return cls(int(text_of(digits), 16) << whole_number(zeros))
 
 
 def _units(values: np.ndarray) -> int:

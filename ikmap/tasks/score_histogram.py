@@ -1,4 +1,4 @@
-"""Scores of rows, counted in bins of equal relative width: adds up over shards, and ranks with a bound on its error."""
+"""Histograms of scores, in bins of equal relative width. They add up over shards and rank with a bounded error."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ MANTISSA_BITS = 52
 
 
 def bins_of(scores: np.ndarray, bits: int) -> np.ndarray:
-    """Number of the bin of each score, int64: ascending as the scores are.
+    """Return the number of the bin of each score, int64, which ascends with the scores.
 
     A bin holds numbers of one sign and one power of two whose mantissas agree in their first `bits` bits: it is
     narrower than 2**-bits of the numbers in it. -0.0 is 0.0.
     """
     whole = (np.asarray(scores, dtype=np.float64) + 0.0).view(np.int64)
     ascending = np.where(whole < 0, whole ^ np.iinfo(np.int64).max, whole)
-    found: np.ndarray = ascending >> (MANTISSA_BITS - bits)
-    return found
+    return ascending >> (MANTISSA_BITS - bits)
 
 
 def upper_edge(number: int, bits: int) -> float:
-    """The largest number of a bin."""
+    """Return the largest number of a bin."""
     last = ((int(number) + 1) << (MANTISSA_BITS - bits)) - 1
     whole = last ^ int(np.iinfo(np.int64).max) if last < 0 else last
     return float(np.array(whole, dtype=np.int64).view(np.float64))
 
 
 def lower_edge(number: int, bits: int) -> float:
-    """The smallest number of a bin."""
+    """Return the smallest number of a bin."""
     first = int(number) << (MANTISSA_BITS - bits)
     whole = first ^ int(np.iinfo(np.int64).max) if first < 0 else first
     return float(np.array(whole, dtype=np.int64).view(np.float64))
@@ -39,7 +38,7 @@ def lower_edge(number: int, bits: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram:
-    """Rows by the bin of their score, of several groups.
+    """Numbers of rows by the bin of their score, for several groups of rows.
 
     Attributes
     ----------
@@ -66,19 +65,18 @@ class ScoreHistogram:
         return type(self)(bins, counts)
 
     def as_json(self) -> list[list[int]]:
-        """Bin, and the rows of each group in it."""
-        found: list[list[int]] = np.column_stack([self.bins, self.counts]).tolist()
-        return found
+        """Return each bin, and the rows of each group in it."""
+        return np.column_stack([self.bins, self.counts]).tolist()
 
     @classmethod
     def from_json(cls, values: Sequence[Sequence[int]], n_groups: int) -> Self:
-        """What :meth:`as_json` gave."""
+        """Return the histogram of which :meth:`as_json` made these values."""
         table = np.array(values, dtype=np.int64).reshape(-1, n_groups + 1)
         return cls(table[:, 0], np.ascontiguousarray(table[:, 1:]))
 
 
 def quantile_bin(bins: np.ndarray, counts: np.ndarray, above: float) -> int:
-    """The lowest bin above which no more than this share of the rows lies.
+    """Return the lowest bin above which no more than a share of the rows lies.
 
     Parameters
     ----------
@@ -93,7 +91,7 @@ def quantile_bin(bins: np.ndarray, counts: np.ndarray, above: float) -> int:
 
 
 def roc_auc(low: np.ndarray, high: np.ndarray) -> tuple[float, float] | None:
-    """Area under the ROC curve of rows that are to score low and of such that are to score high, by ascending bin.
+    """Return the ROC AUC from histograms of the scores of negatives and positives, by ascending bin.
 
     Returns
     -------
@@ -110,10 +108,10 @@ def roc_auc(low: np.ndarray, high: np.ndarray) -> tuple[float, float] | None:
 
 
 def average_precision(low: np.ndarray, high: np.ndarray) -> float | None:
-    """Mean precision at the bins that rows which are to score high are found in, from the highest bin down."""
+    """Return the average precision from histograms of the scores of negatives and positives, by ascending bin."""
     total = int(high.sum())
     if not total:
         return None
-    found = np.cumsum(high[::-1])
-    taken = found + np.cumsum(low[::-1])
-    return float((high[::-1] / total * (found / taken)).sum())
+    hits = np.cumsum(high[::-1])
+    taken = hits + np.cumsum(low[::-1])
+    return float((high[::-1] / total * (hits / taken)).sum())

@@ -1,10 +1,14 @@
-"""Parts of a report as plain data: a task says what is to be seen, the report how it looks."""
+"""Parts of a report as plain data. A task says what a reader sees; the report decides how it looks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from ikmap.tasks.json_values import Json, Label
+
+type Cell = Json
+"""Text or a number in a table."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: names of the columns, and rows of text or numbers. The first column is what a row is about."""
+    """A table: names of the columns, and rows of text or numbers. The first column says what a row is about."""
 
     title: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,8 @@ class Confusion:
     """The confusion matrix of a learner: ``counts[i][j]`` rows of ``labels[i]``, predicted as ``labels[j]``."""
 
     learner: str
-    labels: Sequence[Any]
-    counts: Any
+    labels: Sequence[Label]
+    counts: Json
 
 
 type Part = Text | Table | Lines | Confusion

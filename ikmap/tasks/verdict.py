@@ -8,7 +8,7 @@ from dataclasses import dataclass
 NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
 EDGE, ID, SCALE = "edge", "id", "scale"
 MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND})
-"""Kinds without which the figure that comes first would be taken for more than it is."""
+"""Kinds without which a reader would take the main metric for more than it is."""
 Z = 1.96
 """Half the width of a 95% interval, in standard deviations."""
 
@@ -20,14 +20,14 @@ class Verdict:
     Attributes
     ----------
     kind : str
-        What it is about. "nothing": the learner is no better than a constant in any respect; "baseline": its figure is
-        not, though something was learned; "unfound": a class is hardly ever found; "calibration": probabilities are
-        off; "edge": a value was chosen at the edge of what was tried; "id": a column numbers the rows;
-        "scale": columns have very different ranges under a map of distances.
+        Subject of the line. "nothing": the learner is no better than a constant in any respect; "baseline": its main
+        metric is not, though something was learned; "unfound": a class is hardly ever found; "calibration":
+        probabilities are off; "edge": a value was chosen at the edge of what was tried; "id": a column numbers the
+        rows; "scale": columns have very different ranges under a map of distances.
     message : str
         What happened, where, and what to type.
     learner : str or None
-        The learner that it is about; None: the run.
+        Name of the learner; None: the line is about the run.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Verdict:
     learner: str | None = None
 
     def as_json(self) -> dict[str, str | None]:
-        """Return it as it stands in ``metrics.json``."""
+        """Return the line as it stands in ``metrics.json``."""
         return {"kind": self.kind, "learner": self.learner, "message": self.message}
 
 

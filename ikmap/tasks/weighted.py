@@ -1,11 +1,15 @@
-"""How good predictions are where the data says how much each row counts: sums over rows, added up exactly."""
+"""Metrics where the data says how much each row counts: exact sums over rows, so that they add up over shards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ikmap.tasks.capabilities import WeightedScorer, capability
+from ikmap.tasks.criteria import criterion_of
+from ikmap.tasks.json_values import Json, JsonObject, learners_of, list_of, mapping_of
 from ikmap.tasks.sections import Section, Table, Text
+from ikmap.tasks.task import Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,83 +21,42 @@ TITLES = {
 }  # fmt: skip
 
 
-class Weighed:
-    """What a task says of rows that weigh differently. By default the mean of :meth:`LearningTask.row_scores`."""
+def weighted_sums(task: Task, target: np.ndarray, decision: np.ndarray, weight: np.ndarray) -> dict[str, Json]:
+    """Return the exact weighted sums of some rows for a record; :func:`weighted_metrics` adds them up."""
+    from ikmap.tasks.exact_sums import ExactSum
 
-    def weighed_terms(self, target: np.ndarray, decision: np.ndarray) -> dict[str, np.ndarray]:
-        """What each row adds to sums, by name: float64 arrays, which are then weighted."""
-        task: Any = self
-        return {SCORE: task.row_scores(target, task.predict(decision))}
-
-    def weighed_figures(self, sums: Mapping[str, float]) -> dict[str, float | None]:
-        """Figures from the weighted sums, with that of the weights themselves; None where these are 0."""
-        task: Any = self
-        if not sums[WEIGHT]:
-            return {task.figure.key: None}
-        value = task.score(sums[SCORE], sums[WEIGHT])
-        return {task.figure.key: value, **task.implied(value)}
+    scorer = capability(task, WeightedScorer)
+    if scorer is None:
+        criterion = criterion_of(task)
+        terms = {SCORE: criterion.row_scores(target, criterion.judged(decision))}
+    else:
+        terms = scorer.weighted_terms(target, decision)
+    sums = {WEIGHT: weight, **{key: weight * values for key, values in terms.items()}}
+    return {key: ExactSum.of(values).as_json() for key, values in sums.items()}
 
 
-class WeighedClasses(Weighed):
-    """Of classes: accuracy and mean recall, and where there are probabilities both of their losses."""
+def weighted_metrics(task: Task, records: Sequence[JsonObject]) -> dict[str, float | None]:
+    """Return the weighted metrics of all rows; the main metric is None where the weights sum up to 0."""
+    from ikmap.tasks.exact_sums import ExactSum
 
-    def weighed_terms(self, target: np.ndarray, decision: np.ndarray) -> dict[str, np.ndarray]:
-        import numpy as np
-
-        task: Any = self
-        right = (task.predict(decision) == target).astype(np.float64)
-        found = {SCORE: right}
-        for k in range(len(task.classes)):
-            there = target == k
-            found |= {f"there {k}": there.astype(np.float64), f"right {k}": right * there}
-        probability = task.probabilities(decision)
-        if probability is not None:
-            from ikmap.tasks.probability_tally import losses
-
-            found["log_loss"], found["brier"] = losses(target, probability)
-        return found
-
-    def weighed_figures(self, sums: Mapping[str, float]) -> dict[str, float | None]:
-        task: Any = self
-        weight = sums[WEIGHT]
-        if not weight:
-            return {task.figure.key: None}
-        known = [k for k in range(len(task.classes)) if sums[f"there {k}"] > 0]
-        recall = sum(sums[f"right {k}"] / sums[f"there {k}"] for k in known) / len(known)
-        means = {key: sums[key] / weight for key in ("log_loss", "brier") if key in sums}
-        return {task.figure.key: sums[SCORE] / weight, "balanced_accuracy": recall, **means}
+    parts = [{key: ExactSum.from_json(list_of(value)) for key, value in record.items()} for record in records]
+    sums = {key: float(sum((part[key] for part in parts), ExactSum())) for key in parts[0]}
+    main = task.kind.presenter.metric.key
+    if not sums[WEIGHT]:
+        return {main: None}
+    scorer = capability(task, WeightedScorer)
+    if scorer is not None:
+        return scorer.weighted_metrics(sums)
+    return {main: criterion_of(task).score(sums[SCORE], sums[WEIGHT])}
 
 
-class WeighedNumbers(Weighed):
-    """Of numbers: errors, and R2 with the weighted variance of these rows."""
-
-    def weighed_terms(self, target: np.ndarray, decision: np.ndarray) -> dict[str, np.ndarray]:
-        import numpy as np
-
-        task: Any = self
-        off, around = target - task.predict(decision), target - task.mean
-        return {"squared": off * off, "absolute": np.abs(off), "around": around, "squares": around * around}
-
-    def weighed_figures(self, sums: Mapping[str, float]) -> dict[str, float | None]:
-        weight = sums[WEIGHT]
-        if not weight:
-            return {"r2": None}
-        variance = sums["squares"] - sums["around"] ** 2 / weight
-        return {
-            "r2": 1 - sums["squared"] / variance if variance > 0 else None,
-            "rmse": (sums["squared"] / weight) ** 0.5,
-            "mae": sums["absolute"] / weight,
-        }
-
-
-def weighed_sections(metrics: Mapping[str, Any]) -> Sequence[Section]:
-    """What a report shows where the data says how much rows count; any part of the metrics may be missing."""
-    data, learners = metrics.get("data"), metrics.get("learners")
-    column = data.get("weight") if isinstance(data, Mapping) else None
+def weighted_sections(metrics: JsonObject) -> Sequence[Section]:
+    """Return what a report shows where the data says how much rows count; any part of the metrics may be missing."""
+    column = mapping_of(metrics.get("data")).get("weight")
     known = {
-        str(name): about["weighted"]
-        for name, about in (learners.items() if isinstance(learners, Mapping) else ())
-        if isinstance(about, Mapping) and isinstance(about.get("weighted"), Mapping)
+        name: weighted
+        for name, about in learners_of(metrics).items()
+        if isinstance(weighted := about.get("weighted"), Mapping)
     }
     if column is None or not known:
         return []
@@ -103,4 +66,5 @@ def weighed_sections(metrics: Mapping[str, Any]) -> Sequence[Section]:
         f"Rows count by column {column}: in learning, in cross-validation and in the figures below. All other figures "
         "of this report count each row once."
     )
-    return [Section("weighted", "Weighted figures", [Text(text), Table("", ("learner", *map(TITLES.get, keys)), rows)])]  # type: ignore[arg-type]
+    table = Table("", ("learner", *(TITLES[key] for key in keys)), rows)
+    return [Section("weighted", "Weighted figures", [Text(text), table])]

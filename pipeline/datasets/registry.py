@@ -113,7 +113,7 @@ class ResolvedDataset:
     def _needs_labels(self) -> bool:
         """Whether the task needs labels. An unknown task is refused elsewhere, with a line of its own."""
         try:
-            return task_named(self.task).needs_labels
+            return task_named(self.task).labels.needed
         except ValueError:
             return True
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ikmap.methods import LEARNERS, FieldError
-from ikmap.tasks import AUTO, TASKS, LearningTask, task_by_labels, task_named
+from ikmap.tasks import AUTO, TASKS, TaskKind, task_by_labels, task_named
+from ikmap.tasks.capabilities import WeighsRows, capability
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -17,7 +18,7 @@ def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
     return data.task, f'data set {data.name} is defined with task = "{data.task}"'
 
 
-def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
+def asked_task(params: Params, data: ResolvedDataset) -> TaskKind:
     """The task of a run.
 
     Raises
@@ -36,16 +37,16 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
     except ValueError as error:
         raise InputError(f"{said}, {error}") from None
-    if task.undecided:
+    if task.name == AUTO:
         return task
-    if data.inliers is not None and not task.takes_inliers:
-        takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
+    if data.inliers is not None and not task.labels.inliers:
+        takers = ", ".join(name for name, one in TASKS.items() if one.labels.inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
     params = params.settled(task)
     heedless = [
         name
         for name, kind in LEARNERS.items()
-        if task.has_weights() and not kind.of_record({})[0].takes_weights(task.name)
+        if capability(task, WeighsRows) and not kind.of_record({})[0].takes_weights(task.name)
     ]
     able = [name for name, kind in LEARNERS.items() if task.name in kind.about.tasks and name not in heedless]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
@@ -59,7 +60,7 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     return task
 
 
-def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None:
+def refuse_unsuited(params: Params, task: TaskKind, said: str) -> None:
     """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by.
 
     Raises
@@ -72,7 +73,7 @@ def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None
             params.of(name).check_task(task.name)
         except FieldError as error:
             raise InputError(f"{error.worded(flag)} ({said})") from None
-        if not task.needs_labels and params.searches_for(name, params.cv_rows):
+        if not task.labels.needed and params.searches_for(name, params.cv_rows):
             raise InputError(
                 f"--learner {name}: found task {task.name} ({said}), which has no labels to choose numbers by; "
                 f"expected --task {task.name}, with which learners have numbers of their own, or numbers, as --psi 32"

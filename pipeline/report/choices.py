@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ikmap.methods.fields import Symbol
 from ikmap.methods.search import JOINED
-from ikmap.tasks import Figure, task_of
+from ikmap.tasks import Metric, criteria_of, task_of
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
@@ -67,7 +67,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     return {key: n for key, n in found.items() if n}
 
 
-def _on_cells(selection: Mapping[str, object], name: str, figure: Figure) -> dict[str, object]:
+def _on_cells(selection: Mapping[str, object], name: str, figure: Metric) -> dict[str, object]:
     """What was searched of the map for a learner on cells, as it stands for one on rows."""
     parameter = parameter_of(selection)
     return {
@@ -79,7 +79,7 @@ def _on_cells(selection: Mapping[str, object], name: str, figure: Figure) -> dic
 
 
 def _by_parameter(
-    found: Mapping[str, object], figure: Figure
+    found: Mapping[str, object], figure: Metric
 ) -> dict[str, tuple[Sequence[object], Sequence[object], float | None]]:
     """Of what was searched for a learner: values of each parameter, the best figure of each, and what was chosen."""
     names, values, figures = (
@@ -117,7 +117,7 @@ def selection_curves(metrics: Metrics) -> list[str]:
     Learners whose searches went by different figures have charts of their own.
     """
     selection, names, settings = get_mapping(metrics, "selection"), list(learners_of(metrics)), settings_in(metrics)
-    series: dict[tuple[str, Figure], list[Series]] = {}
+    series: dict[tuple[str, Metric], list[Series]] = {}
     for i, (name, figure, found) in enumerate(_searches(metrics)):
         for parameter, (values, of_values, chosen) in _by_parameter(found, figure).items():
             record = {"x": values, "y": of_values}
@@ -136,11 +136,11 @@ def selection_curves(metrics: Metrics) -> list[str]:
     ]
 
 
-def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, object]]]:
+def _searches(metrics: Metrics) -> list[tuple[str, Metric, Mapping[str, object]]]:
     """Return each learner that something was searched for, the figure that decided, and what was found."""
     selection, task = get_mapping(metrics, "selection"), task_of(metrics)
-    found: list[tuple[str, Figure, Mapping[str, object]]] = []
-    for figure in map(task.figure_of, ("", *task.criteria)):
+    found: list[tuple[str, Metric, Mapping[str, object]]] = []
+    for figure in (one.metric for one in criteria_of(task)):
         found += [(name, figure, _on_cells(selection, name, figure)) for name in get_mapping(selection, figure.key)]
         found += [
             (name, figure, of)
@@ -151,7 +151,7 @@ def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, object]]
     return found
 
 
-def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series: list[Series], figure: Figure) -> str:
+def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series: list[Series], figure: Metric) -> str:
     sign = setting.sign
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
@@ -163,7 +163,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series
                 f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
             ),
             x=f"{setting.sign}, {setting.words} (log scale)",
-            y=figure.words,
+            y=figure.name,
         ),
         log2=True,
         unit=figure.unit,
@@ -179,7 +179,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series
     return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)
 
 
-def _found(line: Series, sign: str, figure: Figure) -> str:
+def _found(line: Series, sign: str, figure: Metric) -> str:
     """What cross-validation found for one learner: the figure at the chosen value, else the best."""
     found = dict(line.points)
     best = max if figure.higher_is_better else min

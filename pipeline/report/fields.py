@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-type Metrics = Mapping[str, object]
+from ikmap.json_values import Json
+
+type Metrics = Mapping[str, Json]
 
 
 def number(value: object) -> float | None:
@@ -27,7 +29,7 @@ def get_number(record: object, key: str) -> float | None:
     return number(record.get(key)) if isinstance(record, Mapping) else None
 
 
-def get_mapping(record: object, key: str) -> Mapping[str, object]:
+def get_mapping(record: object, key: str) -> Metrics:
     """``record[key]`` if it is a mapping, else an empty one."""
     value = record.get(key) if isinstance(record, Mapping) else None
     return value if isinstance(value, Mapping) else {}
@@ -52,12 +54,12 @@ def get_points(record: object, x_key: str, y_key: str) -> list[tuple[float, floa
     return sorted((x, y) for x, y in numbers if x is not None and y is not None)
 
 
-def stages_of(metrics: Metrics) -> list[Mapping[str, object]]:
+def stages_of(metrics: Metrics) -> list[Metrics]:
     """The stage records, in order."""
     return [stage for stage in get_list(metrics, "stages") if isinstance(stage, Mapping)]
 
 
-def learners_of(metrics: Metrics) -> dict[str, Mapping[str, object]]:
+def learners_of(metrics: Metrics) -> dict[str, Metrics]:
     """The learner records by name, in order."""
     records = get_mapping(metrics, "learners")
     return {str(name): record for name, record in records.items() if isinstance(record, Mapping)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ikmap.tasks import Figure, task_of
+from ikmap.tasks import Metric, metric_of, task_of
 from pipeline.report.fields import Metrics, get_mapping, get_number, get_points, get_text
 from pipeline.report.text import MISSING, percent
 
@@ -20,35 +20,40 @@ class Lead(NamedTuple):
 
     @classmethod
     def of(cls, form: str, best: str, value: str, rows: str, end: str) -> Lead:
-        """Fill in the sentence of a task, as `Figure.lead`."""
+        """Fill in the sentence of a task, as `Sentences.lead`."""
         before, _, after = form.partition("{value}")
         return cls(best, before.format(rows=rows), value, after.format(rows=rows) + end)
 
 
-def figure_of(metrics: Metrics) -> Figure:
-    """That of the run's task."""
-    return task_of(metrics).figure
+def figure_of(metrics: Metrics) -> Metric:
+    """Return the main metric of the run's task."""
+    return task_of(metrics).presenter.metric
 
 
-def searched_by(metrics: Metrics, name: str) -> Figure:
+def searched_by(metrics: Metrics, name: str) -> Metric:
     """Return the figure that cross-validation went by for a learner: mostly that of the task."""
     selection = get_mapping(metrics, "selection")
     by = selection.get("by")
-    return task_of(metrics).figure_of(by if isinstance(by, str) else get_text(by, name))
+    return metric_of(task_of(metrics), by if isinstance(by, str) else get_text(by, name))
 
 
-def is_possible(figure: Figure, value: float) -> bool:
+def title_of(metric: Metric) -> str:
+    """Return the name of a metric for a heading."""
+    return metric.name[:1].upper() + metric.name[1:]
+
+
+def is_possible(figure: Metric, value: float) -> bool:
     """Whether the figure can have this value."""
     return figure.unit != "share" or 0 <= value <= 1
 
 
-def get_value(record: object, figure: Figure) -> float | None:
+def get_value(record: object, figure: Metric) -> float | None:
     """What a record has for the figure, where that is possible, else None."""
     value = get_number(record, figure.key)
     return value if value is not None and is_possible(figure, value) else None
 
 
-def get_curve(record: Mapping[str, object], figure: Figure) -> list[tuple[float, float]]:
+def get_curve(record: Mapping[str, object], figure: Metric) -> list[tuple[float, float]]:
     """Points (rows, value) of a learner's curve."""
     points = get_points(get_mapping(record, "curve"), "rows", figure.key)
     return [(x, y) for x, y in points if is_possible(figure, y)]

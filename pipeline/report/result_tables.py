@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ikmap.tasks import Figure, task_of
+from ikmap.tasks import Metric, task_of
+from ikmap.tasks.scoring import summary
 from ikmap.tasks.weighted import TITLES
 from pipeline.record_types import RecordView
 from pipeline.report.fields import number
@@ -41,10 +42,10 @@ def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:
         )
 
     task = task_of(metrics)
-    figure, of_learners = task.figure, metrics.get("learners", {})
-    facts = {name: {what: value for what, value, _ in task.facts(of)} for name, of in of_learners.items()}
-    known = {what: None for of in facts.values() for what, value in of.items() if number(value) is not None}
-    titles = ["learner", figure.words, *known, "train s", "predict s"]
+    figure, of_learners = task.presenter.metric, metrics.get("learners", {})
+    facts = {name: {what: number(value) for what, value, _ in summary(task, of)} for name, of in of_learners.items()}
+    known = {what: None for of in facts.values() for what, value in of.items() if value is not None}
+    titles = ["learner", figure.name, *known, "train s", "predict s"]
     rows = [
         [
             printable(name),
@@ -64,7 +65,7 @@ def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:
         if table.row_count:
             console.print(table)
     if learners.row_count and (said := _of_which_rows(metrics, figure)):
-        console.print(Text(f"{figure.words}: {said}"), soft_wrap=True)
+        console.print(Text(f"{figure.name}: {said}"), soft_wrap=True)
     for name, figures in of_learners.items():
         if found := [f"{TITLES.get(key, key)} {value:.4g}" for key, value in _weighted(figures) if value is not None]:
             console.print(Text(f"{name} with rows weighed by {_column(metrics)}: {', '.join(found)}"), soft_wrap=True)
@@ -108,15 +109,15 @@ def _of_which_seconds(run: RecordView) -> str:
     return f"{format_seconds(run['wall_seconds'])}: {shown}"
 
 
-def _of_which_rows(metrics: RecordView, figure: Figure) -> str:
+def _of_which_rows(metrics: RecordView, figure: Metric) -> str:
     """What the task's figure is, and of which rows; empty where that is not known."""
     from pipeline.report.words import words_for_test_rows
 
     data, online = metrics.get("data", {}), metrics.get("online")
     if online:
-        return figure.of_stream
+        return figure.sentences.of_stream
     which = words_for_test_rows(data)
-    return figure.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
+    return figure.sentences.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
 
 
 def _number(value: float | None, form: str) -> str:

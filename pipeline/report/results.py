@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ikmap.tasks import Figure, task_of
+from ikmap.tasks import Metric, task_of
+from ikmap.tasks.scoring import summary
 from ikmap.tasks.verdict import MISLEADING
 from pipeline.report.charts import (
     STYLES,
@@ -29,7 +30,7 @@ from pipeline.report.fields import (
     number,
     stages_of,
 )
-from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown
+from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown, title_of
 from pipeline.report.rendering import render
 from pipeline.report.scores import Confusion, confusion_of, majority_baseline, wilson_interval
 from pipeline.report.stream import is_stream, stream_lead
@@ -90,7 +91,7 @@ def headline(metrics: Metrics) -> str:
         notes = [f"{percent(interval[0]).rstrip('%')}–{percent(interval[1])}, 95% interval"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
-        tiles.append(_tile(f"{figure.words} of {learner}", shown(accuracy, figure.unit), notes, "result"))
+        tiles.append(_tile(f"{figure.name} of {learner}", shown(accuracy, figure.unit), notes, "result"))
     if baseline is not None:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
@@ -155,9 +156,9 @@ def _lead(metrics: Metrics) -> Lead | str:
     which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
     which += f" ({test})" if (test := words_for_test_rows(data)) else ""
     end = f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
-    if more := task_of(metrics).more(learners_of(metrics)[best]):
+    if more := task_of(metrics).presenter.sentence(learners_of(metrics)[best]):
         end += f" {more}"
-    return Lead.of(figure.lead, best, shown(values[best], figure.unit), which, end)
+    return Lead.of(figure.sentences.lead, best, shown(values[best], figure.unit), which, end)
 
 
 def _where(cluster: Metrics) -> str:
@@ -193,8 +194,8 @@ def figure_section(metrics: Metrics) -> str:
     return render(
         "result.html",
         key=figure.key,
-        title=figure.title,
-        dot=figure.of_test.replace("{rows} test rows ({which})", "the test rows"),
+        title=title_of(figure),
+        dot=figure.sentences.of_test.replace("{rows} test rows ({which})", "the test rows"),
         rows=rows,
         ticks=ticks,
         baseline=percent(baseline, 2) if baseline is not None else "",
@@ -211,7 +212,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
     rows_test = get_number(metrics.get("data"), "rows_test")
     table: dict[str, dict[str, str]] = {}
     task = task_of(metrics)
-    figure = task.figure
+    figure = task.presenter.metric
 
     def put(field: str, learner: str, value: str | None) -> None:
         if value is not None:
@@ -221,7 +222,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
         accuracy, interval = accuracies.get(name, (None, None))
         train, predict = get_number(learner, "train_seconds"), get_number(learner, "predict_seconds")
         confusion = confusions.get(name)
-        put(figure.words, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
+        put(figure.name, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
         put(
             "95% interval",
             name,
@@ -230,7 +231,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
         put("wrong test rows", name, count(confusion.errors) if confusion else None)
         balanced = confusion.balanced_accuracy() if confusion else None
         put("balanced accuracy", name, percent(balanced, 2) if balanced is not None else None)
-        for fact, value, unit in task.facts(learner):
+        for fact, value, unit in summary(task, learner):
             put(fact, name, None if (known := number(value)) is None else shown(known, unit, 2))
         put("training time", name, duration(train) if train is not None else None)
         put("prediction time", name, duration(predict) if predict is not None else None)
@@ -249,7 +250,7 @@ def curves_section(metrics: Metrics) -> str:
     return render("parts.html", key="curves", title="Curves", kind="pair", parts=parts) if parts else ""
 
 
-def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None, figure: Figure) -> str:
+def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None, figure: Metric) -> str:
     begin, end = (
         shown(points[0][1], figure.unit),
         f"{shown(points[-1][1], figure.unit)} after {count(points[-1][0])} rows",
@@ -259,9 +260,9 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
         [Series(name, points, i)],
         ChartWords(
             title=f"Learning curve of {name}",
-            description=f"{figure.title} so far: {begin} after {count(points[0][0])} rows, {end}",
+            description=f"{title_of(figure)} so far: {begin} after {count(points[0][0])} rows, {end}",
             x="training rows seen",
-            y=f"{figure.words} so far",
+            y=f"{figure.name} so far",
         ),
         reference=test,
         unit=figure.unit,
@@ -270,4 +271,4 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
     if test is not None:
         legend.append((None, f"on the test rows, after training: {shown(test, figure.unit)}"))
     title = f"Learning curve of {name}"
-    return render("figure.html", title=title, legend=legend, chart=chart, note=f"{figure.so_far}.")
+    return render("figure.html", title=title, legend=legend, chart=chart, note=f"{figure.sentences.so_far}.")

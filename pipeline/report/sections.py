@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from ikmap.tasks import task_of
 from ikmap.tasks.sections import Confusion, Lines, Part, Table, Text
-from ikmap.tasks.weighted import weighed_sections
+from ikmap.tasks.weighted import weighted_sections
 from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import Metrics, get_mapping, number
@@ -21,7 +21,7 @@ NARROW = 4
 def task_sections(metrics: Metrics) -> str:
     """All sections of the task."""
     found = []
-    for one in [*weighed_sections(metrics), *task_of(metrics).sections(metrics)]:
+    for one in [*weighted_sections(metrics), *task_of(metrics).presenter.sections(metrics)]:
         parts = [_html(f"{one.key}-{i}", part, metrics) for i, part in enumerate(one.parts)]
         if any(parts):
             kind = "pair" if len(one.parts) > 1 and all(map(_is_narrow, one.parts)) else "stack"

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.tasks import task_of
+from ikmap.tasks.capabilities import AlertsRows, capability
+from ikmap.tasks.scoring import summary
 from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
@@ -16,7 +18,7 @@ from pipeline.report.fields import (
     learners_of,
     number,
 )
-from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown
+from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown, title_of
 from pipeline.report.rendering import render
 from pipeline.report.text import MISSING, count, duration, plural
 from pipeline.report.words import method_in_words
@@ -63,10 +65,10 @@ def stream_section(metrics: Metrics) -> str:
         "stream",
         series,
         ChartWords(
-            title=f"{figure.title} so far along the stream",
+            title=f"{title_of(figure)} so far along the stream",
             description="; ".join(f"{name}: {end}" for name, end in ends.items()),
             x="rows of the stream",
-            y=f"{figure.words} so far",
+            y=f"{figure.name} so far",
         ),
         events=events,
         unit=figure.unit,
@@ -75,7 +77,7 @@ def stream_section(metrics: Metrics) -> str:
     legend = [(line.colour, f"{line.name}: {ends[line.name]}") for line in series]
     online = get_mapping(metrics, "online")
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
-    how = figure.so_far
+    how = figure.sentences.so_far
     how += f", {plural(block, 'row')} at a time" if block else ""
     cells_grown = get_mapping(online, "cells_grown")
     if grown := [count(number(many[-1])) for name in cells_grown if (many := get_list(cells_grown, name))]:
@@ -92,11 +94,11 @@ def stream_section(metrics: Metrics) -> str:
     how += drifts_in_words(learners, get_text(online, "drift"))
     how += alerts_in_words(online) + labels_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
-    picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
-    lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
+    picture = render("figure.html", title=f"{title_of(figure)} so far", legend=legend, chart=chart, note=f"{how}.")
+    lines = [(figure.name, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
     facts: dict[str, dict[str, str]] = {}
     for name, learner in learners.items():
-        for fact, value, unit in task_of(metrics).facts(learner):
+        for fact, value, unit in summary(task_of(metrics), learner):
             if (known := number(value)) is not None:
                 facts.setdefault(fact, {})[name] = shown(known, unit, 2)
     lines += [(fact, [of.get(name, MISSING) for name in learners]) for fact, of in facts.items()]
@@ -107,7 +109,7 @@ def stream_section(metrics: Metrics) -> str:
     ]
     return render(
         "stream.html",
-        title=figure.title,
+        title=title_of(figure),
         picture=picture,
         head=["", *(f"{name}{_mark(learner)}" for name, learner in learners.items())],
         figures=[[what, *cells] for what, cells in lines if any(cell != MISSING for cell in cells)],
@@ -120,11 +122,8 @@ def requested_alerts(metrics: Metrics) -> float | None:
     found: set[float] = set()
     for name, learner in learners_of(metrics).items():
         one = LEARNERS.get(name)
-        trace = (
-            one.requested_alerts
-            if one is not None and issubclass(one, StreamLearner) and task_of(metrics).alerts
-            else ""
-        )
+        alerts = capability(task_of(metrics), AlertsRows) is not None
+        trace = one.requested_alerts if one is not None and issubclass(one, StreamLearner) and alerts else ""
         found |= {value for last in get_list(get_mapping(learner, "traces"), trace)[-1:] if (value := number(last))}
     return found.pop() if len(found) == 1 else None
 
@@ -201,9 +200,9 @@ def stream_lead(metrics: Metrics) -> Lead | str:
     initial = plural(get_number(online, "rows_initial") or 0, "row")
     value = shown(known[best], figure.unit)
     end = f", after an initial set of {initial}."
-    if more := task_of(metrics).more(learners_of(metrics)[best]):
+    if more := task_of(metrics).presenter.sentence(learners_of(metrics)[best]):
         end += f" {more}"
-    return Lead.of(figure.lead_of_stream, best, value, rows, end)
+    return Lead.of(figure.sentences.lead_of_stream, best, value, rows, end)
 
 
 def _mark(learner: Metrics) -> str:

@@ -27,7 +27,7 @@ class Bar:
         return self.start + (self.seconds or 0.0)
 
 
-def bars_of(stages: list[Mapping[str, object]]) -> list[Bar]:
+def bars_of(stages: list[Metrics]) -> list[Bar]:
     """Places the stages; one that does not say when it started follows the one before it."""
     bars: list[Bar] = []
     for stage in stages:
@@ -129,7 +129,7 @@ def _outside(bars: list[Bar], seconds: float) -> float:
     return max(0.0, seconds - inside)
 
 
-def _clock(run: Mapping[str, object], stages: list[Mapping[str, object]]) -> list[tuple[str, float]]:
+def _clock(run: Mapping[str, object], stages: list[Metrics]) -> list[tuple[str, float]]:
     """What the seconds of the command went into, by name; they add up to what a clock on the wall says."""
     seconds = get_number(run, "seconds")
     if not seconds:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    from ikmap.tasks import LearningTask
+    from ikmap.tasks import Task
 
 TIME, GROUP, STRATIFIED = "time", "group", "stratified"
 EXPECTED = "time:COLUMN, group:COLUMN or stratified"
@@ -50,14 +50,14 @@ class Division:
         """What the test rows are, in the word that ``metrics.json`` has for it."""
         return {TIME: "later", GROUP: "groups"}.get(self.rule, self.rule)
 
-    def refuse(self, task: LearningTask, inliers: Sequence[str] | None = None) -> None:
+    def refuse(self, task: Task, inliers: Sequence[str] | None = None) -> None:
         """Refuse to divide by the classes of targets that are none, and to leave out rows besides.
 
         Raises
         ------
         InputError
         """
-        if self.rule == STRATIFIED and not task.classes:
+        if self.rule == STRATIFIED and not task.codec.classes:
             raise InputError(f"--split-by {STRATIFIED}: found --task {task.name}, expected classes")
         if inliers is not None:
             raise InputError(f"--split-by {self.rule}: found --inliers too, expected one of them")

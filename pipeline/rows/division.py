@@ -11,7 +11,7 @@ import numpy as np
 from ikmap.json_values import JsonObject
 from ikmap.seeds import generator
 from ikmap.tables.statistics import fold_of
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 from pipeline.errors import InputError
 from pipeline.record_types import RecordView
 from pipeline.rows.divided_by import STRATIFIED, TIME, Division, keeps_groups
@@ -27,12 +27,12 @@ BUCKETS = 1 << 16
 """Of positions, in which rows of a class are counted first."""
 
 
-def keys_of(division: Division, store: Store, part: str, task: LearningTask) -> np.ndarray:
+def keys_of(division: Division, store: Store, part: str, task: Task) -> np.ndarray:
     """What the rows of a part are divided by, shape (n,): a time, a number of the group in [0, 1), or the target."""
     arrays = store.open_arrays(part)
     if division.rule == STRATIFIED:
         labels = arrays["labels"]
-        return task.targets(read(labels, slice(0, labels.shape[0])), store.need(part)["found"])
+        return task.codec.targets(read(labels, slice(0, labels.shape[0])), store.need(part)["found"])
     values = read(arrays[KEPT], slice(0, arrays[KEPT].shape[0]))
     if division.rule == TIME:
         return values
@@ -49,7 +49,7 @@ def keys_of(division: Division, store: Store, part: str, task: LearningTask) -> 
 
 
 def encoding_folds(
-    split_by: str | None, seed: int, store: Store, part: str, task: LearningTask, first: int, inside: np.ndarray
+    split_by: str | None, seed: int, store: Store, part: str, task: Task, first: int, inside: np.ndarray
 ) -> np.ndarray:
     """Fold of training rows of a part, int64: an encoding by targets goes by the labels of the other folds.
 
@@ -110,7 +110,7 @@ class Divided:
 
 
 def divide(
-    division: Division, store: Store, parts: Sequence[tuple[str, int]], task: LearningTask, n_train: int
+    division: Division, store: Store, parts: Sequence[tuple[str, int]], task: Task, n_train: int
 ) -> tuple[Divided, list[int]]:
     """Find the cuts that leave about so many training rows, and how many of them each part has.
 
@@ -129,7 +129,9 @@ def divide(
     first = np.r_[0, np.cumsum([rows for _, rows in parts])].tolist()
     keys = (keys_of(division, store, name, task) for name, _ in parts)
     if division.rule == STRATIFIED:
-        cuts = _cuts_of_classes(division, list(zip(first, keys, strict=False)), n_rows, n_train, len(task.classes))
+        cuts = _cuts_of_classes(
+            division, list(zip(first, keys, strict=False)), n_rows, n_train, len(task.codec.classes)
+        )
     else:
         cuts = (_cut(division, keys, n_rows, n_train),)
     divided = Divided(division, n_rows, cuts)

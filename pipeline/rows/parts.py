@@ -11,6 +11,7 @@ import zarr
 
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
+from ikmap.tasks.capabilities import learned_rows
 from pipeline.record_types import RecordView
 from pipeline.rows.division import KEPT
 from pipeline.storage.arrays import read
@@ -58,7 +59,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
     """Read rows of a part: values as found, which are not to be written to, and targets."""
     attributes = store.need(name)
     arrays = _arrays_of_part(store, name)
-    y = preparation.task.targets(arrays["labels"][start:stop], attributes["found"])
+    y = preparation.task.codec.targets(arrays["labels"][start:stop], attributes["found"])
     return _values(arrays, start, stop, preparation), y
 
 
@@ -105,12 +106,12 @@ def read_targets(
     """Targets of rows of a part."""
     attributes = store.need(name)
     labels = store.open_arrays(name)["labels"]
-    return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
+    return preparation.task.codec.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
 
 
 def learned_of(store: Store, name: str, numbers: np.ndarray, preparation: Preparation) -> np.ndarray:
     """Those of some rows of a part, by their numbers in it, that the task learns from."""
-    mask = preparation.task.learned(read_targets(store, name, preparation)[numbers])
+    mask = learned_rows(preparation.task, read_targets(store, name, preparation)[numbers])
     return numbers if mask is None else numbers[mask]
 
 

@@ -14,7 +14,9 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from ikmap.tables import RawTable
-from ikmap.tasks import LearningTask, task_from
+from ikmap.tasks import Task, task_from
+from ikmap.tasks.capabilities import census_of, unseen_labels
+from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
 from pipeline.rows.divided_by import Division
@@ -42,7 +44,7 @@ class Preparation:
     column_names : list of str or None
     dense : bool
         Rows are handed out dense, else as CSR.
-    task : LearningTask
+    task : Task
         What is learned, with what the labels have turned out to be.
     divide : float
         Every value is divided by this.
@@ -56,7 +58,7 @@ class Preparation:
     n_columns: int
     column_names: list[str] | None
     dense: bool
-    task: LearningTask
+    task: Task
     divide: float = 1.0
     scale: str = "none"
     encoded: bool = False
@@ -267,7 +269,7 @@ class PreparedRows:
         weight = np.concatenate([np.zeros(0), *weights]) if self.preparation.weighted else None
         if not features:
             empty = np.zeros((0, self.preparation.n_columns))
-            none = np.zeros(0, dtype=self.preparation.task.dtype)
+            none = np.zeros(0, dtype=self.preparation.task.codec.dtype)
             return Block(empty if self.preparation.dense else sp.csr_array(empty), none, weight, rows)
         if len(features) == 1:
             return Block(features[0], targets[0], weight, rows)
@@ -281,13 +283,13 @@ def row_bytes(n_columns: int) -> int:
 
 
 def count_targets(store: Store, name: str) -> Record:
-    """Count the targets of training or test rows, as the task does it (:meth:`~ikmap.tasks.LearningTask.counted`)."""
+    """Count the targets of training or test rows, as the task does it (:class:`~ikmap.tasks.capabilities.Census`)."""
     rows = PreparedRows(store, name)
     task = rows.preparation.task
-    return counted(task, [task.census(y) for y in rows.targets()])
+    return counted(task, [census_of(task, y) for y in rows.targets()])
 
 
-def counted(task: LearningTask, censuses: list[Json]) -> Record:
+def counted(task: Task, censuses: list[Json]) -> Record:
     """Add up what a task has counted in each part of the targets.
 
     Raises
@@ -296,7 +298,7 @@ def counted(task: LearningTask, censuses: list[Json]) -> Record:
         Nothing can be learned from them.
     """
     try:
-        return task.counted(censuses)
+        return counted_by(task, censuses)
     except ValueError as error:
         raise InputError(str(error)) from None
 
@@ -308,7 +310,7 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
     return arrays["low"], np.where(width > 0, width, 1.0)
 
 
-def refuse_strangers(found: Sequence[RecordView], task: LearningTask, url: str) -> None:
+def refuse_strangers(found: Sequence[RecordView], task: Task, url: str) -> None:
     """Refuse labels that the task knows no target for, such as classes that no training row has.
 
     Raises
@@ -316,7 +318,7 @@ def refuse_strangers(found: Sequence[RecordView], task: LearningTask, url: str) 
     InputError
         Naming up to five of them.
     """
-    strangers = task.strangers(found)
-    if strangers:
-        shown = ", ".join(repr(label) for label in strangers[:5]) + (", ..." if len(strangers) > 5 else "")
-        raise InputError(f"{url}: found label {shown}, expected the training labels: {task.known}")
+    unseen = unseen_labels(task, found)
+    if unseen:
+        shown = ", ".join(repr(label) for label in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
+        raise InputError(f"{url}: found label {shown}, expected the training labels: {task.codec.summary.expected}")

@@ -9,8 +9,9 @@ import numpy as np
 
 from ikmap.learners.rows import check_weights
 from ikmap.methods import LEARNERS, Learner
-from ikmap.tasks import TASKS, LearningTask
-from ikmap.tasks.figure import Judge
+from ikmap.tasks import TASKS, Criterion, Task
+from ikmap.tasks.capabilities import sample_weight
+from ikmap.tasks.criteria import ComparesRows
 from pipeline.errors import InputError
 from pipeline.params import Params
 
@@ -21,13 +22,13 @@ type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
 """Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
 
-def weigher(task: LearningTask) -> Weigh:
-    """Return how training rows are weighed in a task (:meth:`~ikmap.tasks.LearningTask.weights`)."""
+def weigher(task: Task) -> Weigh:
+    """Return how training rows are weighed in a task (:class:`~ikmap.tasks.capabilities.WeighsRows`)."""
     return partial(_weights, task)
 
 
-def _weights(task: LearningTask, targets: np.ndarray, own: np.ndarray | None) -> np.ndarray | None:
-    found = task.weights(targets)
+def _weights(task: Task, targets: np.ndarray, own: np.ndarray | None) -> np.ndarray | None:
+    found = sample_weight(task, targets)
     if found is None:
         return own
     weights = np.ascontiguousarray(found, dtype=np.float64)
@@ -77,12 +78,12 @@ def weight_given(weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
     return () if weight is None else (weight,)
 
 
-def weighed_scores(judge: Judge, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def weighted_scores(criterion: Criterion, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Scores of the rows of a fold, so that their mean is weighted.
 
     Where what a row counts depends on the other rows, as in a ranking, they stay as they are.
     """
-    if weight is None or not getattr(judge, "row_by_row", True):
+    if weight is None or isinstance(criterion, ComparesRows):
         return scores
     mean = float(weight.mean()) * (1 + ROUNDING) if weight.size else 0.0
     return scores * (weight / mean) if mean > 0 else scores

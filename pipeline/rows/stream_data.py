@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ikmap.rows import Rows
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 from pipeline.record_types import Promise, Record
 from pipeline.rows.parts import LATE, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
@@ -100,26 +100,28 @@ class Stream:
     def labels(self, k: int, predictions: str) -> HiddenLabels:
         """Labels of chunk k, for a learner whose predictions go to a file of that path."""
         preparation = PreparedRows(self.store, "train").preparation
-        file = PredictionFile(predictions, preparation.task.predicted)
+        file = PredictionFile(predictions, preparation.task.decisions.dtype)
         return HiddenLabels(self.store, k, self._about(k, "first"), preparation, file)
 
     def labels_with(self, k: int | None) -> LateBatch:
         """Labels that came with chunk k; None: after the last chunk."""
         attributes, arrays = self.store.read_group(LABELS_AT_END if k is None else chunk_name(k))
-        targets = self.task().targets(arrays[f"{LATE}labels"], attributes[f"{LATE}found"])
+        targets = self.task().codec.targets(arrays[f"{LATE}labels"], attributes[f"{LATE}found"])
         return LateBatch(arrays[f"{LATE}places"], arrays[f"{LATE}before"], targets)
 
-    def task(self) -> LearningTask:
+    def task(self) -> Task:
         """What is learned."""
         return PreparedRows(self.store, "train").preparation.task
 
     def predicted(self, k: int, predictions: str) -> np.ndarray:
         """What a learner has predicted for the rows of chunk k."""
-        return PredictionFile(predictions, self.task().predicted).read(self._about(k, "first"), self.rows_of(k))
+        return PredictionFile(predictions, self.task().decisions.dtype).read(self._about(k, "first"), self.rows_of(k))
 
     def promise(self, k: int, predictions: str) -> Promise:
         """What the record of chunk k says of the predictions in a file."""
-        return promise_of_predictions(predictions, self.task().predicted, self._about(k, "first"), self.rows_of(k))
+        return promise_of_predictions(
+            predictions, self.task().decisions.dtype, self._about(k, "first"), self.rows_of(k)
+        )
 
     def numbers(self, k: int) -> np.ndarray:
         """Numbers of the rows of chunk k as they stand in their files, or came, from 0."""

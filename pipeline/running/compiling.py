@@ -23,6 +23,7 @@ from ikmap.methods import Growable, Learner, Map, StreamLearner, capability, met
 from ikmap.methods.composed import names_of
 from ikmap.methods.search import sweepable
 from ikmap.tasks import TASKS
+from ikmap.tasks.capabilities import NeedsLoops
 from pipeline.record_types import Record
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def words_of(
     dense : bool, optional
         How the rows are stored.
     task : collection of str, optional
-        Words of the task (:attr:`~ikmap.tasks.LearningTask.loops`).
+        Words of the task (:attr:`~ikmap.tasks.capabilities.NeedsLoops`).
     n_cells : collection of int
         In a partitioning, as chosen or given; with none they are still to be searched for.
     """
@@ -84,7 +85,8 @@ def words_of(
             if sweepable(each.map, each.map_searched) is not None:
                 words |= {"sweep"}
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
-    words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
+    needs = [one.all_loops for kind in TASKS.values() if (one := capability(kind, NeedsLoops))]
+    words |= set().union(*needs) if task is None else set(task)
     # A search packs all cells into two bytes each.
     words |= {"narrow" if n <= NARROW else "wide" for n in n_cells} if n_cells else {"wide"}
     return frozenset(words)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.search import Value, numbers_of, shown
+from ikmap.tasks.capabilities import loops
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
@@ -192,7 +193,7 @@ def settled(context: Context) -> Context:
     """
     if not context.params.undecided:
         return context
-    params = context.params.settled(type(prepared(context).task))
+    params = context.params.settled(prepared(context).task.kind)
     context.run.manifest["settled"] = params.as_json()
     return replace(context, params=params)
 
@@ -241,7 +242,7 @@ def compile_for(context: Context, values: Collection[Value] = (), more: str = "b
     """
     about, params = prepared(context), context.params
     n_cells = [params.map_at(value).n_cells() for value in values]
-    compile_words(context, words_of(params, dense=about.dense, task=about.task.loops, n_cells=n_cells) | {more})
+    compile_words(context, words_of(params, dense=about.dense, task=loops(about.task), n_cells=n_cells) | {more})
 
 
 def prepared(context: Context) -> Preparation:
@@ -327,7 +328,7 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
     """Refuse what cannot fit; show the plan when asked."""
     about = prepared(context)
     known = {key: ingested[key] for key in ("rows_train", "rows_test", "columns", "nnz")}
-    sizes = DataSizes(**known, outputs=about.task.outputs, dense=about.dense)
+    sizes = DataSizes(**known, outputs=about.task.decisions.outputs, dense=about.dense)
     plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
     if show:
         for line in plan.lines:

@@ -11,6 +11,7 @@ from functools import partial
 from ikmap.methods import refused_on
 from ikmap.methods.search import Value
 from ikmap.tasks import TASKS
+from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
@@ -159,7 +160,7 @@ def run_online(
         else:
             kind, say, late = asked_task(context.params, data), context.events.message, None
             if labels is not None:
-                if not kind.needs_labels:
+                if not kind.labels.needed:
                     raise InputError(
                         f"--labels-input {labels}: found --task {kind.name}, which learns without labels, expected a "
                         "task to which they matter; leave it out: labels that the rows bring (--label) tell how good "
@@ -218,8 +219,8 @@ def _stages(
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task
-    if alerts is not None and not task.alerts:
-        able = " or ".join(f"--task {one.name}" for one in TASKS.values() if one.alerts)
+    if alerts is not None and capability(task, AlertsRows) is None:
+        able = " or ".join(f"--task {one.name}" for one in TASKS.values() if capability(one, AlertsRows))
         raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able}")
     redraws = online.on_drift == "redraw"
     participants = [
@@ -227,7 +228,7 @@ def _stages(
             name,
             fitted[on_cells[name]] if name in on_cells else None,
             values.get(name),
-            str((run.path / "predictions" / f"{name}.{task.predicted}").absolute()),
+            str((run.path / "predictions" / f"{name}.{task.decisions.dtype}").absolute()),
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
             online.alerts,

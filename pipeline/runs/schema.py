@@ -13,7 +13,8 @@ from importlib.resources import files
 
 from ikmap.methods import LEARNERS, fields_of, methods
 from ikmap.methods.fields import with_options
-from ikmap.tasks import DEFAULT, TASKS, LearningTask
+from ikmap.tasks import DEFAULT, TASKS, TaskKind, criteria_of
+from ikmap.tasks.scoring import metrics_schema as metrics_of_task
 from pipeline.record_types import Record, RecordView
 from pipeline.resolve import flag
 from pipeline.training.train import RUNNERS
@@ -32,15 +33,15 @@ def metrics_schema() -> Schema:
     schema: Schema = json.loads((files("pipeline.runs") / "metrics.schema.json").read_text(encoding="utf-8"))
     parts, tasks = schema["$defs"], TASKS.values()
     _add(parts["params"], _options())
-    of_data = {task.name: {**task.told_of_labels, **task.told_of_rows} for task in tasks}
+    of_data = {task.name: {**task.presenter.schema.labels, **task.presenter.schema.rows} for task in tasks}
     always = sorted(parts["data"]["properties"])
     _add(parts["data"], together(of_data.items()))
     declared = [(name, one.about.metrics_schema) for name, one in LEARNERS.items()]
     told = [*declared, *((kind.__name__, runner.told) for kind, runner in RUNNERS.items())]
     # What comes first for one task may be one more figure of another.
-    first = {task.figure.key for task in tasks}
-    more = {task.name: {key: of for key, of in task.told.items() if key not in first} for task in tasks}
-    told += [(task.name, {task.figure.key: _of_test(task)} | more[task.name]) for task in tasks]
+    first = {task.presenter.metric.key for task in tasks}
+    more = {task.name: {key: of for key, of in metrics_of_task(task).items() if key not in first} for task in tasks}
+    told += [(task.name, {task.presenter.metric.key: _of_test(task)} | more[task.name]) for task in tasks]
     _add(parts["learner"], together(told))
     _add_figures(parts, tasks)
     schema["allOf"] = [_of_task(task, [*always, *of_data[task.name]]) for task in tasks]
@@ -87,20 +88,19 @@ def _options() -> Schema:
     }
 
 
-def _of_test(task: type[LearningTask]) -> Schema:
+def _of_test(task: TaskKind) -> Schema:
     return {
         "description": "On the test rows, or those of a stream; null where none was predicted.",
-        "oneOf": [{"type": "null"}, task.figure.schema],
+        "oneOf": [{"type": "null"}, task.presenter.metric.schema],
     }
 
 
-def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
+def _add_figures(parts: Schema, tasks: Iterable[TaskKind]) -> None:
     """Add what a task's figure is called wherever it stands under its own name: searches, sweeps and curves."""
     selection = parts["selection"]["properties"]
     swept = selection["swept"]["additionalProperties"]["properties"]
     for task in tasks:
-        for by in ("", *task.criteria):
-            figure = task.figure_of(by)
+        for figure in (one.metric for one in criteria_of(task)):
             key, unit = figure.key, figure.schema
             values = {"type": "array", "items": unit, "minItems": 1}
             selection[key] = {
@@ -117,7 +117,7 @@ def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
                 "additionalProperties": {"type": "array", "items": values, "minItems": 1},
             }
             selection["tuned"]["additionalProperties"]["properties"][key] = values
-            if figure == task.figure:
+            if figure == task.presenter.metric:
                 swept[key] = values
                 swept[f"{key}_by_C"] = {
                     "description": "By C, where it was searched: the best of a sweep with each.",
@@ -128,19 +128,19 @@ def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
                 parts["curve"]["properties"][key] = {"type": "array", "items": unit}
 
 
-def _of_task(task: type[LearningTask], of_data: list[str]) -> Schema:
+def _of_task(task: TaskKind, of_data: list[str]) -> Schema:
     """What holds for runs of one task: the fields of `data`, and its figure. Data without `task` are of the first."""
     named: Schema = {"properties": {"task": {"const": task.name}}}
     there: Schema = {}
     if task.name != DEFAULT:
         named, there = {**named, "required": ["task"]}, {"required": ["data"]}
-    key = task.figure.key
+    key = task.presenter.metric.key
     learner = {"required": [key], "properties": {"curve": {"required": [key]}}}
     return {
         "if": {"properties": {"data": named}, **there},
         "then": {
             "properties": {
-                "data": {"propertyNames": {"enum": of_data}, "required": list(task.told_of_labels)},
+                "data": {"propertyNames": {"enum": of_data}, "required": list(task.presenter.schema.labels)},
                 "learners": {"additionalProperties": learner},
             }
         },

@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 from distributed import Client
 
-from ikmap.tasks import BadLabel, LearningTask
+from ikmap.tasks import BadLabel
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.json_values import number_of
+from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError, writing
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
@@ -82,8 +85,8 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
     learned = model.task()
-    figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
-    value = learned.figures(tally)[figure.key] if tally.rows else None
+    metric, state = learned.kind.presenter.metric, total(learned, [record["tally"] for record in ordered])
+    value = number_of(state.metrics()[metric.key]) if state.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
     parts = [(str(task.args[-1]), record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
@@ -103,9 +106,9 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         "output": output.url,
         "task": learned.name,
         "rows_labelled": labelled,
-        figure.key: value,
+        metric.key: value,
         "seen": seen,
-        "said": None if value is None else figure.line(value),
+        "said": None if value is None else metric.line(value),
         "stages": [summary],
     }
 
@@ -114,7 +117,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     task = model.task()
-    tally, schema = task.tally_from(None), _schema(task, ids=ids_of(data.source))
+    tally, schema = state_from(task, None), _schema(task, ids=ids_of(data.source))
     counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
     fs, path = filesystem(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
@@ -130,23 +133,23 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             where = partial(_where, of, counts["rows"] + 1)
             counts["rows"] += n
             try:
-                targets = task.encode(block.y, n)
+                targets = task.codec.encode(block.y, n)
             except BadLabel as error:
                 raise InputError(f"{place(data.source, block, error.row)}: {error}") from None
-            unknown = task.unknown(targets)
+            unknown = task.codec.unknown(targets)
             counts["rows_labelled"] += int((~unknown).sum())
-            judged = ~unknown if task.needs_labels else np.ones(n, dtype=np.bool_)
+            judged = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
             features = model.features(X, block.levels, partial(place, data.source, block))
-            made: dict[str, list[np.ndarray]] = {name: [] for name in task.columns}
+            made: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
             for rows, decision in decisions(model, features, preparation, where):
-                for name, values in task.values(decision).items():
+                for name, values in task.decisions.values(decision).items():
                     made[name].append(values)
                 known = np.flatnonzero(judged[rows])
                 if known.size:
-                    tally = tally + task.tally(targets[rows][known], decision[known])
+                    tally = tally + accumulate(task, targets[rows][known], decision[known])
             columns = [] if block.ids is None else [block.ids]
             columns += [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
-            label = task.decode(np.where(unknown, np.zeros_like(targets), targets))
+            label = task.codec.decode(np.where(unknown, np.zeros_like(targets), targets))
             columns.append(pa.array(label, schema.field("label").type, mask=unknown))
             writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
     size = int(fs.size(attempt))
@@ -168,7 +171,10 @@ def _schema(
     task: LearningTask, *, row: bool = False, label: bool = True, ids: tuple[str, pa.DataType] | None = None
 ) -> pa.Schema:
     """Columns of the output, in their order."""
-    fields: Mapping[str, str] = {**task.columns, **({"label": task.label_type} if label else {})}
+    fields: Mapping[str, str] = {
+        **task.decisions.columns,
+        **({"label": next(iter(task.decisions.columns.values()))} if label else {}),
+    }
     first = [("row", pa.int64())] if row else []
     if ids is not None:
         taken = {"row", "label", *fields}

@@ -21,7 +21,7 @@ class RunModel:
     ----------
     learner : str
         Name of the learner.
-    task : LearningTask
+    task : Task
         What it has learned.
     classes_ : ndarray
         The labels that it can predict, as they stood in the training data; empty where it predicts no classes.
@@ -35,7 +35,7 @@ class RunModel:
         self._model, self._preparation = model, model.preparation()
         self.learner = model.learner
         self.task = model.task()
-        self.classes_ = self.task.decode(np.arange(len(self.task.classes)))
+        self.classes_ = self.task.codec.decode(np.arange(len(self.task.codec.classes)))
         self._columns = model.columns()
         self.n_features_in_ = self._preparation.n_columns if self._columns is None else len(self._columns)
         self.feature_names_in_ = None if self._columns is None else [column.name for column in self._columns]
@@ -60,7 +60,7 @@ class RunModel:
         ValueError
             X lacks a column, or has a value that the training data could not have had.
         """
-        return self.task.decode(self.task.predict(self._decide(X)))
+        return self.task.codec.decode(self.task.decisions.predict(self._decide(X)))
 
     def decision_function(self, X: Matrix | Frame) -> np.ndarray:
         """The decision values from which :meth:`predict` takes the class.
@@ -103,7 +103,7 @@ class RunModel:
         ValueError
             As :meth:`predict`.
         """
-        found = self.task.probabilities(self._decide(X))
+        found = self.task.decisions.probabilities(self._decide(X))
         if found is None:
             raise AttributeError(
                 f"learner {self.learner} of this run has no probabilities; run flows.batch with --calibration platt or "
@@ -120,7 +120,7 @@ class RunModel:
             raise
         except InputError as error:
             raise ValueError(str(error)) from None
-        found = np.empty((features.shape[0], self.task.outputs))
+        found = np.empty((features.shape[0], self.task.decisions.outputs))
         for rows, values in decisions(self._model, features, self._preparation, "row {}".format, n_threads=None):
             found[rows] = values
         return found
@@ -198,7 +198,7 @@ def load_predictions(path: str | os.PathLike[str], learner: str | None = None) -
         There is no run, it is unfinished or damaged, it has no such learner, or it was not on a stream.
     """
     model = _opened(path, learner)
-    return model.task().decode(model.predictions())
+    return model.task().codec.decode(model.predictions())
 
 
 def _opened(path: str | os.PathLike[str], learner: str | None) -> TrainedModel:

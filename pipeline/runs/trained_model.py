@@ -17,8 +17,9 @@ from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tables import NUMBER, ColumnPlan, RawTable
 from ikmap.tables.raw import Levels
-from ikmap.tasks import LearningTask
-from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
+from ikmap.tasks import Task
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import LOG_ODDS, Calibrator, fit_calibrator
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
 from pipeline.readers import Source
@@ -86,7 +87,7 @@ class TrainedModel:
     loops: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
-    reading: Reading | None = None
+    reading: Calibrator | None = None
     trained_on: RecordView = field(default_factory=dict)
     predicted: Promise | None = None
 
@@ -103,7 +104,7 @@ class TrainedModel:
             scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
             with reading(f"{self.store.path}/{DATA}"):
                 found = Preparation.from_json({**attributes["preparation"], "scale": scale})
-        return replace(found, task=found.task.read_by(self.reading))
+        return replace(found, task=calibrated(found.task, self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
         """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
@@ -144,7 +145,7 @@ class TrainedModel:
         """
         return needing_all_of(self.again)
 
-    def task(self) -> LearningTask:
+    def task(self) -> Task:
         """What it predicts, as its decisions are to be read."""
         task, learner = self.preparation().task, _learner(self.learner, self.options)
         otherwise = None if learner is None else capability(learner, DecidesOtherwise)
@@ -180,7 +181,7 @@ class TrainedModel:
             with self._whole():
                 return read_predictions(folder, self.predicted)
         # Runs that ended before there were digests of whole files.
-        dtype = self.task().predicted
+        dtype = self.task().decisions.dtype
         return PredictionFile(str(folder / f"predictions/{self.learner}.{dtype}"), dtype).read()
 
 
@@ -241,14 +242,14 @@ def _open(folder: str, path: Path, manifest: RecordView, learner: str | None) ->
     )  # fmt: skip
 
 
-def _reading(store: Store, params: RecordView, stages: RecordView, learner: str, again: str) -> Reading | None:
+def _reading(store: Store, params: RecordView, stages: RecordView, learner: str, again: str) -> Calibrator | None:
     """How the decisions of a learner of a run are read; None: as they are."""
     if f"calibrate:{learner}" in stages:
         content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
         with needing_all_of(again):
-            return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
+            return load_model(store, f"{READINGS}/{learner}", Calibrator, content_hash)
     one = _learner(learner, params.get("methods", {}).get(learner, {}))
-    return read_as(LOG_ODDS) if one is not None and one.log_odds else None
+    return fit_calibrator(LOG_ODDS) if one is not None and one.log_odds else None
 
 
 def _loops(params: RecordView, learner: str, fitted: Fitted | None) -> frozenset[str]:
@@ -293,7 +294,7 @@ def decisions(
     partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = model.task().outputs
+    outputs = model.task().decisions.outputs
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):

@@ -21,9 +21,9 @@ def verdicts_of(metrics: Metrics) -> list[dict[str, str | None]]:
 
 def on_learners(metrics: Metrics) -> Iterator[Verdict]:
     """Yield what the task says of each learner."""
-    task = task_of(metrics)
+    presenter = task_of(metrics).presenter
     for name, figures in metrics["learners"].items():
-        yield from task.verdicts(name, figures, metrics)
+        yield from presenter.verdicts(name, figures, metrics)
 
 
 def on_edges(metrics: Metrics) -> Iterator[Verdict]:

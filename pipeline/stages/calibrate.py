@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
+from ikmap.json_values import Json
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
-from ikmap.tasks.reading import LOG_ODDS, NONE, Reading, read_as
-from ikmap.tasks.threshold import Threshold
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.capabilities import Calibratable, Thresholds, capability, missing_in
+from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, Calibrator, fit_calibrator
+from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
@@ -52,9 +55,12 @@ def refuse_readings(params: Params, rows: PreparedRows) -> None:
     InputError
     """
     task = rows.preparation.task
-    if params.calibration != NONE and (why := task.reads):
-        raise InputError(f"--calibration {params.calibration}: found {why}, expected classes")
-    if params.threshold_for and (why := task.decided_by_threshold()):
+    without = "" if capability(task, Calibratable) else f"--task {task.name}, which has no classes"
+    if params.calibration != NONE and without:
+        raise InputError(f"--calibration {params.calibration}: found {without}, expected classes")
+    thresholds = capability(task, Thresholds)
+    why = without if thresholds is None else thresholds.threshold_refusal(task.codec)
+    if params.threshold_for and why:
         raise InputError(f"--threshold-for {params.threshold_for}: found {why}, expected two classes")
 
 
@@ -69,8 +75,8 @@ def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any 
     Returns
     -------
     dict
-        reading_hash: content hash of the stored :class:`~ikmap.tasks.reading.Reading`; calibration, and where it was
-        asked for, threshold: as in ``metrics.json``.
+        reading_hash: content hash of the stored :class:`~ikmap.tasks.classification.calibration.Calibrator`;
+        calibration, and where it was asked for, threshold: as in ``metrics.json``.
     """
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
@@ -90,29 +96,36 @@ def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any 
             f"--calibration {params.calibration}: found no fold whose other rows have every class, expected more rows "
             "of the rarest one; leave --calibration and --threshold-for out"
         )
-    evidence: Any = task.evidence_from([record["evidence"] for record in known])
+    evidence = calibratable_of(task).evidence_from(task, [record["evidence"] for record in known])
     threshold = Threshold.parse(params.threshold_for) if params.threshold_for else None
     how = params.calibration
     if how == NONE and params.of(learner).log_odds:
         how = LOG_ODDS
-    reading = read_as(how, evidence, threshold)
-    if threshold is not None and not reading.chosen["reached"]:
+    calibrator = fit_calibrator(how, evidence, threshold)
+    if threshold is not None and not calibrator.chosen["reached"]:
         context.events.message(
             f"{learner}: no threshold reaches {params.threshold_for} on rows that were not learned from; the one with "
-            f"the highest precision there ({reading.chosen['precision']:.4f}) is taken"
+            f"the highest precision there ({calibrator.chosen['precision']:.4f}) is taken"
         )
-    about = {"how": how, "rows": evidence.rows, "folds": len(used), "rows_learned": learned}
+    about: Json = {"how": how, "rows": evidence.rows, "folds": len(used), "rows_learned": learned}
     if learned < folds[used[0]][0].size:
         context.events.message(
             f"calibrate:{learner}: each fold learns from {learned:,} of {folds[used[0]][0].size:,} rows"
         )
     name = f"{READINGS}/{learner}"
     return stage.finish(
-        reading_hash=save_model(store, name, reading),
+        reading_hash=save_model(store, name, calibrator),
         calibration=about,
-        **({"decision_threshold": reading.chosen} if threshold is not None else {}),
+        **({"decision_threshold": calibrator.chosen} if threshold is not None else {}),
         outputs=[name],
     )
+
+
+def calibratable_of(task: LearningTask) -> Calibratable:
+    """Return the part of a task that calibrates its decisions; runs of other tasks have no such stage."""
+    calibratable = capability(task, Calibratable)
+    assert calibratable is not None
+    return calibratable
 
 
 def most_rows(rows: PreparedRows, fitted: Fitted | None, store: Store) -> int:
@@ -136,7 +149,8 @@ def decide_fold(
     rows = PreparedRows(store, "train")
     task = rows.preparation.task
     fit, held = folds_of(rows, np.arange(rows.n_rows), params)[fold]
-    held = some_of(held, task.most_evidence)
+    thresholds = capability(task, Thresholds)
+    held = some_of(held, None if thresholds is None else thresholds.most_evidence(task))
     most = most_rows(rows, fitted, store)
     if fit.size > most:
         fit = np.sort(generator(params.seed, STREAM, fold).choice(fit, most, replace=False, shuffle=False))
@@ -145,15 +159,16 @@ def decide_fold(
     size = block.rows.codes.nbytes if of_cells else fit.size * rows.row_bytes  # type: ignore[union-attr]
     width = 4 * block.rows.codes.shape[1] if of_cells else rows.row_bytes  # type: ignore[union-attr]
     evidence, asked = None, with_loss_of(params, learner, rows.n_rows / fit.size)
-    if not task.lacking(block.y):
+    if not missing_in(task, block.y):
         model = train_in_memory(asked, learner, value, task, block, n_threads)
         del block
-        found: Any = task.evidence_from([])
-        step = max(1, READ_BYTES // (8 * task.outputs + width))
+        calibratable = calibratable_of(task)
+        total = calibratable.evidence_from(task, [])
+        step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
         for start in range(0, held.size, step):
             tested = take(rows, fitted, store, held[start : start + step])
-            found = found + task.evidence(tested.y, model.decision_function(tested.rows))
-        evidence = found.as_json()
+            total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
+        evidence = total.as_json()
     return {"rows": int(held.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
 
 
@@ -189,8 +204,8 @@ def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.nd
     return Block(Cells(codes, offsets).packed(), targets, weights, numbers)
 
 
-def reading_of(store: Store, params: Params, learner: str, content_hash: str | None) -> Reading | None:
+def reading_of(store: Store, params: Params, learner: str, content_hash: str | None) -> Calibrator | None:
     """How the decisions of a learner are read: as found out, or as log odds where they are such; None: as they are."""
     if content_hash is not None:
-        return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
-    return read_as(LOG_ODDS) if params.of(learner).log_odds else None
+        return load_model(store, f"{READINGS}/{learner}", Calibrator, content_hash)
+    return fit_calibrator(LOG_ODDS) if params.of(learner).log_odds else None

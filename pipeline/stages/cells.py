@@ -8,6 +8,7 @@ import numpy as np
 
 from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
+from ikmap.tasks.capabilities import census_of
 from pipeline.rows.block_sizes import Layout, cell_layout
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
@@ -33,7 +34,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> Record:
     tasks: list[Task] = []
     for side in SIDES:
         rows = PreparedRows(store, side)
-        n, dtype = rows.n_rows, np.dtype(rows.preparation.task.dtype)
+        n, dtype = rows.n_rows, np.dtype(rows.preparation.task.codec.dtype)
         for model in fitted:
             name, layout = model.cells_name(side), cell_layout(n, model.t, params.shard_rows)
             create_cells(store, name, n, model.t, layout, dtype, weighted=rows.preparation.weighted)
@@ -92,7 +93,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     rows = PreparedRows(store, side)
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     task = rows.preparation.task
-    labels = np.empty(stop - start, dtype=task.dtype)
+    labels = np.empty(stop - start, dtype=task.codec.dtype)
     weights = np.empty(stop - start) if rows.preparation.weighted else None
     read = 0
     for begin, block in rows.blocks(start, stop):
@@ -114,7 +115,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         "bytes_written": codes.nbytes + labels.nbytes,
         "map": fitted.label,
         "without_cells": int(np.count_nonzero((codes < 0).all(axis=1))),
-        "census": task.census(labels) if side == "train" else None,
+        "census": census_of(task, labels) if side == "train" else None,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from ikmap.tables.statistics import packed
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.base import RawRows
@@ -41,9 +41,7 @@ def beside_of(division: Division | None, block: RawRows, where: Callable[[int], 
     return {"beside": arrays | kept, **({} if words is None else {WORDS: list(words)})}
 
 
-def divide_rows(
-    store: Store, division: Division, parts: list[tuple[str, int]], task: LearningTask, n_train: int
-) -> Record:
+def divide_rows(store: Store, division: Division, parts: list[tuple[str, int]], task: Task, n_train: int) -> Record:
     """Task: find out which rows are training rows, by what they say of themselves."""
     divided, counts = divide(division, store, parts, task, n_train)
     return {"divided": divided.as_json(), "counts": counts}

@@ -12,7 +12,8 @@ from ikmap.tables import NUMBER, Asked, ColumnPlan, Encoder, Statistics, choose,
 from ikmap.tables.ids import numbers_rows
 from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import DRAWN, drawn_rows
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.divided_by import goes_by_time, keeps_groups
@@ -45,7 +46,8 @@ def fit_encoding(
     store, params = stage.context.store, stage.context.params
     seed, split_by = params.seed, params.split_by
     rows = PreparedRows(store, "train")
-    names, unit = task.encoding_outputs() if by_targets else ([], 1.0)
+    encodes = capability(task, EncodesWords) if by_targets else None
+    names, unit = ([], 1.0) if encodes is None else encodes.encoding_outputs()
     kinds = [column.kind for column in columns]
     groups = _groups(rows)
     tasks = [
@@ -111,7 +113,9 @@ def count_parts(
         wanted = np.zeros(numbers.size, dtype=np.bool_)
         inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
         wanted[drawn[inside] - first] = True
-        targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
+        encodes = capability(task, EncodesWords) if by_targets else None
+        none = np.zeros((numbers.size, 0), dtype=np.int64)
+        targets = none if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
     # A single array: making one takes the store longer than counting the rows.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
-from ikmap.tasks import LearningTask
-from ikmap.tasks.exact_sums import ExactSum
-from ikmap.tasks.weighted import WEIGHT
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.scoring import accumulate, total
+from ikmap.tasks.weighted import weighted_metrics, weighted_sums
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
@@ -49,12 +48,13 @@ def evaluate(
     Returns
     -------
     dict
-        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`); weighted: those of rows as the data weighs
+        The metrics of the task (:func:`ikmap.tasks.scoring.accumulate`); weighted: those of rows as the data weighs
         them.
     """
     store = context.store
     reading = reading_of(store, context.params, learner, reading_hash)
-    task = context.params.judged(learner, PreparedRows(store, "test").preparation.task).read_by(reading)
+    judged = context.params.judged(learner, PreparedRows(store, "test").preparation.task)
+    task = calibrated(judged, reading)
     n, step = _tasks_of(store, fitted)
     tasks = [
         Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n), task))
@@ -62,28 +62,11 @@ def evaluate(
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
     records = stage.run(tally_of_rows, tasks)
-    weighted = weighed_figures(task, [record["weighed"] for record in records if "weighed" in record])
-    figures = task.figures(task.total([record["tally"] for record in records]))
+    sums = [record["weighed"] for record in records if "weighed" in record]
+    weighted: dict[str, Any] = {"weighted": weighted_metrics(task, sums)} if sums else {}
+    figures: dict[str, Any] = total(task, [record["tally"] for record in records]).metrics()
     name_rows(stage, source, figures)
     return stage.finish(**figures, **weighted)
-
-
-def weighed_figures(task: LearningTask, found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Figures from what tasks have summed up of rows that weigh differently; nothing where the data does not weigh."""
-    if not found:
-        return {}
-    sums = {key: float(sum((ExactSum.from_json(one[key]) for one in found), ExactSum())) for key in found[0]}
-    return {"weighted": task.weighed_figures(sums)}
-
-
-def weighed(task: LearningTask, block: Block, decision: np.ndarray) -> dict[str, Any]:
-    """Weighted sums over some rows, for the record of a task; nothing where the data does not weigh rows."""
-    weight = block.sample_weight
-    if weight is None:
-        return {}
-    terms = task.weighed_terms(block.y, decision)
-    sums = {WEIGHT: weight, **{key: weight * values for key, values in terms.items()}}
-    return {"weighed": {key: ExactSum.of(values).as_json() for key, values in sums.items()}}
 
 
 def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
@@ -121,11 +104,13 @@ def tally_of_rows(
         weights = read(arrays[WEIGHTS], slice(start, stop)) if WEIGHTS in arrays else None
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets, weights)
     decision = model.decision_function(block.rows)
-    tally = task.tally_at(block.y, decision, test.numbers(start, stop))
+    state = accumulate(task, block.y, decision, test.numbers(start, stop))
+    weight = block.sample_weight
+    weighted = {} if weight is None else {"weighed": weighted_sums(task, block.y, decision, weight)}
     return {
         "rows": stop - start,
         "bytes_read": int(size) + block.y.nbytes,
         "bytes_written": 0,
-        "tally": tally.as_json(),
-        **weighed(task, block, decision),
+        "tally": state.as_json(),
+        **weighted,
     }

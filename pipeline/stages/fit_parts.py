@@ -13,7 +13,7 @@ from ikmap.methods import FitsInParts, capability
 from ikmap.methods.fields import with_options
 from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
 from pipeline.errors import DoesNotFit
 from pipeline.params import Params
 from pipeline.resolve import flag
@@ -84,7 +84,7 @@ def refuse_too_large(params: Params, value: Value, rows: Any, swept: LearningTas
     one = capability(params.map_at(value), FitsInParts)
     if one is None or worker_limit() is None:
         return
-    cell_bytes = 0 if swept is None else followed_bytes(len(swept.classes) if len(swept.classes) > 2 else 1)
+    cell_bytes = 0 if swept is None else followed_bytes(swept.decisions.outputs if swept.codec.classes else 1)
     try:
         one.check_size(rows, params.seed, room(), cell_bytes)
     except TooLarge as error:

@@ -18,7 +18,11 @@ from ikmap.model import Model
 from ikmap.rows import as_csr, as_dense
 from ikmap.seeds import generator
 from ikmap.tables import CATEGORY, TIME
-from ikmap.tasks.reading import Reading
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import Calibrator
+from ikmap.tasks.importance import importance_metrics, responses
+from ikmap.tasks.json_values import number_of
+from ikmap.tasks.scoring import accumulate
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.originals import Original, original_values, originals_of
@@ -53,7 +57,7 @@ def refuse_importance(params: Params, rows: PreparedRows) -> None:
     InputError
     """
     task, columns = rows.preparation.task, len(originals_of(rows)) if params.importance else 0
-    if params.importance and not task.figure.ranks:
+    if params.importance and not task.kind.presenter.metric.ranks:
         raise InputError(f"--importance: found --task {task.name}, of which no figure says how good predictions are")
     if columns > MOST_COLUMNS:
         raise InputError(
@@ -81,7 +85,7 @@ def importance(
     stage = Stage(context, f"importance:{learner}", None)
     records = stage.run(shuffle_columns, [Task(f"columns-{k:04d}", (*of, group)) for k, group in enumerate(groups)])
     found = [one for record in records for one in record["columns"]]
-    by = task.weighed_by[-1]
+    by = importance_metrics(task)[-1]
     order = sorted(range(len(found)), key=lambda k: (-found[k][by], k))
     first = [columns[k] for k in order[:SHOWN] if found[k][by] > 0]
     shown = stage.run(depend, [Task(f"depends-{column.number:04d}", (*of, column)) for column in first])
@@ -105,10 +109,10 @@ class Judged:
 
     def __init__(
         self, store: Store, params: Params, learner: str, fitted: Fitted | None, content_hash: str,
-        reading: Reading | None, most: int,
+        reading: Calibrator | None, most: int,
     ) -> None:  # fmt: skip
         self.test = PreparedRows(store, "test")
-        self.task = params.judged(learner, self.test.preparation.task).read_by(reading)
+        self.task = calibrated(params.judged(learner, self.test.preparation.task), reading)
         self.numbers = drawn(self.test, params, most)
         block: Any = self.test.take(self.numbers)
         self.X, self.y = as_dense(block.rows), block.y
@@ -124,8 +128,9 @@ class Judged:
 
     def figures(self, X: np.ndarray) -> dict[str, float]:
         """By which columns are weighed; those that are known."""
-        found = self.task.figures(self.task.tally(self.y, self.decide(X)))
-        return {key: float(found[key]) for key in self.task.weighed_by if found[key] is not None}
+        metrics = accumulate(self.task, self.y, self.decide(X)).metrics()
+        values = {key: number_of(metrics[key]) for key in importance_metrics(self.task)}
+        return {key: float(value) for key, value in values.items() if value is not None}
 
 
 def shuffle_columns(
@@ -134,14 +139,14 @@ def shuffle_columns(
     learner: str,
     fitted: Fitted | None,
     content_hash: str,
-    reading: Reading | None,
+    reading: Calibrator | None,
     columns: Sequence[Original],
 ) -> Record:
     """Task: by how much the figures get worse when each of some columns is shuffled."""
     judged = Judged(store, params, learner, fitted, content_hash, reading, ROWS)
     whole, found = judged.figures(judged.X), []
     for column in columns:
-        worse: dict[str, list[float]] = {key: [] for key in judged.task.weighed_by}
+        worse: dict[str, list[float]] = {key: [] for key in importance_metrics(judged.task)}
         features = list(column.features)
         X = judged.X.copy()
         for repeat in range(REPEATS):
@@ -150,7 +155,7 @@ def shuffle_columns(
             for key, value in judged.figures(X).items():
                 worse[key].append(whole[key] - value)
         means = {key: float(np.mean(values)) if values else 0.0 for key, values in worse.items()}
-        spread = float(np.std(worse[judged.task.weighed_by[-1]] or [0.0]))
+        spread = float(np.std(worse[importance_metrics(judged.task)[-1]] or [0.0]))
         found.append({"column": column.name, **means, "deviation": spread})
     return {"rows": judged.y.size, "bytes_read": judged.X.nbytes, "columns": found}
 
@@ -161,7 +166,7 @@ def depend(
     learner: str,
     fitted: Fitted | None,
     content_hash: str,
-    reading: Reading | None,
+    reading: Calibrator | None,
     column: Original,
 ) -> Record:
     """Task: what the learner says on average when all rows have the same value in a column."""
@@ -173,7 +178,7 @@ def depend(
         X = judged.X[rows].copy()
         X[:, features] = judged.X[at][features]
         points.append(shown_value(values[at], column.kind))
-        said.append(judged.task.responses(judged.decide(X)))
+        said.append(responses(judged.task, judged.decide(X)))
     names = list(said[0]) if said else []
     of = {name: [round(float(one[name].mean()), 6) for one in said] for name in names}
     found = {"column": column.name, "kind": column.kind, "values": points, "responses": of}

@@ -14,8 +14,9 @@ import numpy as np
 
 from ikmap.json_values import Json
 from ikmap.rows import Rows
-from ikmap.tasks import Asked, BadLabel, LearningTask
-from ikmap.tasks.by_labels import ByLabels
+from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.by_labels import BY_LABELS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word, refuse_unsuited
 from pipeline.errors import InputError
@@ -65,7 +66,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
-    if kind.undecided:
+    if kind.name == AUTO:
         refuse_heedless(params, data.table.weight, every_task())
     else:
         refuse_heedless(params.settled(kind), data.table.weight, [kind.name])
@@ -96,7 +97,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         divide=data.divide,
         weighted=data.table.weight is not None,
     )
-    refuse_heedless(params.settled(type(preparation.task)), data.table.weight, [preparation.task.name])
+    refuse_heedless(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
@@ -140,7 +141,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
             f"{train.url}: {len(data.drop)} columns are left out, as the definition of data set {data.name} says: "
             f"{', '.join(data.drop)}"
         )
-    for line in preparation.task.notes:
+    for line in preparation.task.codec.summary.notes:
         context.events.message(line)
     left_out: dict[str, int] = {}
     if leaves_out:
@@ -194,9 +195,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     )
 
 
-def _ingest_files(
-    stage: Stage, files: Sequence[tuple[Source, str]], kind: type[LearningTask]
-) -> dict[str, list[Record]]:
+def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskKind) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
     division = division_of(stage.context.params)
     tasks = [
@@ -219,7 +218,7 @@ def ingest_piece(
     source: Source,
     piece: Piece,
     folder: str,
-    kind: type[LearningTask],
+    kind: TaskKind,
     division: Division | None = None,
 ) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
@@ -266,7 +265,7 @@ def store_block(
     X: Rows,
     y: np.ndarray | None,
     url: str,
-    kind: type[LearningTask],
+    kind: TaskKind,
     where: Callable[[int], str],
     beside: Mapping[str, np.ndarray] | None = None,
     **more: Json,
@@ -281,7 +280,7 @@ def store_block(
         The labels are none of this kind of task.
     """
     try:
-        labels, found = kind.store(y, X.shape[0])
+        labels, found = kind.read(y, X.shape[0])
     except BadLabel as error:
         raise InputError(f"{where(error.row)}: {error}") from None
     except ValueError as error:
@@ -319,20 +318,20 @@ def find_task(
     """
     kind = asked_task(params, data)
     try:
-        asked = Asked(*asked_word(params, data), data.two_class, data.inliers)
+        asked = LabelRequest(*asked_word(params, data), data.two_class, data.inliers)
         labels = [part["found"] for part in parts]
         found = kind.find(labels, asked)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    if kind.undecided:
-        refuse_unsuited(params.settled(type(found)), type(found), f"by the labels of {url}")
-        say(ByLabels.reason(labels, found))
+    if kind.name == AUTO:
+        refuse_unsuited(params.settled(found.kind), found.kind, f"by the labels of {url}")
+        say(BY_LABELS.reason(labels, found.kind))
     return found
 
 
 def about_task(task: LearningTask) -> dict[str, Any]:
     """What ``data`` in ``metrics.json`` says of a task."""
-    return {"task": task.name, **task.about()}
+    return {"task": task.name, **task.codec.summary.fields}
 
 
 def _side(url: str, parts: list[Record], split: Side) -> Record:

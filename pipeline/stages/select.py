@@ -21,7 +21,14 @@ from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
-from pipeline.stages.select_rows import judge_of, rows_to_search, said_of, score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_rows import (
+    criteria_in_use,
+    rows_to_search,
+    score_rows,
+    search_criterion,
+    searches_of_rows,
+    unpacked_rows,
+)
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
 from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
@@ -134,7 +141,7 @@ class Search:
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
         self.fitting = rows_to_search(rows, params, used)
-        psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
+        psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.codec.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if params.searches_C(name)}
         sweeping = sweeping_learners(params)
@@ -144,12 +151,12 @@ class Search:
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map_parameter if on_cells or self.swept else ""
         self.cells = {
-            name: Entrant(name, self.parameter, psis, judge_of(params, task, name), Cs if name in has_C else ())
+            name: Entrant(name, self.parameter, psis, search_criterion(params, task, name), Cs if name in has_C else ())
             for name in on_cells
         }
         of_rows = searches_of_rows(params, self.fitting)
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values), judge_of(params, task, name))
+            name: Entrant(name, search.parameter, list(search.values), search_criterion(params, task, name))
             for name, search in of_rows.items()
         }
         of_map = params.search_of_map(self.fitting, self.sample) if on_cells else None
@@ -293,8 +300,8 @@ class Search:
         parts = []
         for entrant in self.entrants.values():
             Cs = f" and C {listed(entrant.Cs)}" if entrant.Cs else ""
-            figure = entrant.judge.figure
-            by = "" if figure == self.task.figure else f" by {figure.words}"
+            figure = entrant.criterion.metric
+            by = "" if figure == self.task.kind.presenter.metric else f" by {figure.name}"
             parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}{by}")
         how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
@@ -347,12 +354,15 @@ class Search:
 
     def found(self) -> Record:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        judges = {name: entrant.judge for name, entrant in self.entrants.items()}
-        found: Record = {"chosen": {}, **said_of(self.params, judges, self.task.figure)}
+        criteria = {name: entrant.criterion for name, entrant in self.entrants.items()}
+        found: Record = {
+            "chosen": {},
+            **criteria_in_use(self.params, criteria, self.task.kind.presenter.metric),
+        }
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
-            by_sweeps = found_by_sweeps(self.swept, self.task.figure)
+            by_sweeps = found_by_sweeps(self.swept, self.task.kind.presenter.metric)
             for key in ("chosen", "chosen_C"):
                 if together := {**found.get(key, {}), **by_sweeps[key]}:
                     by_sweeps[key] = together
@@ -419,7 +429,7 @@ class Search:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
-            entrant.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
+            entrant.criterion.metric.key: [entrant.figures(value)[0] for value in entrant.tried],
             "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
             "chosen": entrant.chosen()[0],
         }
@@ -429,5 +439,5 @@ def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suf
     """Return what was found of each learner, by the key of the figure that its search went by."""
     by: Record = {}
     for entrant in entrants:
-        by.setdefault(f"{entrant.judge.figure.key}{suffix}", {})[entrant.name] = found(entrant)
+        by.setdefault(f"{entrant.criterion.metric.key}{suffix}", {})[entrant.name] = found(entrant)
     return by

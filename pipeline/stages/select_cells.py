@@ -27,13 +27,12 @@ from ikmap.methods import (
 from ikmap.methods.search import Value, cells_of_values, fitting, grouped, size_of
 from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, values_of_C
 from ikmap.rows import nbytes_of
-from ikmap.tasks import LearningTask
-from ikmap.tasks.figure import Judge
+from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
-from pipeline.rows.row_weights import weighed_scores, weigher, weights_of
+from pipeline.rows.row_weights import weigher, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.running.stage import Record
-from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, judge_of, packed_rows, predictor, some_of
+from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store
 from pipeline.training.in_memory import dual_model, stream_model
@@ -96,10 +95,12 @@ def score_cells(
         for psi, of in wanted.items()
     }
 
-    def scored_by(judge: Judge) -> RowScores:
-        return lambda target, found: weighed_scores(judge, judge.row_scores(target, found), weights_of(w, held_out))
+    def scored_by(criterion: Criterion) -> RowScores:
+        return lambda target, found: weighted_scores(
+            criterion, criterion.row_scores(target, found), weights_of(w, held_out)
+        )
 
-    row_scores = {name: scored_by(judge_of(params, task, name)) for of in wanted.values() for name in of}
+    row_scores = {name: scored_by(search_criterion(params, task, name)) for of in wanted.values() for name in of}
     inside = X[fit]
     sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
     path = cells_of_values(params.map, params.map_searched, list(learners), sample, [inside, X[held_out]])
@@ -111,18 +112,18 @@ def score_cells(
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": scores}
 
 
-def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
+def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
     """The learner of the run, on rows in memory, which the data gives these weights."""
-    learner, classes, weigh = params.of(name), task.classes, weigher(task)
+    learner, classes, weigh = params.of(name), task.codec.classes, weigher(task)
     in_rounds, in_one = capability(learner, RoundsLearner), capability(learner, WholeLearner)
     task = params.judged(name, task)
-    judge = judge_of(params, task, name)
+    criterion = search_criterion(params, task, name)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, stream_model(params, name, None, task, Block(cells, y, weight)))
+        return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)))
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
+        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -133,19 +134,19 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: n
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y, weight))], len(classes), asked, Cs):
-                yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
+                yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
         assert in_one is not None
         some = some_of(np.arange(y.size), in_one.compared_on)
-        return fit_fold(in_one, params, (task, judge), Block(cells[some], y[some], weights_of(weight, some)))
+        return fit_fold(in_one, params, criterion, Block(cells[some], y[some], weights_of(weight, some)))
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert in_rounds is not None
         training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
         for model in in_rounds.path(training, values_of_C(len(classes))[:n_Cs]):
-            yield predictor(judge, model)
+            yield predictor(criterion, model)
 
     if in_rounds is not None and params.searches_C(name):
         return rounds

@@ -9,7 +9,7 @@ import numpy as np
 
 from ikmap.methods.search import Value, numbers_of, shown
 from ikmap.racing import Candidate, Scored, Scores, best, standings, survivors
-from ikmap.tasks.figure import Judge
+from ikmap.tasks import Criterion
 from pipeline.record_types import Record
 
 
@@ -26,7 +26,7 @@ class Entrant:
         All that there are to try, ascending.
     Cs : tuple of float
         Values of C to try at each, ascending; empty where C is not searched.
-    judge : Judge
+    criterion : Criterion
         What they are compared by.
     scores : Scores
     left : dict
@@ -42,7 +42,7 @@ class Entrant:
     name: str
     parameter: str
     values: list[Value]
-    judge: Judge
+    criterion: Criterion
     Cs: tuple[float, ...] = ()
     scores: Scores = field(default_factory=Scores)
     left: dict[Value, int] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Entrant:
 
     def best_of(self, figures: Sequence[float]) -> float:
         """Return the best of some values of the figure."""
-        return max(figures) if self.judge.figure.higher_is_better else min(figures)
+        return max(figures) if self.criterion.metric.higher_is_better else min(figures)
 
     def chosen(self) -> Candidate:
         """The best candidate on the folds that all in the race have in common."""
@@ -120,11 +120,11 @@ class Entrant:
         right = self.right
         candidate = best(right)
         rows = right[candidate]
-        figure, half = self._figure(rows), self.judge.spread(rows)
-        return f"{describe(self._named(candidate))}: {self.judge.figure.line(figure)} +- {half:.4f} for {self.name}"
+        figure, half = self._figure(rows), self.criterion.spread(rows)
+        return f"{describe(self._named(candidate))}: {self.criterion.metric.line(figure)} +- {half:.4f} for {self.name}"
 
     def _figure(self, rows: np.ndarray) -> float:
-        return float(self.judge.score(rows.sum(), rows.size))
+        return float(self.criterion.score(rows.sum(), rows.size))
 
     def _named(self, candidate: Candidate) -> Record:
         value, place = candidate

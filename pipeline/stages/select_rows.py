@@ -26,13 +26,13 @@ from ikmap.methods import (
 from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
-from ikmap.tasks.figure import Figure, Judge
-from ikmap.tasks.reading import LOG_ODDS, NONE, read_as
+from ikmap.tasks import Criterion, Metric, Task, criterion_of
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, fit_calibrator
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weighed_scores, weigher, weight_given, weights_of
+from pipeline.rows.row_weights import weigher, weight_given, weighted_scores, weights_of
 from pipeline.running.stage import Record
 from pipeline.storage.store import Store
 
@@ -71,7 +71,7 @@ def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
     return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
 
 
-def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray, np.ndarray | None]:
+def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Task, Rows, np.ndarray, np.ndarray | None]:
     """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file.
 
     Returns
@@ -103,22 +103,22 @@ def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
     return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
-def judge_of(params: Params, task: LearningTask, learner: str) -> Judge:
+def search_criterion(params: Params, task: Task, learner: str) -> Criterion:
     """Return what the search for a learner goes by.
 
     Without ``--select-by`` that is the usual criterion of the task: log loss of classes. Log odds are judged as they
     are where no calibration is asked for: a fit would hide that a candidate is too sure, or not sure enough.
     """
     if params.of(learner).log_odds and params.calibration == NONE:
-        task = task.read_by(read_as(LOG_ODDS))
-    return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by)
+        task = calibrated(task, fit_calibrator(LOG_ODDS))
+    return criterion_of(task, task.kind.usual.criterion if params.select_by == "auto" else params.select_by)
 
 
-def said_of(params: Params, judges: Mapping[str, Judge], figure: Figure) -> dict[str, Any]:
-    """Return what ``selection`` in ``metrics.json`` says of criteria that are not the figure of the task."""
+def criteria_in_use(params: Params, criteria: Mapping[str, Criterion], metric: Metric) -> dict[str, Any]:
+    """Return what ``selection`` in ``metrics.json`` says of criteria that are not the main metric of the task."""
     if params.select_by != "auto":
         return {"by": params.select_by}
-    by = {name: judge.figure.key for name, judge in judges.items() if judge.figure != figure}
+    by = {name: one.metric.key for name, one in criteria.items() if one.metric != metric}
     return {"by": by} if by else {}
 
 
@@ -126,7 +126,7 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
-    judge = judge_of(params, task, name)
+    criterion = search_criterion(params, task, name)
     learner, searched = params.of(name), params.searched(name) - {"C"}
     whole = capability(learner, WholeLearner)
     if whole is not None:
@@ -142,16 +142,16 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
         valued = at_value(learner, searched, value)
         if (whole := capability(valued, WholeLearner)) is not None:
             block = Block(inside, y[fit], weights_of(w, fit))
-            predict = fit_fold(whole, params, (task, judge), block)
+            predict = fit_fold(whole, params, criterion, block)
         else:
             online = capability(valued, StreamLearner)
             assert online is not None
             sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
             state: Any = online.start(sample)
             state.partial_fit(inside[order], y[fit][order], *weight_given(weights_of(w, fit[order])))
-            predict = predictor(judge, state.model(task.classes))
-        scored = judge.row_scores(y[held_out], predict(outside))
-        scores.append([name, value, [packed_rows(weighed_scores(judge, scored, weights_of(w, held_out)))]])
+            predict = predictor(criterion, state.model(task.codec.classes))
+        scored = criterion.row_scores(y[held_out], predict(outside))
+        scores.append([name, value, [packed_rows(weighted_scores(criterion, scored, weights_of(w, held_out)))]])
     return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
 
 
@@ -163,30 +163,28 @@ def _shared(learner: Learner, inside: Rows, outside: Rows) -> tuple[Learner, Row
     return cast("Learner", found), inside, outside
 
 
-def fit_fold(
-    learner: WholeLearner, params: Params, judged: tuple[LearningTask, Judge], block: Block
-) -> Callable[[Any], np.ndarray]:
+def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block: Block) -> Callable[[Any], np.ndarray]:
     """Fit a predictor to compare candidates with; it works even if some classes are not among the rows.
 
     Parameters
     ----------
-    judged : pair of task and judge
-        What is learned, and what the search goes by.
+    criterion : Criterion
+        What the search goes by, of the task that is learned.
     """
-    task, judge = judged
-    small, targets, _ = task.narrowed(block.y)
-    judging, _, ours = judge.narrowed(block.y)
-    constant = judging.constant
+    small = criterion.among(block.y)
+    constant = small.constant
     if constant is not None:
-        return lambda tested: np.repeat(ours(constant), count_rows(tested), axis=0)
-    weighed = block._replace(y=targets, sample_weight=weigher(task)(block.y, block.sample_weight))
-    model: Any = learner.fit(Training(weighed, small.classes, params.seed, task=small))[0]
-    return lambda tested: ours(judging.predict(model.decision_function(tested)))
+        return lambda tested: np.repeat(small.widen(constant), count_rows(tested), axis=0)
+    weight = weigher(criterion.task)(block.y, block.sample_weight)
+    weighted = block._replace(y=small.targets, sample_weight=weight)
+    training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
+    model: Any = learner.fit(training)[0]
+    return lambda tested: small.widen(small.criterion.judged(model.decision_function(tested)))
 
 
-def predictor(judge: Judge, model: Any) -> Callable[[Any], np.ndarray]:
-    """What a model says of rows, to be judged: predictions, mostly."""
-    return lambda tested: judge.predict(model.decision_function(tested))
+def predictor(criterion: Criterion, model: Any) -> Callable[[Any], np.ndarray]:
+    """Return what a criterion judges rows by: the predictions of a model, or its decisions."""
+    return lambda tested: criterion.judged(model.decision_function(tested))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:

@@ -12,8 +12,7 @@ from ikmap.methods import LEARNERS, FollowsSplits, Sample, Swept, Training, capa
 from ikmap.methods.method import Number
 from ikmap.methods.search import Value, sweepable
 from ikmap.rows import nbytes_of
-from ikmap.tasks import LearningTask
-from ikmap.tasks.task import Figure
+from ikmap.tasks import Metric, Task, criteria_of, criterion_of
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
@@ -42,7 +41,7 @@ def sweeps(params: Params, name: str) -> bool:
     )
 
 
-def refuse_criterion(params: Params, task: LearningTask) -> None:
+def refuse_criterion(params: Params, task: Task) -> None:
     """Refuse a criterion that the task has not, or that a sweep cannot go by.
 
     Raises
@@ -50,14 +49,14 @@ def refuse_criterion(params: Params, task: LearningTask) -> None:
     InputError
     """
     by = params.select_by
-    if by in ("auto", task.figure.key):
+    main, known = task.kind.presenter.metric, [one.metric.key for one in criteria_of(task.kind)]
+    if by in ("auto", main.key):
         return
-    if by not in task.criteria:
-        known = ", ".join((task.figure.key, *task.criteria))
-        raise InputError(f"--select-by {by}: found --task {task.name}, expected one of {known}")
+    if by not in known:
+        raise InputError(f"--select-by {by}: found --task {task.name}, expected one of {', '.join(known)}")
     if sweeping := sweeping_learners(params):
         raise InputError(
-            f"--select-by {by}: found learners that sweep ({', '.join(sweeping)}), which go by {task.figure.words}; "
+            f"--select-by {by}: found learners that sweep ({', '.join(sweeping)}), which go by {main.name}; "
             "give the map's option a value"
         )
 
@@ -93,7 +92,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
         sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
         sets, splits = sweeping.events(limit, sample, [inside, outside])
         weight = weigher(task)(y[fit], None if w is None else w[fit])
-        training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
+        training = Training(Block(sets[0], y[fit], weight), task.codec.classes, params.seed, task=task)
         held_out, read = Block(sets[1], y[left_out]), nbytes_of(X)
     learner = capability(params.learner(name, C=C), FollowsSplits)
     assert learner is not None
@@ -104,7 +103,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
     return {"bytes_read": int(read), "held_out": int(held_out.y.size), "scores": [], "swept": found}
 
 
-def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name: str) -> dict[str, Any]:
+def best_of_sweep(curve: Iterable[Swept], task: Task, n_rows: int, name: str) -> dict[str, Any]:
     """The value with the largest total (of equals the smallest), how many there were, and points for a picture.
 
     Raises
@@ -133,7 +132,7 @@ def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name:
             f"--learner {name}: no cell has split in its sweep, expected one at least: are all rows the same? Give the "
             "map's option a value, or another --partitioner"
         )
-    best = int(np.argmax(totals))  # the first of equals
+    criterion, best = criterion_of(task), int(np.argmax(totals))  # the first of equals
     # The k-th split comes at a value that grows with k: points that are even for the logarithm of both.
     ends = np.unique(np.geomspace(1, len(values), POINTS).astype(np.int64)) - 1
     kept = sorted({*ends.tolist(), best, len(values) - 1})
@@ -141,13 +140,13 @@ def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name:
     return {
         **({"log_likelihood": known} if len(known) == len(kept) else {}),
         "values": [values[k] for k in kept],
-        task.figure.key: [float(task.score(totals[k], n_rows)) for k in kept],
+        criterion.metric.key: [float(criterion.score(totals[k], n_rows)) for k in kept],
         "tried": len(values),
         "chosen": values[best],
     }
 
 
-def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], figure: Figure) -> Record:
+def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], metric: Metric) -> Record:
     """What the sweeps have chosen, of learners and their C: of each learner the one with the best figure.
 
     Of equal ones, it is that with the smallest C.
@@ -158,15 +157,15 @@ def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], fig
         ``swept``: by learner, as of :func:`best_of_sweep`, and where its C was searched the best figure at each;
         ``chosen``: values of the map; ``chosen_C``.
     """
-    sign = 1 if figure.higher_is_better else -1
+    sign = 1 if metric.higher_is_better else -1
     found: Record = {"swept": {}, "chosen": {}, "chosen_C": {}}
     for name in dict.fromkeys(name for name, _ in swept):
         of = {C: record for (other, C), record in swept.items() if other == name and record}
-        figures = {C: record[figure.key][record["values"].index(record["chosen"])] for C, record in of.items()}
+        figures = {C: record[metric.key][record["values"].index(record["chosen"])] for C, record in of.items()}
         best = max(figures, key=lambda C: sign * figures[C])  # the first of equals
         found["swept"][name] = dict(of[best])
         found["chosen"][name] = of[best]["chosen"]
         if best is not None:
             found["chosen_C"][name] = best
-            found["swept"][name][f"{figure.key}_by_C"] = {f"{C:g}": value for C, value in figures.items()}
+            found["swept"][name][f"{metric.key}_by_C"] = {f"{C:g}": value for C, value in figures.items()}
     return found

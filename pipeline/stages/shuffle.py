@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ikmap.arrays import Floats
 from ikmap.rows import Rows, nbytes_of
+from ikmap.tasks.capabilities import settled, stored_targets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.rows.parts import write_part
@@ -72,7 +73,7 @@ def shuffle(
     stage = Stage(context, "shuffle", None)
     stage.run(write_parts, tasks)
     found = sides[0].preparation
-    preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none", encoded=False)
+    preparation = replace(found, task=settled(found.task), divide=1.0, scale="none", encoded=False)
     rows = [stop - start for _, start, stop in starts]
     side: Record = {
         "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
@@ -119,7 +120,7 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
     for name, start, stop in parts:
         rows = order[start - first : stop - first]
         more = {"rows": stop - start, "first": start - n_initial}
-        written += write_part(store, name, X[rows], *task.store_targets(y[rows]), more)
+        written += write_part(store, name, X[rows], *stored_targets(task, y[rows]), more)
     return {
         "rows": end - first,
         "bytes_read": nbytes_of(X),

@@ -46,7 +46,7 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
     n = swept_rows(train, params, n_rows)[0].size
     layout = cell_layout(n, params.t, params.shard_rows)
     about = train.preparation
-    create_cells(store, CELLS, n, params.t, layout, np.dtype(about.task.dtype), weighted=about.weighted)
+    create_cells(store, CELLS, n, params.t, layout, np.dtype(about.task.codec.dtype), weighted=about.weighted)
     tasks = [
         Task(
             f"sweep-cells-{start // layout.shard_rows:06d}",
@@ -69,7 +69,7 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     model = load_model(store, MODEL, Partitions, content_hash)
     numbers = swept_rows(train, params, n_rows)[0][start:stop]
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
-    labels = np.empty(stop - start, dtype=train.preparation.task.dtype)
+    labels = np.empty(stop - start, dtype=train.preparation.task.codec.dtype)
     weights = np.empty(stop - start) if train.preparation.weighted else None
     step, read = max(1, READ_BYTES // train.row_bytes), 0
     for begin in range(0, numbers.size, step):
@@ -103,5 +103,5 @@ def stored_sweep(store: Store, params: Params, n_rows: int) -> tuple[Training, B
     splitting = cast("Splitting", model)  # what a map that is sweepable and fits in parts makes
     sets, splits = splitting.splits([nobody, held.rows])
     rows: Any = StoredRows(spooled, fit.size, sets[0], *splitting.lineage)
-    training = Training(Block(rows, held.y[:0]), task.classes, params.seed, task=task)
+    training = Training(Block(rows, held.y[:0]), task.codec.classes, params.seed, task=task)
     return training, Block(sets[1], held.y), splits

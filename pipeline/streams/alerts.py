@@ -19,7 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
+from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import Damaged, InputError, writing
 from pipeline.record_types import Record
 from pipeline.storage.durable import read_json, write_json
@@ -36,7 +37,7 @@ type Alert = list[Any]
 
 
 def alerts_in(
-    task: LearningTask, decision: np.ndarray, first: int, ids: np.ndarray, threshold: float | None, block: int
+    task: Task, decision: np.ndarray, first: int, ids: np.ndarray, threshold: float | None, block: int
 ) -> list[Alert]:
     """The alerts among the rows of a block, which begins at place `first` of the stream.
 
@@ -45,7 +46,8 @@ def alerts_in(
     threshold : float or None
         That of the learner when it made these decisions, where it has one.
     """
-    alerted = task.alerted(decision)
+    alerts = capability(task, AlertsRows)
+    alerted = None if alerts is None else alerts.alerted(decision)
     if alerted is None or not alerted.any():
         return []
     now = datetime.now(UTC).isoformat(timespec="milliseconds")

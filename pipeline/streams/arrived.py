@@ -75,15 +75,15 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
             f"{preparation.n_columns}, the largest of the initial rows; give --columns"
         )
     task = preparation.task
-    if not task.needs_labels or arrival.y is None:
+    if not task.kind.labels.needed or arrival.y is None:
         return
     try:
-        unknown = task.unknown(task.encode(arrival.y, arrival.rows))
+        unknown = task.codec.unknown(task.codec.encode(arrival.y, arrival.rows))
     except BadLabel as error:
         raise InputError(f"{place([arrival], error.row)}: {error}") from None
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InputError(
             f"{arrival.url}: row {arrival.first_row + row}: found label {plain_label(arrival.y[row])!r}, expected one "
-            f"of the initial rows: {task.known}"
+            f"of the initial rows: {task.codec.summary.expected}"
         )

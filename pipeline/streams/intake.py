@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks import LearningTask
+from ikmap.tasks import TaskKind
 from pipeline.errors import InputError
 from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
@@ -48,7 +48,7 @@ class Intake:
     store : Store
     feed : Feed
     block_rows : int
-    kind : type of LearningTask
+    kind : TaskKind
     say : callable
         Told, in one line, what the user should know.
     late : LateLabels, optional
@@ -69,7 +69,7 @@ class Intake:
         store: Store,
         feed: Feed,
         block_rows: int,
-        kind: type[LearningTask],
+        kind: TaskKind,
         say: Callable[[str], None],
         late: LateLabels | None = None,
     ) -> None:
@@ -280,7 +280,7 @@ class Intake:
         X, y = joined(rows)
         attributes, arrays = self.store.read_group(name)
         # Which labels came, and when, is stored: they are not asked for again.
-        labels, about = (arrays["labels"], attributes["found"]) if self.late else self.kind.store(y, X.shape[0])
+        labels, about = (arrays["labels"], attributes["found"]) if self.late else self.kind.read(y, X.shape[0])
         arrays = {key: array for key, array in arrays.items() if not key.startswith(LATE)}
         found = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
             "labels": labels, "values": X.data, "indices": X.indices, "indptr": X.indptr

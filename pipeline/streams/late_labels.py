@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.tasks import BadLabel, LearningTask
+from ikmap.tasks import BadLabel, Task
 from pipeline.errors import InputError
 from pipeline.record_types import Record
 from pipeline.rows.parts import LATE
@@ -250,7 +250,7 @@ class LateLabels:
         return {"labels": {"file": self.url, "limit": self.limit, **counts}}
 
 
-def stored(batch: Batch, task: LearningTask, url: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def stored(batch: Batch, task: Task, url: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and attributes of a batch, as the store has them with a chunk.
 
     Raises
@@ -259,17 +259,19 @@ def stored(batch: Batch, task: LearningTask, url: str) -> tuple[dict[str, np.nda
         A label is none of the task's.
     """
     try:
-        unknown = task.unknown(task.encode(batch.labels, batch.labels.size)) if batch.labels.size else np.zeros(0, bool)
+        targets = task.codec.encode(batch.labels, batch.labels.size) if batch.labels.size else None
+        unknown = np.zeros(0, bool) if targets is None else task.codec.unknown(targets)
     except BadLabel as error:
         raise InputError(f"{url}: line {batch.lines[error.row]}: {error}") from None
     if unknown.any():
         at = int(np.argmax(unknown))
         label = batch.labels[at]
         said = label if isinstance(label, str) else f"{label:g}"
+        expected = task.codec.summary.expected
         raise InputError(
-            f"{url}: line {batch.lines[at]}: found label {said}, expected one of the initial rows: {task.known}"
+            f"{url}: line {batch.lines[at]}: found label {said}, expected one of the initial rows: {expected}"
         )
-    labels, found = type(task).store(batch.labels, batch.labels.size)
+    labels, found = task.kind.read(batch.labels, batch.labels.size)
     arrays = {f"{LATE}places": batch.places, f"{LATE}before": batch.before, f"{LATE}labels": labels}
     return arrays, {f"{LATE}found": dict(found)}
 

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from ikmap.arrays import Int32s
 from ikmap.cells import Cells
 from ikmap.rows import Rows
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
+from ikmap.tasks.capabilities import learned_rows
 from pipeline.errors import Damaged
 from pipeline.record_types import Promise
 from pipeline.rows.stream_data import LateBatch, Stream
@@ -28,7 +29,7 @@ class Answers:
     targets : ndarray, shape (n,)
     predicted : ndarray, shape (n,)
     decisions : ndarray of float64, shape (n, K), or None
-        None where the task does without.
+        None where rows of which the metrics are known are learned from anew.
     numbers : ndarray of int64, shape (n,)
         Of the rows, as they came.
     """
@@ -46,22 +47,21 @@ class Predicted:
     Attributes
     ----------
     path : str
-    task : LearningTask
+    task : Task
         As the decisions of the learner are to be read.
     """
 
     path: str
-    task: LearningTask
+    task: Task
 
     def keep(self, first: int, predicted: np.ndarray, decision: np.ndarray) -> None:
-        """Put predictions of some rows on disk, and the decisions behind them where the task needs these later."""
-        PredictionFile(self.path, self.task.predicted).write(first, predicted)
-        if self.task.tallies_streams:
-            self._decisions.write(first * decision.shape[1], decision.ravel())
+        """Put predictions of some rows on disk, and the decisions behind them."""
+        PredictionFile(self.path, self.task.decisions.dtype).write(first, predicted)
+        self._decisions.write(first * decision.shape[1], decision.ravel())
 
     def promise(self, first: int, n: int) -> Promise:
         """Return what the record of a chunk says of the decisions of its rows."""
-        width = self.task.outputs
+        width = self.task.decisions.outputs
         return promise_of_predictions(self._decisions.path, self._decisions.dtype.name, first * width, n * width)
 
     @property
@@ -78,15 +78,14 @@ class Predicted:
         """
         places = batch.places[at]
         first, n = int(places.min()), int(places.max()) + 1 - int(places.min())
-        predicted = PredictionFile(self.path, self.task.predicted).read(first, n)
+        predicted = PredictionFile(self.path, self.task.decisions.dtype).read(first, n)
         if predicted.size != n:
             raise Damaged(self.path, "some of it is missing")
-        decisions, width = None, self.task.outputs
-        if self.task.tallies_streams:
-            found = self._decisions.read(first * width, n * width)
-            if found.size != n * width:
-                raise Damaged(self._decisions.path, "some of it is missing")
-            decisions = found.reshape(n, width)[places - first]
+        width = self.task.decisions.outputs
+        found = self._decisions.read(first * width, n * width)
+        if found.size != n * width:
+            raise Damaged(self._decisions.path, "some of it is missing")
+        decisions = found.reshape(n, width)[places - first]
         return Answers(batch.targets[at], predicted[places - first], decisions, numbers[at])
 
 
@@ -126,7 +125,7 @@ class LateRows:
             self._first, self._firsts = k, np.array(firsts[::-1])
             self._chunk_of = k + np.searchsorted(self._firsts, batch.places, side="right") - 1
 
-    def learn(self, state: Any, task: LearningTask, block: int, offsets: np.ndarray | None) -> list[Answers]:
+    def learn(self, state: Any, task: Task, block: int, offsets: np.ndarray | None) -> list[Answers]:
         """Give the learner the labels that come before a block, in their order; return them in one, if there are any.
 
         Parameters
@@ -139,7 +138,7 @@ class LateRows:
             return []
         at = slice(int(start), int(stop))
         answers = self._predicted.answers(self._batch, at, self._numbers)
-        learned, y = task.learned(answers.targets), answers.targets
+        learned, y = learned_rows(task, answers.targets), answers.targets
         wanted = np.arange(at.start, at.stop)
         if learned is not None:
             wanted, y = wanted[learned], y[learned]

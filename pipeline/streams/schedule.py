@@ -10,7 +10,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from ikmap.json_values import Json
 from ikmap.methods import Growable, StreamLearner, capability
+from ikmap.tasks import criterion_of
+from ikmap.tasks.scoring import total
 from pipeline.errors import Damaged
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
@@ -97,6 +100,7 @@ class Schedule:
         self.alerts = alerts
         self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
+        self.criterion = criterion_of(self.task)
         self.fitted = list({c.shared.label: c.shared for c in participants if c.shared is not None}.values())
         self.growing = self._growing()
         self._grown: dict[str, Record] = {}
@@ -237,7 +241,7 @@ class Schedule:
         for one in self.participants:
             chunks = [record["predicted"] for record in self._learned[one.learner] if "predicted" in record]
             try:
-                found[one.learner] = promise_of_stream(one.predictions, self.task.predicted, chunks)
+                found[one.learner] = promise_of_stream(one.predictions, self.task.decisions.dtype, chunks)
             except Damaged as damaged:  # then the learner starts again
                 raise Damaged(damaged.path, damaged.why, damaged.path, one.checkpoint) from None
         return {"predicted": found}
@@ -322,7 +326,7 @@ class Schedule:
 
     def standing(self) -> str:
         """How good each learner has been so far, in words."""
-        score = self.task.score
+        score = self.criterion.score
         return ", ".join(f"{name} {score(scored, n):.4f}" for name, (_, n, scored) in self._counts.items() if n)
 
     def result(self, participant: Participant) -> Record:
@@ -346,14 +350,14 @@ class Schedule:
         n_judged = int(judged[-1]) if judged.size else 0
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
-        name, key = participant.learner, self.task.figure.key
+        name, key = participant.learner, self.criterion.metric.key
         parameter = participant.fitted.as_result() if participant.fitted else {
             "parameter": self.context.params.parameter(name) or None, "value": participant.value
         }  # fmt: skip
-        figure = float(self.task.score(scored[-1], n_judged)) if n_judged else None
+        figure = float(self.criterion.score(scored[-1], n_judged)) if n_judged else None
         return {
             **parameter,
-            **({} if figure is None else self.task.implied(figure) | self._figures(name, records)),
+            **({} if figure is None else self._metrics(name, records)),
             key: figure,
             "rows": n_seen,
             **({"rows_labelled": n_judged} if self.stream.late else {}),
@@ -368,7 +372,7 @@ class Schedule:
             "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
             "curve": {
                 "rows": seen.astype(int).tolist(),
-                key: self.task.score(scored, np.maximum(judged, 1)).round(6).tolist(),
+                key: self.criterion.score(scored, np.maximum(judged, 1)).round(6).tolist(),
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },
@@ -386,12 +390,10 @@ class Schedule:
                 found.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
         return np.concatenate(found)
 
-    def _figures(self, learner: str, records: list[Record]) -> Record:
-        """What the task says of all rows that were predicted, if it counts more than their scores."""
-        if not self.task.tallies_streams:
-            return {}
+    def _metrics(self, learner: str, records: list[Record]) -> dict[str, Json]:
+        """Return the metrics of all rows that were predicted."""
         task = self.context.params.judged(learner, self.task)
-        return task.figures(task.total([record["tally"] for record in records]))
+        return total(task, [record["tally"] for record in records]).metrics()
 
 
 def _all(records: Iterable[Record], key: str) -> list[Any]:

@@ -12,7 +12,10 @@ import numpy as np
 
 from ikmap.methods import Redrawable, StreamLearner, capability
 from ikmap.rows import nbytes_of
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks import criterion_of
+from ikmap.tasks.capabilities import learned_rows
+from ikmap.tasks.scoring import accumulate, state_from
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
@@ -90,7 +93,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
     traced = params.learner_as(StreamLearner, participant.learner).traced
     rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
-    late = _late_rows(stream, participant, task, k) if stream.late else None
+    criterion, late = criterion_of(task), _late_rows(stream, participant, task, k) if stream.late else None
     numbers, first = stream.numbers(k), stream.first_of(k)
     blocks, labelled = [], []
     answered: list[Answers] = []
@@ -110,7 +113,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         began = working_clock()
         mapping.append(round(began - asked, 6))
         decision = state.decision_function(block)
-        predicted = task.predict(decision)
+        predicted = task.decisions.predict(decision)
         between = working_clock()
         if participant.alerts:
             place = first + start
@@ -135,7 +138,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
             redraws += [first + stop] if state.end_block(rows.rows[start:stop], alarmed=bool(alarms)) else []
             mapping[-1] = round(mapping[-1] + working_clock() - asked, 6)
         labelled.append(sum(one.targets.size for one in answers))
-        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        scored = sum(criterion.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         seconds = (round(between - began, 6), round(learned + end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(traced, state)])
     spent = sum(block[2] + block[3] for block in blocks)
@@ -170,7 +173,8 @@ def save_state(
         task = params.judged(participant.learner, stream.task())
         late = _late_rows(stream, participant, task, None, k - 1)
         answers = late.learn(state, task, 0, chunk_of(stream, participant, k - 1).known(-1, stream, participant))
-        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        criterion = criterion_of(task)
+        scored = sum(criterion.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         labelled = sum(one.targets.size for one in answers)
         at_end = {"at_end": {"labelled": labelled, "scored": scored, **_tally(task, answers)}}
     redrawn = _save_own_map(stream, participant, state)
@@ -179,7 +183,7 @@ def save_state(
         known = chunk_of(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
         grow(state, known, grown.offsets(stream.store))
     asked = {**params.methods[participant.learner], "order": params.order, "seed": params.seed}
-    model = state.model(stream.task().classes, asked)
+    model = state.model(stream.task().codec.classes, asked)
     output = f"{MODELS}/{participant.learner}"
     content_hash = save_model(stream.store, output, model)
     outputs, written = [output], model.nbytes
@@ -212,20 +216,18 @@ def _late_rows(
 
 
 def _tally(task: LearningTask, answered: list[Answers]) -> dict[str, Any]:
-    """What a record says of rows whose labels were shown, where the task counts more than their scores."""
-    if not task.tallies_streams:
-        return {}
+    """What a record says of rows whose labels were shown."""
     if not answered:
-        return {"tally": task.tally_from(None).as_json()}
+        return {"tally": state_from(task, None).as_json()}
     targets, decisions, numbers = (
         np.concatenate([getattr(one, name) for one in answered]) for name in ("targets", "decisions", "numbers")
     )
-    return {"tally": task.tally_at(targets, decisions, numbers).as_json()}
+    return {"tally": accumulate(task, targets, decisions, numbers).as_json()}
 
 
 def _learn(state: Any, task: LearningTask, rows: Any, y: np.ndarray) -> None:
     """Learn from those rows that the task learns from."""
-    mask = task.learned(y)
+    mask = learned_rows(task, y)
     if mask is not None and not mask.all():
         wanted = np.flatnonzero(mask)
         rows, y = rows[wanted], y[wanted]
@@ -236,8 +238,8 @@ def _record(stream: Stream, participant: Participant, k: int, told: Record) -> R
     n = sum(block[0] for block in told["blocks"])
     predicted = stream.promise(k, participant.predictions)
     written = n * np.dtype(predicted["dtype"]).itemsize
-    if stream.late and (task := stream.task()).tallies_streams:
-        told = {**told, "decided": Predicted(participant.predictions, task).promise(predicted["first"], n)}
+    if stream.late:
+        told = {**told, "decided": Predicted(participant.predictions, stream.task()).promise(predicted["first"], n)}
     return {"rows": n, "bytes_read": 0, "bytes_written": written, "predicted": predicted, **told}
 
 

@@ -64,7 +64,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
 
     if data.inliers is not None:
         leave_out_rows(stage, side, preparation, data)
-    for line in preparation.task.notes:
+    for line in preparation.task.codec.summary.notes:
         context.events.message(line)
 
     def prepared(preparation: Preparation) -> None:

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ikmap.drift import DETECTORS, Detector
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
+from ikmap.tasks.criteria import drift_losses
 
 PREFIX = "drift."
 
@@ -50,8 +51,8 @@ class Watched:
         return self._detector.update(losses)
 
 
-def alarms_of(state: Any, task: LearningTask, targets: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def alarms_of(state: Any, task: Task, targets: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Positions of rows that raise an alarm, among some whose labels were shown; nothing where nobody watches."""
     if not isinstance(state, Watched) or not targets.size:
         return np.zeros(0, dtype=np.int64)
-    return state.watch(task.losses(targets, predicted))
+    return state.watch(drift_losses(task, targets, predicted))

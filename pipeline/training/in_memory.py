@@ -14,7 +14,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import RoundsLearner, Sample, StreamLearner, Training, WholeLearner, capability
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
@@ -23,9 +23,7 @@ from pipeline.training.train_batch import problem_of
 from pipeline.training.train_online import PASS_STREAM
 
 
-def train_in_memory(
-    params: Params, learner: str, value: Any, task: LearningTask, block: Block, n_threads: int = 1
-) -> Any:
+def train_in_memory(params: Params, learner: str, value: Any, task: Task, block: Block, n_threads: int = 1) -> Any:
     """The model that a learner of a run makes of some rows, or of their cells.
 
     Parameters
@@ -42,7 +40,7 @@ def train_in_memory(
     whole = capability(one, WholeLearner)
     if whole is None:
         return dual_model(params, learner, task, weighed, n_threads)
-    training = Training(weighed, task.classes, params.seed, n_threads, task=task)
+    training = Training(weighed, task.codec.classes, params.seed, n_threads, task=task)
     if (in_rounds := capability(one, RoundsLearner)) is not None:
         C = in_rounds.value_at("C")
         assert isinstance(C, int | float)
@@ -50,7 +48,7 @@ def train_in_memory(
     return whole.fit(training)[0]
 
 
-def stream_model(params: Params, learner: str, value: Any, task: LearningTask, block: Block) -> Any:
+def stream_model(params: Params, learner: str, value: Any, task: Task, block: Block) -> Any:
     """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
     rows: Any = block.rows
     if isinstance(rows, Cells):
@@ -67,12 +65,12 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
         state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
-    return state.model(task.classes)
+    return state.model(task.codec.classes)
 
 
-def dual_model(params: Params, learner: str, task: LearningTask, block: Block, n_threads: int | None = None) -> Any:
+def dual_model(params: Params, learner: str, task: Task, block: Block, n_threads: int | None = None) -> Any:
     """The solution of the linear problems on cells."""
-    cells, asked, classes = block.rows, problem_of(params, learner), task.classes
+    cells, asked, classes = block.rows, problem_of(params, learner), task.codec.classes
     assert isinstance(cells, Cells)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import

@@ -57,7 +57,7 @@ class DualRunner(Runner[DualLearner]):
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows
         asked = params.learner_as(DualLearner, learner)
-        classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
+        classes, k = rows.preparation.task.codec.classes, rows.preparation.task.decisions.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
         details: Record = {"solver": solver}

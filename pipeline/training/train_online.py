@@ -10,7 +10,8 @@ import numpy as np
 from ikmap._threads import ahead
 from ikmap.methods import StreamLearner
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks import criterion_of
 from pipeline.params import Params
 from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
@@ -82,7 +83,7 @@ def train_online(
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
-    online = params.learner_as(StreamLearner, learner, value)
+    online, criterion = params.learner_as(StreamLearner, learner, value), criterion_of(task)
     sample = train.sample(params.seed, offsets, reaches_all=fitted is None or params.map.description.reaches_all)
     state = online.start(sample, n_threads)
     first, scores, traces = 0, np.zeros(0), np.zeros((0, len(online.traced)))
@@ -107,7 +108,7 @@ def train_online(
             start += now.size
             with refusing_steps(learner):
                 done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
-            row_scores = task.row_scores(y[now], done.predicted)
+            row_scores = criterion.row_scores(y[now], done.predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)
@@ -120,11 +121,11 @@ def train_online(
                 checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
             )
     asked = {**params.methods[learner], "order": params.order, "seed": params.seed}
-    model = state.model(task.classes, asked)
+    model = state.model(task.codec.classes, asked)
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)
     ends = np.minimum(np.arange(1, scores.size + 1) * per_point, n_rows)
-    so_far = task.score(np.cumsum(scores), ends)
+    so_far = criterion.score(np.cumsum(scores), ends)
     return {
         "rows": n_rows,
         "bytes_read": blocks.bytes_read,
@@ -134,7 +135,7 @@ def train_online(
         "learner": {
             **online.summary(state),
             "n_support": int(state.n_support),
-            "curve": {"rows": ends.tolist(), task.figure.key: so_far.round(6).tolist()},
+            "curve": {"rows": ends.tolist(), criterion.metric.key: so_far.round(6).tolist()},
             **as_result(online.traced, traces),
         },
     }

@@ -13,7 +13,8 @@ from ikmap.learners.kernel.working_set import WorkingSetTooLarge
 from ikmap.learners.rows import Block
 from ikmap.methods import Shape, Training, WholeLearner
 from ikmap.rows import Rows, nbytes_of
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task as LearningTask
+from ikmap.tasks.capabilities import missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.parts import WEIGHTS
@@ -68,18 +69,18 @@ def fit_rows(
         size = nbytes_of(cast("Rows", block.rows))
     rows = block.rows
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
-    if missing := task.lacking(block.y):
+    if missing := missing_in(task, block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
     block = block._replace(sample_weight=weigher(task)(block.y, block.sample_weight))
     limit, most = worker_limit(), None
     method = params.learner_as(WholeLearner, learner, value)
     columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
-    shape = Shape(train.n_rows, columns, nnz, task.outputs)
+    shape = Shape(train.n_rows, columns, nnz, task.decisions.outputs)
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
         most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
     try:
-        model, summary = method.fit(Training(block, task.classes, params.seed, n_threads, most, task))
+        model, summary = method.fit(Training(block, task.codec.classes, params.seed, n_threads, most, task))
     except WorkingSetTooLarge as error:
         assert limit is not None
         in_all = PROCESS_BYTES + method.memory(shape, error.needed)

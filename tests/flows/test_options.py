@@ -37,7 +37,7 @@ from ikmap.methods import (
 )
 from ikmap.methods.reserved import RESERVED
 from ikmap.partitioners import fit_partitions
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.resolve import chosen, plain_fields
 from tests.support.params_for import params_for
@@ -404,7 +404,7 @@ def test_options_of_a_learner_are_what_it_reads(learner):
         elsewhere = {"solver", "parts"}
     elif issubclass(kind, StreamLearner):
         offsets = model.offsets if kind.about.on == "cells" else None
-        one.start(Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
+        one.start(Sample(40, 3, CLASSIFICATION.of([0, 1]), lambda numbers: X[numbers], 0, offsets))
     else:
         elsewhere = {"solver"}
         tables = dict.fromkeys(MAPS[kind.about.usual_map].about.tables, np.ones(24))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flows.options.batch import BatchOptions
-from ikmap.tasks import TASKS, LearningTask
+from ikmap.tasks import TASKS, TaskKind
 from pipeline.errors import InputError
 from tests import ROOT
 
@@ -139,17 +139,17 @@ def test_bars_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @prefect_test
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_prefect_takes_the_figures_of_every_task(task: type[LearningTask], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefect_takes_the_figures_of_every_task(task: TaskKind, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import TableArtifact
 
     from flows.prefect import artifacts
 
     shown: list[TableArtifact] = []
     monkeypatch.setattr(artifacts, "create_table_artifact", lambda **given: shown.append(TableArtifact(**given)))
-    artifacts.show_figures(task, {"one": {task.figure.key: 0.12345, "train_seconds": 1.0}}, "said")
+    artifacts.show_figures(task, {"one": {task.presenter.metric.key: 0.12345, "train_seconds": 1.0}}, "said")
     (artifact,) = shown
-    assert artifact.key == task.figure.key.replace("_", "-")
-    assert artifact.table == [{"learner": "one", task.figure.words: 0.1235, "train s": 1.0}]
+    assert artifact.key == task.presenter.metric.key.replace("_", "-")
+    assert artifact.table == [{"learner": "one", task.presenter.metric.name: 0.1235, "train s": 1.0}]
     assert artifacts.artifact_key("progress-train:OGD 2") == "progress-train-ogd-2"
 
 

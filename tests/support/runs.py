@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ikmap.tasks import plain_label
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.params import Params
 from pipeline.rows.parts import write_part
 from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side
@@ -83,7 +82,7 @@ def store_rows(
     for k, start in enumerate(range(0, n, part_rows)):
         rows = slice(start, min(start + part_rows, n))
         name = f"{DATA}/train/00000-{k:05d}"
-        write_part(store, name, X[rows], *Classification.store(y[rows], rows.stop - start), {"part": {}})
+        write_part(store, name, X[rows], *CLASSIFICATION.read(y[rows], rows.stop - start), {"part": {}})
         parts.append(Part(name, rows.stop - start))
     n_train = n if n_train is None else n_train
     sides = {}
@@ -98,7 +97,7 @@ def store_rows(
         n_columns=X.shape[1],
         column_names=None,
         dense=isinstance(X, np.ndarray) if dense is None else dense,
-        task=Classification([-1, 1] if two_class else labels, two_class),
+        task=CLASSIFICATION.of([-1, 1] if two_class else labels, two_class),
         divide=divide,
         scale=scale,
     )

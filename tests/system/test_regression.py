@@ -18,7 +18,7 @@ from flows.options.score import ScoreOptions
 from flows.score import result_lines
 from ikmap.learners.ridge import sums
 from ikmap.methods import LEARNERS
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import REGRESSION
 from pipeline.errors import InputError
 from pipeline.readers.feed import Arrival
 from pipeline.rows.prepared import Preparation
@@ -203,7 +203,7 @@ def test_targets_that_are_no_numbers(tmp_path: Path, cell: str, message: str) ->
 
 @pytest.mark.parametrize("cell", ["many", "1e200"])
 def test_rows_that_arrive_with_targets_that_are_no_numbers(cell: str) -> None:
-    task = Regression()
+    task = REGRESSION.of()
     y = np.array([1.0, 2.0, 3.0, cell], dtype=object) if cell == "many" else np.array([1.0, 2.0, 3.0, float(cell)])
     with pytest.raises(InputError, match=r"^a.parquet: row 14: found target .*, expected a"):
         check(Arrival("a.parquet", "a", 11, np.zeros((4, 2)), y), Preparation(2, None, True, task))

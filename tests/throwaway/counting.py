@@ -62,7 +62,7 @@ class NaiveBayes(CountsLearner):
     def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         assert sample.task is not None
         rows = counts["rows"] + self.smooth
-        model = LogShares(np.log((counts["cells"] + self.smooth) / rows), np.log(rows), sample.task.classes)
+        model = LogShares(np.log((counts["cells"] + self.smooth) / rows), np.log(rows), sample.task.codec.classes)
         return model, {"rows_counted": int(counts["rows"].sum())}
 
 
@@ -81,4 +81,4 @@ class NearestMean(CountsLearner):
     def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         assert sample.task is not None
         means = counts["sums"] / np.maximum(counts["rows"], 1)[:, None]
-        return Means(means, sample.task.classes), {"rows_counted": int(counts["rows"].sum())}
+        return Means(means, sample.task.codec.classes), {"rows_counted": int(counts["rows"].sum())}

@@ -16,9 +16,11 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Rows
 from ikmap.methods import LEARNERS, Learner, LearnerAbout, Sample, StreamLearner, Training, WholeLearner
 from ikmap.model import Model
-from ikmap.tasks import TASKS, Asked, Figure, LearningTask
+from ikmap.tasks import Criterion, Json, LabelRequest, Metric, Sentences, Task, TaskKind, register, unregister
+from ikmap.tasks.capabilities import Census
+from ikmap.tasks.regression.decisions import NumberDecisions
 from ikmap.tasks.sections import Lines, Section, Table, Text
-from ikmap.tasks.task import Found
+from ikmap.tasks.task import Codec, MetricsSchema, PartLabels, Presenter, Scorer, SummaryLine
 
 if TYPE_CHECKING:
     from ikmap.methods.learner import Summary
@@ -40,45 +42,26 @@ class Errors:
     def as_json(self) -> list[Any]:
         return [self.rows, self.squared, self.absolute, self.total, self.squares]
 
+    def metrics(self) -> dict[str, Json]:
+        if not self.rows:
+            return {"rmse": None}
+        around = self.squares - self.total**2 / self.rows
+        rmse, mae = (self.squared / self.rows) ** 0.5, self.absolute / self.rows
+        return {"rmse": rmse, "mae": mae, "r2": 1 - self.squared / around}
+
 
 @dataclass(frozen=True)
-class Numbers(LearningTask):
-    """Labels are numbers; a target is a float64, or NaN."""
+class NumbersCodec(Codec, Census):
+    """A target is a float64, or NaN."""
 
-    name: ClassVar[str] = "numbers"
     dtype: ClassVar[str] = "float64"
-    predicted: ClassVar[str] = "float64"
-    figure: ClassVar[Figure] = Figure(
-        key="rmse",
-        unit="number",
-        of_test="root of the mean squared error on {rows} test rows ({which})",
-        of_stream="root of the mean squared error on the rows of the stream",
-        so_far="Root of the mean squared error on the rows so far, each before it was learned from",
-        lead="is off by {value} (rmse) on {rows}",
-        lead_of_stream="was off by {value} (rmse) on {rows} right before it learned from them",
-        table="Root of the mean squared error",
-        higher_is_better=False,
-    )
-
-    told_of_rows: ClassVar[Mapping[str, Any]] = {"target_range": {"type": "array", "items": {"type": "number"}}}
-    told: ClassVar[Mapping[str, Any]] = {"mae": {"type": "number"}, "r2": {"type": "number"}}
-
     mean: float = 0.0
 
-    @classmethod
-    def store(cls, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, Found]:
-        if labels is None:
-            return np.full(n, np.nan), {"rows": 0, "total": 0.0}
-        if labels.dtype == object:
-            raise ValueError(f"found label {labels[0]!r}, expected numbers")
-        return labels.astype(np.float64), {"rows": n, "total": float(labels.sum())}
-
-    @classmethod
-    def find(cls, found: Sequence[Found], asked: Asked) -> Self:  # noqa: ARG003
-        return cls(sum(part["total"] for part in found) / sum(part["rows"] for part in found))
-
-    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:
+    def targets(self, stored: np.ndarray, part: PartLabels) -> np.ndarray:
         return stored
+
+    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
+        return KIND.read(labels, n)[0]
 
     def unknown(self, targets: np.ndarray) -> np.ndarray:
         return np.isnan(targets)
@@ -86,51 +69,79 @@ class Numbers(LearningTask):
     def census(self, targets: np.ndarray) -> list[float]:
         return [float(targets.min()), float(targets.max())]
 
-    def counted(self, censuses: Sequence[Any]) -> dict[str, Any]:
+    def counted(self, censuses: Sequence[Any]) -> dict[str, Json]:
         return {"target_range": [min(low for low, _ in censuses), max(high for _, high in censuses)]}
 
-    def predict(self, decision: np.ndarray) -> np.ndarray:
-        return decision[:, 0]
+    def missing(self, targets: np.ndarray) -> str:
+        return ""
 
-    def tally(self, target: np.ndarray, decision: np.ndarray) -> Errors:
+
+class ErrorScorer(Scorer):
+    def accumulate(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> Errors:
         off = target - decision[:, 0]
         sums = ((off**2).sum(), np.abs(off).sum(), target.sum(), (target**2).sum())
         return Errors(target.size, *map(float, sums))
 
-    def tally_from(self, values: Any) -> Errors:
+    def state_from(self, values: Any) -> Errors:
         return Errors(*values or ())
 
-    def figures(self, tally: Errors) -> dict[str, Any]:
-        around = tally.squares - tally.total**2 / tally.rows
-        return {
-            "rmse": (tally.squared / tally.rows) ** 0.5,
-            "mae": tally.absolute / tally.rows,
-            "r2": 1 - tally.squared / around,
-        }
 
-    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        return -((target - predicted) ** 2)
+class Rmse(Criterion):
+    metric = Metric("rmse", "number", Sentences.about("Root of the mean squared error"), higher_is_better=False)
+    tasks = frozenset({"numbers"})
+
+    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+        return -((target - judged) ** 2)
 
     def score(self, total: Any, rows: Any) -> Any:
         return np.sqrt(-total / rows)
 
     def spread(self, row_scores: np.ndarray) -> float:
-        return float(1.96 * row_scores.std() / row_scores.size**0.5 / max(2 * np.sqrt(-row_scores.mean()), 1e-12))
+        return super().spread(row_scores) / max(2 * np.sqrt(-row_scores.mean()), 1e-12)
 
-    @classmethod
-    def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
-        return [("mean absolute error", figures.get("mae"), "number"), ("R2", figures.get("r2"), "share")]
 
-    @classmethod
-    def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
+class NumbersPresenter(Presenter):
+    metric = Rmse.metric
+    schema = MetricsSchema(
+        rows={"target_range": {"type": "array", "items": {"type": "number"}}},
+        learner={"mae": {"type": "number"}, "r2": {"type": "number"}},
+    )
+
+    def summary(self, learner: Mapping[str, Json]) -> Sequence[SummaryLine]:
+        return [("mean absolute error", learner.get("mae"), "number"), ("R2", learner.get("r2"), "share")]
+
+    def sections(self, metrics: Mapping[str, Any]) -> Sequence[Section]:
         learners = metrics.get("learners", {})
         rows = [(name, about["mae"]) for name, about in learners.items() if "mae" in about]
         line = Lines("Off by", "learner", "mae", {"all": [(k, mae) for k, (_, mae) in enumerate(rows)]})
-        return [
-            Section(
-                "off", "Off by how much", [Text("Errors <of> the learners."), Table("Off", ("", "mae"), rows), line]
-            )
-        ]
+        text = Text("Errors <of> the learners.")
+        return [Section("off", "Off by how much", [text, Table("Off", ("", "mae"), rows), line])]
+
+
+class Numbers(TaskKind):
+    """Labels are numbers to predict."""
+
+    name = "numbers"
+    presenter = NumbersPresenter()
+
+    def of(self, mean: float) -> Task:
+        return Task(self, NumbersCodec(mean), NumberDecisions(), ErrorScorer())
+
+    def read(self, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, PartLabels]:
+        if labels is None:
+            return np.full(n, np.nan), {"rows": 0, "total": 0.0}
+        if labels.dtype == object:
+            raise ValueError(f"found label {labels[0]!r}, expected numbers")
+        return labels.astype(np.float64), {"rows": n, "total": float(labels.sum())}
+
+    def find(self, parts: Sequence[Any], request: LabelRequest) -> Task:
+        return self.of(sum(part["total"] for part in parts) / sum(part["rows"] for part in parts))
+
+    def from_json(self, values: Mapping[str, Any]) -> Task:
+        return self.of(values["mean"])
+
+
+KIND = Numbers()
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,19 +225,22 @@ class Follows(StreamLearner):
 
     def start(self, sample: Sample, n_threads: int = 1) -> Following:
         assert sample.offsets is not None
-        assert isinstance(sample.task, Numbers)
-        return Following(np.zeros(int(sample.offsets[-1])), sample.task.mean)
+        assert sample.task is not None
+        assert isinstance(sample.task.codec, NumbersCodec)
+        return Following(np.zeros(int(sample.offsets[-1])), sample.task.codec.mean)
 
 
 @contextmanager
 def known() -> Iterator[None]:
     """Have the task and its learners known by their names."""
     kinds: tuple[type[Learner], ...] = (ByCounts, Follows)
-    TASKS[Numbers.name] = Numbers
+    register(KIND)
+    register(Rmse)
     LEARNERS.update({kind.about.name: kind for kind in kinds})
     try:
         yield
     finally:
-        del TASKS[Numbers.name]
+        unregister(Numbers.name)
+        unregister(Rmse.metric.key)
         for kind in kinds:
             del LEARNERS[kind.about.name]

@@ -31,6 +31,7 @@ from ikmap.methods.method import Number
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_dense
 from ikmap.seeds import generator
+from ikmap.tasks import criterion_of
 from tests.throwaway.counting import NaiveBayes, both_sides
 
 LIMIT = 6.0
@@ -147,7 +148,7 @@ class SweptBayes(NaiveBayes, FollowsSplits):
 
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
         assert training.task is not None
-        task, y, n_classes = training.task, training.y, len(training.classes)
+        criterion, y, n_classes = criterion_of(training.task), training.y, len(training.classes)
         rows: Any = held_out.rows
         n_rows = np.bincount(y, minlength=n_classes) + self.smooth
 
@@ -157,7 +158,7 @@ class SweptBayes(NaiveBayes, FollowsSplits):
 
         def score(changed: np.ndarray) -> None:
             decision = both_sides(np.log(n_rows) + terms[changed].sum(axis=1))
-            scores[changed] = task.row_scores(held_out.y[changed], task.predict(decision))
+            scores[changed] = criterion.row_scores(held_out.y[changed], criterion.judged(decision))
 
         # What each cell of a row says; before the first split, all rows are in cell 0.
         terms = np.tile(shares(np.arange(y.size)), (held_out.y.size, rows.n_partitions, 1))

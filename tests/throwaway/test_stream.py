@@ -296,9 +296,9 @@ def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(learner: 
 
 
 def _sample(offsets: np.ndarray, classes: int) -> Sample:
-    from ikmap.tasks.classification import Classification
+    from ikmap.tasks import CLASSIFICATION
 
-    return Sample(0, 0, Classification(list(range(classes))), lambda rows: rows, 0, offsets)
+    return Sample(0, 0, CLASSIFICATION.of(list(range(classes))), lambda rows: rows, 0, offsets)
 
 
 def test_its_own_loop_is_known_before_it_runs() -> None:

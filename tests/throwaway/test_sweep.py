@@ -13,7 +13,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, MAPS, Sample, Swept, Training
 from ikmap.methods.checks import check_method
 from ikmap.model_selection import FOLDS, folds
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION, Task, criterion_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
@@ -62,11 +62,11 @@ def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **op
         return run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
 
 
-def points(n: int = 120) -> tuple[np.ndarray, np.ndarray, Classification]:
+def points(n: int = 120) -> tuple[np.ndarray, np.ndarray, Task]:
     rng = np.random.default_rng(7)
     X = rng.random((n, 4))
     y = ((X[:, 0] * 5).astype(np.int32) + (X[:, 1] > 0.5)) % 3
-    return X, y.astype(np.int32), Classification([0, 1, 2])
+    return X, y.astype(np.int32), CLASSIFICATION.of([0, 1, 2])
 
 
 def test_the_sweep_is_at_every_value_the_map_of_that_value() -> None:
@@ -94,10 +94,10 @@ def slowly(X: np.ndarray, y: np.ndarray, task: Any, fit: np.ndarray, held_out: n
     _, splits = cuts.events(LIMIT, sample, [])
     for split in splits:
         model = cuts.at({"lifetime": split.value}).fit(sample)
-        training = Training(Block(model.cells(X[fit]), y[fit]), task.classes, seed, task=task)
+        training = Training(Block(model.cells(X[fit]), y[fit]), task.codec.classes, seed, task=task)
         learned: Any = bayes.fit(training)[0]
-        predicted = task.predict(learned.decision_function(model.cells(X[held_out])))
-        yield Swept(split.value, float(task.row_scores(y[held_out], predicted).sum()))
+        predicted = task.decisions.predict(learned.decision_function(model.cells(X[held_out])))
+        yield Swept(split.value, float(criterion_of(task).row_scores(y[held_out], predicted).sum()))
 
 
 def test_the_totals_of_a_sweep_are_those_of_learning_anew_at_every_value() -> None:
@@ -107,7 +107,7 @@ def test_the_totals_of_a_sweep_are_those_of_learning_anew_at_every_value() -> No
     (training, tested), splits = ArrivingCuts(t=5).events(LIMIT, sample, [X[fit], X[held_out]])
     found = list(
         SweptBayes().sweep(
-            Training(Block(training, y[fit]), task.classes, 3, task=task),
+            Training(Block(training, y[fit]), task.codec.classes, 3, task=task),
             Block(tested, y[held_out]),
             splits,
         )

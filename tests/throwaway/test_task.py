@@ -14,8 +14,20 @@ import pytest
 
 from ikmap.methods import LEARNERS
 from ikmap.racing import standings, survivors
-from ikmap.tasks import TASKS, Asked, LearningTask, task_from, task_named, task_of, task_words
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import (
+    CLASSIFICATION,
+    METRICS,
+    TASKS,
+    LabelRequest,
+    TaskKind,
+    criterion_of,
+    task_from,
+    task_named,
+    task_of,
+    task_words,
+)
+from ikmap.tasks.capabilities import settled, stored_targets
+from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.datasets.task import asked_task
@@ -36,7 +48,7 @@ from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
-from tests.throwaway.number_task import ByCounts, Follows, Numbers, known
+from tests.throwaway.number_task import KIND, ByCounts, Follows, Numbers, known
 
 # --- no name of a task decides anything
 
@@ -90,39 +102,40 @@ def test_nothing_compares_the_name_of_a_task(folder: str) -> None:
 def test_words_of_tasks() -> None:
     assert task_words() == ("binary", "multiclass", "regression", "novelty")
     for word in ("auto", "binary", "multiclass", "classification"):
-        assert task_named(word) is Classification
+        assert task_named(word) is CLASSIFICATION
     with pytest.raises(ValueError, match=r"^which is none of auto, binary, multiclass, regression, novelty$"):
         task_named("survival")
-    assert task_of({}) is task_of({"data": None}) is task_of({"data": {"task": "of a plug-in"}}) is Classification
+    assert task_of({}) is task_of({"data": None}) is task_of({"data": {"task": "of a plug-in"}}) is CLASSIFICATION
 
 
 @pytest.mark.parametrize(
     ("labels", "asked", "expected"),
     [
-        ([3.0, 1.0, 3.0], Asked(), [1, 3]),
-        ([0.5, 2.0], Asked(), [0.5, 2]),
-        (["b", "a"], Asked("multiclass"), ["a", "b"]),
-        ([7.0, 8.0, 9.0], Asked("auto", "", [[7], [8, 9]]), [-1, 1]),
+        ([3.0, 1.0, 3.0], LabelRequest(), [1, 3]),
+        ([0.5, 2.0], LabelRequest(), [0.5, 2]),
+        (["b", "a"], LabelRequest("multiclass"), ["a", "b"]),
+        ([7.0, 8.0, 9.0], LabelRequest("auto", "", [[7], [8, 9]]), [-1, 1]),
     ],
 )
-def test_classes_are_found_and_come_back(labels: list[Any], asked: Asked, expected: list[Any]) -> None:
+def test_classes_are_found_and_come_back(labels: list[Any], asked: LabelRequest, expected: list[Any]) -> None:
     kind: Any = object if isinstance(labels[0], str) else float
     y = np.array(labels, dtype=kind)
-    stored, found = Classification.store(y, y.size)
-    task = Classification.find([found], asked)
-    assert task.classes == expected
-    targets = task.targets(stored, found)
+    stored, found = CLASSIFICATION.read(y, y.size)
+    task = CLASSIFICATION.find([found], asked)
+    codec = task.codec
+    assert codec.classes == expected
+    targets = codec.targets(stored, found)
     assert targets.dtype == np.int32
-    assert np.array_equal(targets, task.encode(y, y.size))
-    assert not task.unknown(targets).any()
+    assert np.array_equal(targets, codec.encode(y, y.size))
+    assert not codec.unknown(targets).any()
     if asked.two_class is None:
-        assert task.decode(targets).tolist() == labels
+        assert codec.decode(targets).tolist() == labels
     else:
         assert targets.tolist() == [1, 0, 0]
-        again, about = task.store_targets(targets)
-        assert np.array_equal(task.settled().targets(again, about), targets)
+        again, about = stored_targets(task, targets)
+        assert np.array_equal(settled(task).codec.targets(again, about), targets)
     assert task_from(task.as_json()) == task
-    assert task.encode(None, 2).tolist() == [-1, -1]
+    assert codec.encode(None, 2).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize(
@@ -138,57 +151,59 @@ def test_classes_are_found_and_come_back(labels: list[Any], asked: Asked, expect
     ],
 )
 def test_labels_that_make_no_classes(labels: list[float], word: str, message: str) -> None:
-    _, found = Classification.store(np.array(labels), len(labels))
+    _, found = CLASSIFICATION.read(np.array(labels), len(labels))
     with pytest.raises(ValueError, match=message):
-        Classification.find([found], Asked(word, f"--task {word}"))
+        CLASSIFICATION.find([found], LabelRequest(word, f"--task {word}"))
 
 
 def test_too_many_labels() -> None:
     with pytest.raises(ValueError, match="found more than 1000 different labels, expected classes"):
-        Classification.store(np.arange(1001.0), 1001)
+        CLASSIFICATION.read(np.arange(1001.0), 1001)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_tallies_add_up(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
-    task = Classification(list("abcd"[:n_classes]))
+    task = CLASSIFICATION.of(list("abcd"[:n_classes]))
     target = rng.integers(n_classes, size=200).astype(np.int32)
-    decision = rng.normal(size=(200, task.outputs))
-    predicted = task.predict(decision)
+    decision = rng.normal(size=(200, task.decisions.outputs))
+    predicted = task.decisions.predict(decision)
     assert predicted.dtype == np.int32
-    whole = task.tally(target, decision)
-    parts = [task.tally(target[rows], decision[rows]) for rows in (slice(0, 3), slice(3, 120), slice(120, None))]
-    assert np.array_equal(task.total([part.as_json() for part in parts]).counts, whole.counts)
-    assert np.array_equal(task.tally_from(whole.as_json()).counts, whole.counts)  # type: ignore[attr-defined]
-    figures = task.figures(whole)
+    whole: Any = accumulate(task, target, decision)
+    parts = [accumulate(task, target[rows], decision[rows]) for rows in (slice(0, 3), slice(3, 120), slice(120, None))]
+    sums: Any = total(task, [part.as_json() for part in parts])
+    again: Any = state_from(task, whole.as_json())
+    assert np.array_equal(sums.counts, whole.counts)
+    assert np.array_equal(again.counts, whole.counts)
+    figures = whole.metrics()
     expected = np.zeros((n_classes, n_classes), dtype=int)
     np.add.at(expected, (target, predicted), 1)
     assert figures["confusion"] == expected.tolist()
     assert figures["accuracy"] == float((target == predicted).mean())
-    assert figures["labels"] == task.classes
-    assert task.figures(task.tally_from(None))["accuracy"] is None
-    assert np.array_equal(task.row_scores(target, predicted), target == predicted)
+    assert figures["labels"] == task.codec.classes
+    assert state_from(task, None).metrics()["accuracy"] is None
+    assert np.array_equal(criterion_of(task).row_scores(target, predicted), target == predicted)
 
 
 def test_rows_of_some_classes_only_are_predicted_as_these() -> None:
-    task = Classification(["a", "b", "c", "d"])
-    small, targets, ours = task.narrowed(np.array([3, 1, 3]))
-    assert (small.classes, targets.tolist()) == (["b", "d"], [1, 0, 1])
-    assert ours(small.predict(np.array([[-1.0], [1.0]]))).tolist() == [1, 3]
-    only, _, back = task.narrowed(np.array([2, 2]))
+    task = CLASSIFICATION.of(["a", "b", "c", "d"])
+    small = criterion_of(task).among(np.array([3, 1, 3]))
+    assert (small.task.codec.classes, small.targets.tolist()) == (["b", "d"], [1, 0, 1])
+    assert small.widen(small.criterion.judged(np.array([[-1.0], [1.0]]))).tolist() == [1, 3]
+    assert small.constant is None
+    only = criterion_of(task).among(np.array([2, 2]))
     assert only.constant is not None
-    assert back(only.constant).tolist() == [2]
-    assert task.constant is None
+    assert only.widen(only.constant).tolist() == [2]
 
 
 def test_a_preparation_of_a_run_from_before_there_were_tasks() -> None:
     old = {"n_columns": 2, "column_names": None, "dense": True, "classes": [1, 5], "two_class": None, "divide": 1.0,
            "scale": "none"}  # fmt: skip
-    assert Preparation.from_json(old).task == Classification([1, 5])
+    assert Preparation.from_json(old).task == CLASSIFICATION.of([1, 5])
 
 
 def test_a_task_that_is_not_known_here() -> None:
-    values = Preparation(2, None, True, Classification([1, 5])).as_json() | {"task": {"name": "of a package"}}
+    values = Preparation(2, None, True, CLASSIFICATION.of([1, 5])).as_json() | {"task": {"name": "of a package"}}
     with pytest.raises(InputError, match=r"^task 'of a package' is not known here; install the package that has it"):
         Preparation.from_json(values)
 
@@ -290,7 +305,7 @@ def test_a_task_of_its_own_runs_through(tmp_path: Path) -> None:
     assert result["said"] == f"rmse {result['rmse']:.4f}"
     assert result["rows_labelled"] == 90
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "is off by <b>" in page
+    assert "has a root of the mean squared error of <b>" in page
     assert "mean absolute error" in page
     assert "Errors &lt;of&gt; the learners." in page
     assert "Off by how much" in page
@@ -369,7 +384,7 @@ def test_a_stream_of_a_task_of_its_own(tmp_path: Path) -> None:
     assert predicted.size == about["rows"] == 180
     assert about["rmse"] == pytest.approx(np.sqrt(((predicted - y[80:]) ** 2).mean()), rel=1e-9)
     assert about["curve"]["rmse"][-1] == pytest.approx(about["rmse"], abs=1e-6)
-    assert "was off by <b>" in (tmp_path / "run" / "report.html").read_text()
+    assert "had a root of the mean squared error of <b>" in (tmp_path / "run" / "report.html").read_text()
     assert read_json(tmp_path / "run" / "metrics.json")["learners"]["follows"]["rmse"] == about["rmse"]
 
 
@@ -385,7 +400,7 @@ def test_a_learner_that_does_not_serve_the_task(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^--learner by-counts: does not learn classification \(--task binary\)"):
         asked_task(Params(task="binary", learners=("by-counts",)), data)
     # A data set's description says it too.
-    assert asked_task(Params(learners=("follows",)), ResolvedDataset("a", "b", None, task="numbers")) is Numbers
+    assert asked_task(Params(learners=("follows",)), ResolvedDataset("a", "b", None, task="numbers")) is KIND
     with pytest.raises(
         InputError, match=r'^data set a is defined with task = "survival", which is none of auto, binary, multiclass'
     ):
@@ -402,8 +417,10 @@ def test_labels_that_are_no_numbers(tmp_path: Path) -> None:
 def test_what_is_registered_is_what_it_says() -> None:
     for name, task in TASKS.items():
         assert task.name == name
-        assert issubclass(task, LearningTask)
-        assert task.figure.words in task.figure.line(0.5)
+        assert isinstance(task, TaskKind)
+        metric = task.presenter.metric
+        assert metric.name in metric.line(0.5)
+        assert METRICS[metric.key].metric == metric
     assert all(learner.about.tasks <= TASKS.keys() for learner in LEARNERS.values())
     assert ByCounts.about.name not in LEARNERS
     assert Follows.about.name not in LEARNERS

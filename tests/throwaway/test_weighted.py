@@ -17,7 +17,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, LearnerAbout
 from ikmap.model import Model
-from ikmap.tasks import TASKS
+from ikmap.tasks import METRICS, TASKS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.datasets.task import asked_task
@@ -35,7 +35,7 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.training import train_counts, train_distributed
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
-from tests.throwaway.number_task import ByCounts
+from tests.throwaway.number_task import ByCounts, Numbers, Rmse
 from tests.throwaway.weighted import Curved, CurvedRidge, Heavy, HeavySVM
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,8 @@ T, PSI = 7, 8
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     for task in (Curved, Heavy):
-        monkeypatch.setitem(TASKS, task.name, task)
+        monkeypatch.setitem(TASKS, task.name, task())
+    monkeypatch.setitem(METRICS, Rmse.metric.key, Rmse)
     for kind in (CurvedRidge, HeavySVM):
         monkeypatch.setitem(LEARNERS, kind.about.name, kind)
 
@@ -177,11 +178,15 @@ def test_cross_validation_weighs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     options: dict[str, Any] = {"psi": "auto", "cv_rows": 150, "select_by": "accuracy"}
     with one_process():
         for C in (1.0, "auto"):
-            monkeypatch.setattr(Heavy, "weights", lambda _, y: y + 1.0)
+            monkeypatch.setattr(Heavy, "sample_weight", lambda *of: of[-1] + 1.0)
             heavy = run(tmp_path / f"heavy-{C}", file, Heavy.name, name, C=C, **options)
-            monkeypatch.setattr(Heavy, "weights", lambda _, y: (y == 1) * 1.0)
+            monkeypatch.setattr(Heavy, "sample_weight", lambda *of: (of[-1] == 1) * 1.0)
             one = run(tmp_path / f"one-{C}", file, Heavy.name, name, C=C, **options)
             assert one["selection"]["accuracy"] != heavy["selection"]["accuracy"]
+
+
+class Unweighted(Numbers):
+    name = Curved.name
 
 
 def test_a_learner_that_ignores_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,9 +195,9 @@ def test_a_learner_that_ignores_weights_is_refused(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setitem(LEARNERS, Careless.about.name, Careless)
     data = ResolvedDataset("rows", "rows.csv", None)
-    assert asked_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data) is Curved
+    assert asked_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data).name == Curved.name
     said = r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner ridge, or"
     with pytest.raises(InputError, match=said):
         asked_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)
-    monkeypatch.delattr(Curved, "weights")
-    assert asked_task(Params(task=Curved.name, learners=("careless",)), data) is Curved
+    monkeypatch.setitem(TASKS, Curved.name, Unweighted())
+    assert asked_task(Params(task=Curved.name, learners=("careless",)), data).name == Curved.name

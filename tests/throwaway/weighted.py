@@ -12,39 +12,48 @@ from ikmap.learners.rows import Block
 from ikmap.methods import CountsLearner, Doc, LearnerAbout, Sample
 from ikmap.methods.linear_on_cells import LinearSVM
 from ikmap.model import Model
-from ikmap.tasks.classification import Classification
-from tests.throwaway.number_task import Numbers, columns_of
+from ikmap.tasks import Classification, Task
+from ikmap.tasks.capabilities import WeighsRows
+from ikmap.tasks.regression.decisions import NumberDecisions
+from ikmap.tasks.task import Codec
+from tests.throwaway.number_task import Numbers, NumbersCodec, columns_of
 
 if TYPE_CHECKING:
     from ikmap.methods.learner import Counts, Summary
 
 
-@dataclass(frozen=True)
-class Curved(Numbers):
-    """A number and its square are learned; rows far from the mean weigh little."""
-
-    name: ClassVar[str] = "curved"
+class TwoColumns(NumberDecisions):
+    """Decisions for a number and its square; the number is the prediction."""
 
     @property
     def outputs(self) -> int:
         return 2
 
-    def weights(self, targets: np.ndarray) -> np.ndarray:
-        return 1 / (1 + (targets - self.mean) ** 2)
+
+class Curved(Numbers, WeighsRows):
+    """A number and its square are learned; rows far from the mean weigh little."""
+
+    name: ClassVar[str] = "curved"
+
+    def of(self, mean: float) -> Task:
+        return replace(super().of(mean), decisions=TwoColumns())
+
+    def sample_weight(self, codec: Codec, targets: np.ndarray) -> np.ndarray:
+        assert isinstance(codec, NumbersCodec)
+        return 1 / (1 + (targets - codec.mean) ** 2)
 
     def columns_of(self, targets: np.ndarray) -> np.ndarray:
-        """What decisions are to be, shape (n, 2)."""
+        """Return what decisions are to be, shape (n, 2)."""
         return np.column_stack([targets, targets**2])
 
 
-@dataclass(frozen=True)
-class Heavy(Classification):
+class Heavy(Classification, WeighsRows):
     """A row of class k weighs as much as k + 1 rows."""
 
     name: ClassVar[str] = "heavy"
     words: ClassVar[tuple[str, ...]] = ()
 
-    def weights(self, targets: np.ndarray) -> np.ndarray:
+    def sample_weight(self, codec: Codec, targets: np.ndarray) -> np.ndarray:
         return targets + 1.0
 
 
@@ -76,11 +85,13 @@ class CurvedRidge(CountsLearner):
 
     def count(self, block: Block, sample: Sample) -> Counts:
         rows: Any = block.rows
-        assert isinstance(sample.task, Curved)
+        assert sample.task is not None
+        kind = sample.task.kind
+        assert isinstance(kind, Curved)
         weight = np.ones(block.y.size) if block.sample_weight is None else block.sample_weight
         X = rows.to_csr(normalize=False)
         weighted = X.multiply(weight[:, None]).T.tocsr()
-        return {"cells": (weighted @ X).toarray(), "targets": weighted @ sample.task.columns_of(block.y)}
+        return {"cells": (weighted @ X).toarray(), "targets": weighted @ kind.columns_of(block.y)}
 
     def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         cells = counts["cells"]

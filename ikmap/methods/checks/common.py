@@ -22,8 +22,7 @@ from ikmap.methods.search import at_value, search_of
 from ikmap.model import Model, from_parts
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from ikmap.tasks import TASKS, LearningTask
-from ikmap.tasks.task import Asked
+from ikmap.tasks import TASKS, LabelRequest, Task
 
 N, D, SEED = 90, 4, 7
 """Sizes and seed of the rows that methods are checked on."""
@@ -86,7 +85,7 @@ def sample_of(X: Rows, seed: int = SEED) -> Sample:
     return Sample(X.shape[0], X.shape[1], None, X.__getitem__, seed)
 
 
-def tasks_of(one: Learner) -> Iterator[tuple[str, LearningTask]]:
+def tasks_of(one: Learner) -> Iterator[tuple[str, Task]]:
     """Yield tasks that the learner serves, as different labels make them."""
     for name in sorted(one.about.tasks):
         if name not in TASKS:
@@ -95,8 +94,8 @@ def tasks_of(one: Learner) -> Iterator[tuple[str, LearningTask]]:
         kind = TASKS[name]
         for title, labels in _labels().items():
             try:
-                _, stored = kind.store(labels, labels.size)
-                yield f"{name}, {title}", kind.find([stored], Asked())
+                _, stored = kind.read(labels, labels.size)
+                yield f"{name}, {title}", kind.find([stored], LabelRequest())
             except ValueError:
                 continue  # labels that this task does not take
 
@@ -110,11 +109,12 @@ def _labels() -> dict[str, NDArray[np.float64]]:
     }
 
 
-def targets_of(task: LearningTask) -> NDArray[np.generic]:
+def targets_of(task: Task) -> NDArray[np.generic]:
     """Return targets of the rows, by labels that the task knows."""
     for labels in _labels().values():
-        y = task.encode(labels, labels.size)
-        if not task.unknown(y).any() and (not task.classes or np.unique(y).size == len(task.classes)):
+        codec = task.codec
+        y = codec.encode(labels, labels.size)
+        if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
             return y
     raise CheckFailed(f"found no targets of the task {task.name}")
 

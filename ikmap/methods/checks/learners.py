@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ikmap.capability import capability
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods.anne import Anne
-from ikmap.methods.capabilities import CellTables, DecidesOtherwise, capability
+from ikmap.methods.capabilities import CellTables, DecidesOtherwise
 from ikmap.methods.checks.common import (
     SEED,
     D,
@@ -38,7 +39,7 @@ from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.partitioners import Partitions
 from ikmap.partitioners.redrawn import carry_matrix
 from ikmap.seeds import generator
-from ikmap.tasks import LearningTask
+from ikmap.tasks import Task
 
 type Counts = dict[str, NDArray[np.generic]]
 
@@ -126,12 +127,12 @@ def _tables(one: Learner) -> Mapping[str, NDArray[np.float64]]:
     return tables.cell_tables(model, sample_of(rows_to_check()))
 
 
-def _sample(rows: Rows, offsets: NDArray[np.int64] | None, task: LearningTask) -> Sample:
+def _sample(rows: Rows, offsets: NDArray[np.int64] | None, task: Task) -> Sample:
     columns = D if offsets is None else offsets.size - 1
     return Sample(N, columns, task, rows.__getitem__, SEED, offsets)
 
 
-def _judged(one: Learner, task: LearningTask) -> LearningTask:
+def _judged(one: Learner, task: Task) -> Task:
     """Return the task as decisions of the learner are to be read."""
     other = capability(one, DecidesOtherwise)
     return task if other is None else other.judged(task)
@@ -151,7 +152,7 @@ def _started(one: StreamLearner, sample: Sample, n_threads: int = 1) -> State:
         return one.start(sample, n_threads)
 
 
-def _stream(one: StreamLearner, task: LearningTask) -> None:
+def _stream(one: StreamLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y = targets_of(task)
     sample = _sample(rows, offsets, task)
@@ -169,7 +170,7 @@ def _stream(one: StreamLearner, task: LearningTask) -> None:
     read = _judged(one, task)
     with member(whole, "decision_function"):
         decided = whole.decision_function(rows)
-        true(decided.shape == (N, read.outputs), f"found the shape {decided.shape}, expected (rows, outputs)")
+        true(decided.shape == (N, read.decisions.outputs), f"found the shape {decided.shape}, expected (rows, outputs)")
     with member(whole, "partial_fit"):
         for cuts in ([1, 2, 3, 50], [64]):
             state, others = learned(cuts)
@@ -179,7 +180,7 @@ def _stream(one: StreamLearner, task: LearningTask) -> None:
         same(learned([40], 2)[0].decision_function(rows), decided, "decisions of two threads")
     first = _started(one, sample)
     with member(first, "decision_function"):
-        same(read.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
+        same(read.decisions.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
     with member(one, "summary"):
         json_values(one.summary(whole), "summary")
     with member(whole, "n_support"):
@@ -191,14 +192,14 @@ def _stream(one: StreamLearner, task: LearningTask) -> None:
             true(list(traces) == list(one.traced), f"found {list(traces)}, expected {list(one.traced)}")
             json_values(traces, "traces")
     with member(whole, "model"):
-        model = whole.model(task.classes, {})
+        model = whole.model(task.codec.classes, {})
         given = round_trip(model)
         of_model = _decisions(model, rows)
         same(given.decision_function(rows), of_model, "decisions of the model from a store")
         same(given.decision_function(rows[10:20]), of_model[10:20], "decisions of some rows alone")
 
 
-def _absent(one: StreamLearner, task: LearningTask) -> None:
+def _absent(one: StreamLearner, task: Task) -> None:
     """What was learned of rows that lack cells touches no cell that they do not have, in the state and in its model."""
     cells, offsets = _seen(one)
     assert isinstance(cells, Cells)
@@ -220,7 +221,7 @@ def _absent(one: StreamLearner, task: LearningTask) -> None:
         empty = state.decision_function(Cells(nowhere, offsets))
         same(state.decision_function(Cells(last, offsets)), empty, f"decision of a cell that no row was in {what}")
     with member(state, "model"):
-        model = round_trip(state.model(task.classes, {}))
+        model = round_trip(state.model(task.codec.classes, {}))
         true(
             np.allclose(model.decision_function(cells), decided, rtol=1e-9, atol=1e-12),
             f"decisions of rows that lack cells: the model's are not those of the state it was made of {what}",
@@ -231,7 +232,7 @@ def _absent(one: StreamLearner, task: LearningTask) -> None:
         )
 
 
-def _checkpoint(one: StreamLearner, task: LearningTask) -> None:
+def _checkpoint(one: StreamLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y = targets_of(task)
     sample = _sample(rows, offsets, task)
@@ -252,22 +253,25 @@ def _checkpoint(one: StreamLearner, task: LearningTask) -> None:
         same(again.decision_function(rows), state.decision_function(rows), "decisions after going on from a checkpoint")
 
 
-def _whole(one: WholeLearner, task: LearningTask) -> None:
+def _whole(one: WholeLearner, task: Task) -> None:
     rows, _ = _seen(one)
     block, tables = Block(rows, targets_of(task)), _tables(one)
     with member(one, "fit"):
-        model, summary = one.fit(Training(block, task.classes, SEED, 1, task=task, tables=tables))
+        model, summary = one.fit(Training(block, task.codec.classes, SEED, 1, task=task, tables=tables))
         json_values(summary, "summary")
         read = _judged(one, task)
         decided = _decisions(model, rows)
-        true(decided.shape == (N, read.outputs), f"decisions: found the shape {decided.shape}, not (rows, outputs)")
-        by_two, _ = one.fit(Training(block, task.classes, SEED, 2, task=task, tables=tables))
+        true(
+            decided.shape == (N, read.decisions.outputs),
+            f"decisions: found the shape {decided.shape}, not (rows, outputs)",
+        )
+        by_two, _ = one.fit(Training(block, task.codec.classes, SEED, 2, task=task, tables=tables))
         true(by_two.content_hash == model.content_hash, "a fit by two threads gives another model")
         given = round_trip(model)
         same(given.decision_function(rows), decided, "decisions of the model from a store")
 
 
-def _counts(one: CountsLearner, task: LearningTask) -> None:
+def _counts(one: CountsLearner, task: Task) -> None:
     rows, offsets = _seen(one)
     y = targets_of(task)
     sample = replace(_sample(rows, offsets, task), tables=_tables(one))
@@ -295,12 +299,12 @@ def _counts(one: CountsLearner, task: LearningTask) -> None:
         whole, before = {**whole, **of_all}, of_all
     with member(one, "finish"):
         again, _ = one.finish(whole, sample)
-        training = Training(Block(rows, y), task.classes, SEED, 1, task=task, tables=sample.tables)
+        training = Training(Block(rows, y), task.codec.classes, SEED, 1, task=task, tables=sample.tables)
         fitted, _ = one.fit(training)
         true(again.content_hash == fitted.content_hash, "the model of the counts of all rows is not that of fit()")
 
 
-def _growing(one: StreamLearner, task: LearningTask) -> None:
+def _growing(one: StreamLearner, task: Task) -> None:
     cells, offsets = _seen(one)
     assert isinstance(cells, Cells)
     assert offsets is not None
@@ -323,14 +327,14 @@ def _growing(one: StreamLearner, task: LearningTask) -> None:
     all_rows = Cells(codes, wider).packed()
     with member(grown, "grow"):
         same(grown.decision_function(all_rows), wide.decision_function(all_rows), "decisions after the map has grown")
-        model, other = (state.model(task.classes, {}) for state in (grown, wide))
+        model, other = (state.model(task.codec.classes, {}) for state in (grown, wide))
         true(
             model.content_hash == other.content_hash,
             "a learner that has grown makes another model than one that had not to",
         )
 
 
-def _carrying(one: StreamLearner, task: LearningTask) -> None:
+def _carrying(one: StreamLearner, task: Task) -> None:
     """Cells of the first two partitionings get other numbers, and one of them a cell more in which there is no row."""
     cells, offsets = _seen(one)
     assert isinstance(cells, Cells)
@@ -354,7 +358,7 @@ def _carrying(one: StreamLearner, task: LearningTask) -> None:
             each.partial_fit(after[50:], y[50:])
         what = "decisions after going on from a checkpoint"
         same(again.decision_function(after), state.decision_function(after), what)
-        model = round_trip(state.model(task.classes, {}))
+        model = round_trip(state.model(task.codec.classes, {}))
         true(
             np.allclose(model.decision_function(after), state.decision_function(after), rtol=1e-9, atol=1e-12),
             "decisions after cells were drawn anew: the model's are not those of the state it was made of",

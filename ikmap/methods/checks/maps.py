@@ -7,16 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ikmap.methods.capabilities import (
-    CellTables,
-    DoesNotFit,
-    FitsInParts,
-    Growable,
-    Path,
-    Redrawable,
-    Sweepable,
-    capability,
-)
+from ikmap.capability import capability
+from ikmap.methods.capabilities import CellTables, DoesNotFit, FitsInParts, Growable, Path, Redrawable, Sweepable
 from ikmap.methods.checks.common import (
     SEED,
     CheckFailed,

@@ -24,7 +24,7 @@ from ikmap.methods.registry import method, methods
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import at_value, search_of
 from ikmap.seeds import generator
-from ikmap.tasks import Classification
+from ikmap.tasks import CLASSIFICATION
 
 D = 20
 SIZES = {"map": (5_000, 20_000, 80_000), "learner": (1_000, 3_000, 6_000)}
@@ -47,7 +47,7 @@ def measure(name: str, n: int) -> tuple[int, int]:
 def _fitted(kind: type[Method], n: int) -> int:
     X = generator(SEED, n).random((n, D))
     y = (X[:, 0] + generator(SEED, n, 1).random(n) > 1).astype(np.int32)
-    task = Classification([0, 1])
+    task = CLASSIFICATION.of([0, 1])
     one, searched = configured_for_checks(kind)
     search = search_of(one, searched, n) if searched else None
     if search is not None:
@@ -71,7 +71,7 @@ def _fitted(kind: type[Method], n: int) -> int:
         weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
         return one.memory(shape) + X.nbytes + weights
     assert isinstance(one, WholeLearner)
-    one.fit(Training(Block(rows, y), task.classes, SEED, 1, task=task))
+    one.fit(Training(Block(rows, y), task.codec.classes, SEED, 1, task=task))
     return one.memory(shape) + X.nbytes
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS
-from ikmap.tasks import TASKS
+from ikmap.tasks import TASKS, criteria_of
 from pipeline.resolve import chosen, map_for, usual_learner
 from tests import ROOT
 
@@ -104,4 +104,4 @@ def test_the_learner_auto_stands_for_the_usual_one_of_each_possible_task(task: s
 def test_every_task_of_ours_has_a_usual_learner_that_serves_it() -> None:
     for task in TASKS.values():
         assert task.name in LEARNERS[usual_learner(task)].about.tasks
-        assert task.usual_criterion in ("", *task.criteria)
+        assert task.usual.criterion in ("", *(one.metric.key for one in criteria_of(task)))

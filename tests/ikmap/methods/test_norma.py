@@ -13,8 +13,7 @@ from ikmap.methods.anne import Anne
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
-from ikmap.tasks.novelty import Novelty
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import NOVELTY, REGRESSION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
@@ -49,7 +48,7 @@ def test_nothing_is_searched_for_novelty() -> None:
     assert isinstance(dual, NormaDual)
     assert search_of(dual, asked.searched("norma-dual"), 1000) is None
     X = np.random.default_rng(0).random((30, 4))
-    sample = Sample(30, 4, Novelty(), X.__getitem__, 0)
+    sample = Sample(30, 4, NOVELTY.of(), X.__getitem__, 0)
     assert kernel_as_dict(dual.start(sample).kernel) == {"name": "gaussian", "gamma": 2.0}
     assert kernel_as_dict(dual.at({"kernel.gamma": 0.3}).start(sample).kernel)["gamma"] == 0.3
     assert kernel_as_dict(Gaussian(gamma=0.3).kernel(4))["gamma"] == 0.3
@@ -82,7 +81,7 @@ def test_a_search_has_nothing_to_go_by_without_labels() -> None:
     data = ResolvedDataset(name="mine", train_url="mine.csv", task="novelty")
     with pytest.raises(InputError, match="has no labels to choose numbers by; expected --task novelty"):
         asked_task(Params.given(learners=("norma",)), data)
-    assert asked_task(Params.given(learners=("norma",), psi=8), data) is Novelty
+    assert asked_task(Params.given(learners=("norma",), psi=8), data) is NOVELTY
 
 
 @pytest.mark.parametrize(
@@ -125,13 +124,13 @@ def test_what_is_asked_for_is_what_is_done() -> None:
 
 def test_targets_are_centred_at_their_median() -> None:
     y = np.concatenate([np.random.default_rng(0).normal(5, 2, size=5000), np.full(200, 1e6)])
-    _, found = Regression.store(y, y.size)
-    task = Regression.find([found], None)  # type: ignore[arg-type]
+    _, found = REGRESSION.read(y, y.size)
+    task = REGRESSION.find([found], None)  # type: ignore[arg-type]
     sample = Sample(y.size, 3, task, lambda numbers: numbers, 0, np.array([0, 2, 4]))
     state = Norma(loss="huber").start(sample)
     assert state.center == pytest.approx(5, abs=0.2)
     assert state.unit == pytest.approx(2, rel=0.1)
-    few = Regression(3.0, 0.5, [1.0])
+    few = REGRESSION.of(3.0, 0.5, [1.0])
     sample = Sample(9, 3, few, lambda numbers: numbers, 0, np.array([0, 2, 4]))
     state = Norma(loss="squared").start(sample)
     assert (state.center, state.unit) == (3.0, 0.5)

@@ -13,14 +13,16 @@ from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from ikmap.tasks.class_scores import ClassScores, bits_for
-from ikmap.tasks.classification import Classification
-from ikmap.tasks.reading import LOG_ODDS, isotonic, platt, read_as
+from ikmap.tasks import CLASSIFICATION, Task, criterion_of
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator, isotonic, platt
+from ikmap.tasks.classification.class_scores import ClassScores, bits_for
+from ikmap.tasks.classification.threshold import Threshold
 from ikmap.tasks.score_histogram import bins_of, lower_edge, upper_edge
-from ikmap.tasks.threshold import Threshold
+from ikmap.tasks.scoring import accumulate, total
 
 
-def rows(n: int = 4000, classes: int = 2, seed: int = 0) -> tuple[Classification, np.ndarray, np.ndarray]:
+def rows(n: int = 4000, classes: int = 2, seed: int = 0) -> tuple[Task, np.ndarray, np.ndarray]:
     """A task, targets, and decisions that say something of them."""
     rng = np.random.default_rng(seed)
     target = np.minimum(rng.integers(classes + 1, size=n), classes - 1).astype(np.int32)
@@ -28,16 +30,16 @@ def rows(n: int = 4000, classes: int = 2, seed: int = 0) -> tuple[Classification
         decision = (1.5 * target - 1 + rng.normal(size=n))[:, None]
     else:
         decision = rng.normal(size=(n, classes)) + 1.5 * (target[:, None] == np.arange(classes))
-    return Classification([f"c{k}" for k in range(classes)]), target, decision
+    return CLASSIFICATION.of([f"c{k}" for k in range(classes)]), target, decision
 
 
 def test_the_interval_of_an_accuracy() -> None:
     """Half of 95 % of a normal one: of right and wrong rows by their share, of weighed ones by their deviation."""
     task, _, _ = rows()
     right = np.arange(100) < 80
-    assert task.spread(right) == pytest.approx(1.96 * 0.4 / 10)
-    assert task.spread(right * 1.0) == pytest.approx(1.96 * 0.4 / 10)
-    assert task.spread(np.array([0.0, 3.0, 3.0, 0.0])) == pytest.approx(1.96 * 1.5 / 2)
+    assert criterion_of(task).spread(right) == pytest.approx(1.96 * 0.4 / 10)
+    assert criterion_of(task).spread(right * 1.0) == pytest.approx(1.96 * 0.4 / 10)
+    assert criterion_of(task).spread(np.array([0.0, 3.0, 3.0, 0.0])) == pytest.approx(1.96 * 1.5 / 2)
 
 
 def test_edges_of_bins() -> None:
@@ -52,9 +54,9 @@ def test_edges_of_bins() -> None:
 @pytest.mark.parametrize("classes", [2, 3, 7])
 def test_figures_are_those_of_scikit_learn(classes: int) -> None:
     task, target, decision = rows(classes=classes)
-    task = task.read_by(read_as("log-odds"))
-    found = task.figures(task.tally(target, decision))
-    predicted, probability = task.predict(decision), task.probabilities(decision)
+    task = calibrated(task, fit_calibrator("log-odds"))
+    found = accumulate(task, target, decision).metrics()
+    predicted, probability = task.decisions.predict(decision), task.decisions.probabilities(decision)
     assert probability is not None
     average = "binary" if classes == 2 else "macro"
     own = np.eye(classes)[target]
@@ -91,46 +93,46 @@ def test_figures_are_those_of_scikit_learn(classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_figures_add_up_in_any_grouping(classes: int) -> None:
     task, target, decision = rows(600, classes)
-    task = task.read_by(read_as("log-odds"))
-    whole = task.figures(task.tally_at(target, decision, np.arange(600)))
+    task = calibrated(task, fit_calibrator("log-odds"))
+    whole = accumulate(task, target, decision, np.arange(600)).metrics()
     assert whole["worst"] == sorted(whole["worst"], key=lambda row: (-row["off"], row["row"]))
     assert {(row["true"], row["predicted"]) for row in whole["worst"]} <= {
-        (a, b) for a in task.labels for b in task.labels if a != b
+        (a, b) for a in task.codec.classes for b in task.codec.classes if a != b
     }
     for cuts in ([0, 1, 7, 600], [0, 599, 600], list(range(0, 601, 50))):
         parts = [
-            json.loads(json.dumps(task.tally_at(target[a:b], decision[a:b], np.arange(a, b)).as_json()))
+            json.loads(json.dumps(accumulate(task, target[a:b], decision[a:b], np.arange(a, b)).as_json()))
             for a, b in pairwise(cuts)
         ]
-        assert task.figures(task.total(parts)) == whole
-    assert task.figures(task.total([]))["log_loss"] is None
+        assert total(task, parts).metrics() == whole
+    assert total(task, []).metrics()["log_loss"] is None
 
 
 def test_figures_without_probabilities_or_of_one_class() -> None:
     task, target, decision = rows(50)
-    found = task.figures(task.tally(target, decision))
+    found = accumulate(task, target, decision).metrics()
     assert {found[key] for key in ("log_loss", "brier", "calibration_error", "calibration_chance")} == {None}
-    assert task.columns == {"prediction": "string", "score": "float64"}
-    found = task.figures(task.tally(np.zeros(50, dtype=np.int32), decision))
+    assert task.decisions.columns == {"prediction": "string", "score": "float64"}
+    found = accumulate(task, np.zeros(50, dtype=np.int32), decision).metrics()
     assert (found["roc_auc"], found["average_precision"], found["recall"][1]) == (None, None, None)
     assert "curves" not in found
 
 
 def test_calibration_error_is_that_of_the_definition() -> None:
     task, target, decision = rows(3000)
-    task = task.read_by(read_as("log-odds"))
+    task = calibrated(task, fit_calibrator("log-odds"))
     p = expit(decision[:, 0])
     bins = np.minimum((p * 15).astype(int), 14)
     off = sum(abs(p[bins == b].sum() - target[bins == b].sum()) for b in range(15)) / 3000
-    assert task.figures(task.tally(target, decision))["calibration_error"] == pytest.approx(off, abs=1e-9)
+    assert accumulate(task, target, decision).metrics()["calibration_error"] == pytest.approx(off, abs=1e-9)
 
 
 @pytest.mark.parametrize(("n", "shift"), [(3000, 0.0), (200, 0.0), (40, -6.0)])
 def test_calibration_error_by_chance_is_that_of_perfect_probabilities(n: int, shift: float) -> None:
     task, _, decision = rows(n)
-    task, decision = task.read_by(read_as("log-odds")), decision + shift
+    task, decision = calibrated(task, fit_calibrator("log-odds")), decision + shift
     p, rng = expit(decision[:, 0]), np.random.default_rng(1)
-    drawn = [task.figures(task.tally((rng.random(n) < p).astype(np.int32), decision)) for _ in range(200)]
+    drawn = [accumulate(task, (rng.random(n) < p).astype(np.int32), decision).metrics() for _ in range(200)]
     said = drawn[0]["calibration_chance"]
     assert said == pytest.approx(np.mean([found["calibration_error"] for found in drawn]), rel=0.1)
 
@@ -177,20 +179,24 @@ def test_calibrated_probabilities(how: str, classes: int) -> None:
     task, target, decision = rows(40_000, classes, seed=5)
     decision = 5 * decision - 2  # far from log odds
     fit, tested = slice(0, 20_000), slice(20_000, None)
-    reading = read_as(how, task.evidence(target[fit], decision[fit]))  # type: ignore[arg-type]
-    read = task.read_by(reading)
-    found = read.figures(read.tally(target[tested], decision[tested]))
+    reading = fit_calibrator(how, CLASSIFICATION.evidence(task, target[fit], decision[fit]))  # type: ignore[arg-type]
+    read = calibrated(task, reading)
+    found = accumulate(read, target[tested], decision[tested]).metrics()
     assert found["calibration_error"] < 0.02
-    raw = task.read_by(read_as("log-odds"))
-    assert found["log_loss"] < raw.figures(raw.tally(target[tested], decision[tested]))["log_loss"]
-    probability = read.probabilities(decision)
+    raw = calibrated(task, fit_calibrator("log-odds"))
+    assert found["log_loss"] < accumulate(raw, target[tested], decision[tested]).metrics()["log_loss"]
+    probability = read.decisions.probabilities(decision)
     assert probability is not None
     assert probability.sum(axis=1) == pytest.approx(1)
     assert (probability > 0).all()
-    assert [*read.values(decision[:3])] == ["prediction", "score", *(f"probability_c{k}" for k in range(classes))]
+    assert [*read.decisions.values(decision[:3])] == [
+        "prediction",
+        "score",
+        *(f"probability_c{k}" for k in range(classes)),
+    ]
     # Cut anywhere, the evidence is the same; as plain data too.
-    parts = [task.evidence(target[a:b], decision[a:b]).as_json() for a, b in ((0, 7), (7, 20_000))]
-    assert read_as(how, task.evidence_from(parts)).content_hash == reading.content_hash  # type: ignore[arg-type]
+    parts = [CLASSIFICATION.evidence(task, target[a:b], decision[a:b]).as_json() for a, b in ((0, 7), (7, 20_000))]
+    assert fit_calibrator(how, CLASSIFICATION.evidence_from(task, parts)).content_hash == reading.content_hash  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -203,20 +209,20 @@ def test_calibrated_probabilities(how: str, classes: int) -> None:
 )
 def test_a_threshold_is_the_best_there_is(word: str, measure: Any) -> None:
     task, target, decision = rows(3000, seed=6)
-    reading = read_as("none", ClassScores.of(target, decision), Threshold.parse(word))
-    found = measure(target, task.read_by(reading).predict(decision))
+    reading = fit_calibrator("none", ClassScores.of(target, decision), Threshold.parse(word))
+    found = measure(target, calibrated(task, reading).decisions.predict(decision))
     best = max(
         measure(target, (decision[:, 0] >= t).astype(int)) for t in np.quantile(decision, np.linspace(0, 1, 200))
     )
     assert found >= best - abs(best) * 1e-3
-    assert task.read_by(reading).probabilities(decision) is None
+    assert calibrated(task, reading).decisions.probabilities(decision) is None
 
 
 def test_thresholds_for_precision_and_recall() -> None:
     task, target, decision = rows(3000, seed=7)
     for word, measure in (("precision:0.9", metrics.precision_score), ("recall:0.9", metrics.recall_score)):
-        reading = read_as("none", ClassScores.of(target, decision), Threshold.parse(word))
-        predicted = task.read_by(reading).predict(decision)
+        reading = fit_calibrator("none", ClassScores.of(target, decision), Threshold.parse(word))
+        predicted = calibrated(task, reading).decisions.predict(decision)
         assert measure(target, predicted) >= 0.9
         assert reading.chosen["reached"]
         of = (reading.chosen["precision"], reading.chosen["recall"])
@@ -225,7 +231,7 @@ def test_thresholds_for_precision_and_recall() -> None:
         )
     noise = np.random.default_rng(0).normal(size=(3000, 1))
     target = (np.arange(3000) % 10 == 0).astype(np.int32)
-    reading = read_as("none", ClassScores.of(target, np.sort(noise, axis=0)), Threshold.parse("precision:1"))
+    reading = fit_calibrator("none", ClassScores.of(target, np.sort(noise, axis=0)), Threshold.parse("precision:1"))
     assert reading.chosen["reached"] in (True, False)
     for bad in ("cost", "cost:1", "cost:a:b", "precision:2", "precision:0", "recall", "f1:3", "best"):
         with pytest.raises(ValueError, match="expected cost:MISSED:FALSE"):
@@ -239,32 +245,31 @@ def test_what_searches_go_by_adds_up_over_rows(classes: int) -> None:
     area = metrics.roc_auc_score(own, decision[:, 0] if classes == 2 else decision)
     for by, expected in (
         ("roc_auc", area),
-        ("balanced_accuracy", metrics.balanced_accuracy_score(target, task.predict(decision))),
+        ("balanced_accuracy", metrics.balanced_accuracy_score(target, task.decisions.predict(decision))),
     ):
-        judge = task.judge(by)
-        scores = judge.row_scores(target, judge.predict(decision))
+        judge = criterion_of(task, by)
+        scores = judge.row_scores(target, judge.judged(decision))
         assert judge.score(scores.sum(), scores.size) == pytest.approx(expected)
-        assert judge.figure.key == by
+        assert judge.metric.key == by
     for by in ("log_loss", "brier"):
-        judge = task.judge(by)
+        judge = criterion_of(task, by)
         noise = np.random.default_rng(0).normal(size=decision.shape)
-        better, worse = (judge.row_scores(target, judge.predict(d)).sum() for d in (decision, noise))
+        better, worse = (judge.row_scores(target, judge.judged(d)).sum() for d in (decision, noise))
         assert better > worse
         assert 0 < judge.score(better, 800) < judge.score(worse, 800)
-    assert task.judge() is task
-    assert task.judge("accuracy") is task
+    assert criterion_of(task) == criterion_of(task, "accuracy")
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_log_odds_are_judged_as_they_are(classes: int) -> None:
     """Decisions that are too sure are worse, though Platt's method would make up for it."""
     task, target, decision = rows(800, classes, seed=8)
-    judge = task.read_by(read_as(LOG_ODDS)).judge("log_loss")
-    scores = judge.row_scores(target, judge.predict(decision))
+    judge = criterion_of(calibrated(task, fit_calibrator(LOG_ODDS)), "log_loss")
+    scores = judge.row_scores(target, judge.judged(decision))
     own = expit(decision)
     probability = np.column_stack([1 - own, own]) if classes == 2 else own / own.sum(axis=1, keepdims=True)
     assert judge.score(scores.sum(), 800) == pytest.approx(metrics.log_loss(target, probability))
-    sure, fitted = (j.row_scores(target, 9 * decision).sum() for j in (judge, task.judge("log_loss")))
+    sure, fitted = (j.row_scores(target, 9 * decision).sum() for j in (judge, criterion_of(task, "log_loss")))
     assert sure < fitted
 
 
@@ -272,7 +277,7 @@ def test_squares_of_differences_are_the_variance_of_delong() -> None:
     """Of the area under the curve: against a bootstrap of the difference of two."""
     task, target, a = rows(600, seed=9)
     b = a + np.random.default_rng(1).normal(size=a.shape)
-    judge = task.judge("roc_auc")
+    judge = criterion_of(task, "roc_auc")
     off = judge.row_scores(target, a) - judge.row_scores(target, b)
     rng, found = np.random.default_rng(2), []
     for _ in range(400):
@@ -284,14 +289,17 @@ def test_squares_of_differences_are_the_variance_of_delong() -> None:
 
 def test_a_fold_without_a_class_is_judged_by_the_others() -> None:
     task, _, _ = rows(10, 3)
-    small, targets, ours = task.judge("roc_auc").narrowed(np.array([2, 0, 2, 0]))
-    assert targets.tolist() == [1, 0, 1, 0]
-    assert small.task.labels == ["c0", "c2"]
-    wide = ours(np.array([[2.0], [-1.0]]))
-    assert task.predict(wide).tolist() == [2, 0]
-    one, _, ours = task.judge("log_loss").narrowed(np.array([1, 1]))
-    assert task.predict(ours(np.repeat(one.constant, 2, axis=0))).tolist() == [1, 1]
-    two = Classification(["a", "b"])
+    small = criterion_of(task, "roc_auc").among(np.array([2, 0, 2, 0]))
+    assert small.targets.tolist() == [1, 0, 1, 0]
+    assert small.task.codec.classes == ["c0", "c2"]
+    assert small.constant is None
+    wide = small.widen(np.array([[2.0], [-1.0]]))
+    assert task.decisions.predict(wide).tolist() == [2, 0]
+    one = criterion_of(task, "log_loss").among(np.array([1, 1]))
+    assert one.constant is not None
+    assert task.decisions.predict(one.widen(np.repeat(one.constant, 2, axis=0))).tolist() == [1, 1]
+    two = CLASSIFICATION.of(["a", "b"])
     for k in (0, 1):
-        one, _, ours = two.judge("roc_auc").narrowed(np.full(3, k))
-        assert two.predict(ours(np.repeat(one.constant, 3, axis=0))).tolist() == [k] * 3
+        one = criterion_of(two, "roc_auc").among(np.full(3, k))
+        assert one.constant is not None
+        assert two.decisions.predict(one.widen(np.repeat(one.constant, 3, axis=0))).tolist() == [k] * 3

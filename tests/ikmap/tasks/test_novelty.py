@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ikmap.tasks import Asked, task_from, task_named
-from ikmap.tasks.novelty import MOST_ROWS, Novelty
+from ikmap.tasks import NOVELTY, LabelRequest, Task, task_from, task_named
+from ikmap.tasks.capabilities import counted, learned_rows, settled, stored_targets
+from ikmap.tasks.novelty.codec import NoveltyCodec
+from ikmap.tasks.novelty.presenter import MOST_ROWS
 from ikmap.tasks.score_histogram import bins_of, quantile_bin, upper_edge
+from ikmap.tasks.scoring import accumulate, state_from, total
 from tests.naive.novelty import areas
 
 
-def found(labels: list[Any], **asked: Any) -> tuple[Novelty, np.ndarray]:
+def found(labels: list[Any], **asked: Any) -> tuple[Task, NoveltyCodec, np.ndarray]:
     y = np.array(labels, dtype=object if isinstance(labels[0], str) else float)
-    stored, about = Novelty.store(y, y.size)
-    task = Novelty.find([about], Asked("novelty", **asked))
-    targets = task.targets(stored, about)
-    assert np.array_equal(targets, task.encode(y, y.size))
-    again, settled = task.store_targets(targets)
-    assert np.array_equal(task.settled().targets(again, settled), targets)
-    assert task_from(task.as_json()) == task
-    return task, targets
+    stored, about = NOVELTY.read(y, y.size)
+    task = NOVELTY.find([about], LabelRequest("novelty", **asked))
+    codec = task.codec
+    assert isinstance(codec, NoveltyCodec)
+    targets = codec.targets(stored, about)
+    assert np.array_equal(targets, codec.encode(y, y.size))
+    assert np.array_equal(settled(task).codec.targets(*stored_targets(task, targets)), targets)
+    assert task_from(json.loads(json.dumps(task.as_json()))) == task
+    return task, codec, targets
 
 
 def test_what_labels_mean() -> None:
-    assert task_named("novelty") is Novelty
-    assert not Novelty.needs_labels
-    task, targets = found([1.0, 2.0, 1.0, 1.0])
-    assert (task.anomaly, targets.tolist(), task.learned(targets)) == (2, [0, 1, 0, 0], None)
-    assert task.notes == (
+    assert task_named("novelty") is NOVELTY
+    assert not NOVELTY.labels.needed
+    task, codec, targets = found([1.0, 2.0, 1.0, 1.0])
+    assert (codec.anomaly, targets.tolist(), learned_rows(task, targets)) == (2, [0, 1, 0, 0], None)
+    assert codec.summary.notes == (
         ["labels are used for evaluation only: rows with label 2, the fewest (1), count as anomalies; --inliers names "
          "the normal ones"]
     )  # fmt: skip
     # Of several that are as rare, the last; a label that is new is none of the rarest.
-    assert found(["a", "a", "c", "b"])[0].anomaly == "c"
-    assert task.encode(np.array([7.0, 2.0]), 2).tolist() == [0, 1]
-    task, targets = found([11.0, 3.0, 11.0, 4.0], inliers=("11",))
-    assert (task.normal, targets.tolist()) == ([11], [0, 1, 0, 1])
-    assert task.learned(targets) is not None
-    assert np.array_equal(task.learned(targets), [True, False, True, False])
-    assert task.encode(np.array([7.0]), 1).tolist() == [1]  # a label that is new is not a normal one
-    task, targets = found([5.0, 5.0])
-    assert (task.anomaly, targets.tolist()) == (None, [-1, -1])
-    assert task.notes == ["all rows have the label 5, which evaluates nothing"]
+    assert found(["a", "a", "c", "b"])[1].anomaly == "c"
+    assert task.codec.encode(np.array([7.0, 2.0]), 2).tolist() == [0, 1]
+    task, codec, targets = found([11.0, 3.0, 11.0, 4.0], inliers=("11",))
+    assert (codec.normal, targets.tolist()) == ([11], [0, 1, 0, 1])
+    assert learned_rows(task, targets) is not None
+    assert np.array_equal(learned_rows(task, targets), [True, False, True, False])
+    assert task.codec.encode(np.array([7.0]), 1).tolist() == [1]  # a label that is new is not a normal one
+    task, codec, targets = found([5.0, 5.0])
+    assert (codec.anomaly, targets.tolist()) == (None, [-1, -1])
+    assert codec.summary.notes == ["all rows have the label 5, which evaluates nothing"]
 
 
 def test_rows_without_labels() -> None:
-    stored, about = Novelty.store(None, 3)
-    task = Novelty.find([about], Asked("novelty"))
-    assert task.targets(stored, about).tolist() == task.encode(None, 3).tolist() == [-1, -1, -1]
-    assert (task.notes, task.counted([0, 0])) == ([], {"anomalies_train": None})
-    assert task.settled() == task
+    stored, about = NOVELTY.read(None, 3)
+    task = NOVELTY.find([about], LabelRequest("novelty"))
+    assert task.codec.targets(stored, about).tolist() == task.codec.encode(None, 3).tolist() == [-1, -1, -1]
+    assert (task.codec.summary.notes, counted(task, [0, 0])) == ([], {"anomalies_train": None})
+    assert settled(task) == task
 
 
 @pytest.mark.parametrize(
@@ -64,14 +69,14 @@ def test_rows_without_labels() -> None:
     ],
 )
 def test_inliers_that_are_not_there(labels: Any, inliers: tuple[str, ...], said: str) -> None:
-    _, about = Novelty.store(None if labels is None else np.array(labels), 2)
+    _, about = NOVELTY.read(None if labels is None else np.array(labels), 2)
     with pytest.raises(ValueError, match=f"^{said}$"):
-        Novelty.find([about], Asked("novelty", "", None, inliers))
+        NOVELTY.find([about], LabelRequest("novelty", "", None, inliers))
 
 
 def test_labels_that_are_numbers() -> None:
     with pytest.raises(ValueError, match=r"^found more than 1000 different labels, .*--label names another column"):
-        Novelty.store(np.arange(1001.0), 1001)
+        NOVELTY.read(np.arange(1001.0), 1001)
 
 
 def test_tallies_add_up_and_are_what_they_say() -> None:
@@ -80,17 +85,17 @@ def test_tallies_add_up_and_are_what_they_say() -> None:
     decision = np.round(rng.normal(-1.0, 1.0, size=(n, 1)), 2)  # with ties
     target = rng.integers(-1, 2, size=n).astype(np.int32)
     decision[target == 1] += 0.7
-    task = Novelty(None, 2, [])
+    task = NOVELTY.of(None, 2, [])
     numbers = rng.permutation(n)
-    whole = task.tally_at(target, decision, numbers)
+    whole = accumulate(task, target, decision, numbers)
     for cuts in ([100], [1, 2, 400]):
         pieces = [
-            task.tally_at(target[rows], decision[rows], numbers[rows]).as_json()
+            accumulate(task, target[rows], decision[rows], numbers[rows]).as_json()
             for rows in np.split(np.arange(n), cuts)
         ]
-        assert task.total(pieces).as_json() == whole.as_json()
-        assert task.total(pieces[::-1]).as_json() == whole.as_json()
-    figures = task.figures(whole)
+        assert total(task, pieces).as_json() == whole.as_json()
+        assert total(task, pieces[::-1]).as_json() == whole.as_json()
+    figures = whole.metrics()
     assert figures["alert_rate"] == (decision > 0).mean()
     known = target >= 0
     exact = roc_auc_score(target[known], decision[known, 0])
@@ -102,9 +107,9 @@ def test_tallies_add_up_and_are_what_they_say() -> None:
     )
     best = sorted(range(n), key=lambda k: (-decision[k, 0], numbers[k]))[:MOST_ROWS]
     assert [(row["row"], row["score"]) for row in figures["most_novel"]] == [(numbers[k], decision[k, 0]) for k in best]
-    none = task.figures(task.tally(np.full(3, -1), np.zeros((3, 1))))
+    none = accumulate(task, np.full(3, -1), np.zeros((3, 1))).metrics()
     assert (none["alert_rate"], none["roc_auc"], none["average_precision"]) == (0.0, None, None)
-    assert task.figures(task.tally_from(None))["alert_rate"] is None
+    assert state_from(task, None).metrics()["alert_rate"] is None
 
 
 def test_bins_are_narrow_and_ascend() -> None:
@@ -125,12 +130,12 @@ def test_bins_are_narrow_and_ascend() -> None:
 
 def test_the_report_has_the_most_novel_rows_of_each_learner() -> None:
     rows = [{"row": 7, "score": 0.5}, {"row": 2, "score": 0.25}]
-    (section,) = Novelty.sections({"learners": {"idk": {"most_novel": rows}, "norma": {"most_novel": []}}})
+    (section,) = NOVELTY.presenter.sections({"learners": {"idk": {"most_novel": rows}, "norma": {"most_novel": []}}})
     _, table = section.parts
     assert (table.title, table.head) == ("By idk", ("row", "score above the threshold"))
     assert [tuple(line) for line in table.rows] == [(7, 0.5), (2, 0.25)]
     named = {"learners": {"idk": {"most_novel": [{**rows[0], "id": "x"}]}}, "data": {"id": "key"}}
-    _, table = Novelty.sections(named)[0].parts
+    _, table = NOVELTY.presenter.sections(named)[0].parts
     assert (table.head[0], table.rows[0][0]) == ("key", "x")
     for nothing in ({}, {"learners": None}, {"learners": {"idk": {"most_novel": []}}}, {"learners": {"idk": 3}}):
-        assert not Novelty.sections(nothing)
+        assert not NOVELTY.presenter.sections(nothing)

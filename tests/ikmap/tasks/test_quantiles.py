@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ikmap.methods.kinds import Levels
-from ikmap.tasks.quantiles import QuantileRegression
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import REGRESSION, LabelRequest, Task
+from ikmap.tasks.regression.quantiles import with_quantiles
+from ikmap.tasks.scoring import accumulate, total
 from tests.naive.quantiles import pinball
 
 LEVELS = [0.1, 0.25, 0.5, 0.9]
@@ -18,16 +21,17 @@ DECISION[::10] = DECISION[::10, ::-1]
 Y[3] = DECISION[3, 0]
 
 
-def task_of() -> QuantileRegression:
-    stored, found = Regression.store(Y, Y.size)
+def task_of() -> Task:
+    stored, found = REGRESSION.read(Y, Y.size)
     assert stored is not None
-    return QuantileRegression.of(Regression.find([found], None), LEVELS)  # type: ignore[arg-type]
+    return with_quantiles(REGRESSION.find([found], LabelRequest()), LEVELS)
 
 
 def test_figures_are_those_of_the_definition_in_any_pieces() -> None:
     task = task_of()
-    parts = [task.tally(Y[s : s + 70], DECISION[s : s + 70]).as_json() for s in range(0, 200, 70)]
-    figures, f = task.figures(task.total(parts)), np.sort(DECISION, axis=1)
+    parts = [accumulate(task, Y[s : s + 70], DECISION[s : s + 70]).as_json() for s in range(0, 200, 70)]
+    figures: Any
+    figures, f = total(task, parts).metrics(), np.sort(DECISION, axis=1)
     for k, level in enumerate(LEVELS):
         one = figures["quantiles"][k]
         assert one["level"] == level
@@ -42,11 +46,11 @@ def test_figures_are_those_of_the_definition_in_any_pieces() -> None:
         assert one["width"] == pytest.approx((f[:, high] - f[:, low]).mean())
     assert figures["crossed"] == 0.1
     assert figures["rmse"] == pytest.approx(np.sqrt(np.mean((Y - f[:, 2]) ** 2)))
-    assert np.array_equal(task.predict(DECISION), f[:, 2])
+    assert np.array_equal(task.decisions.predict(DECISION), f[:, 2])
 
 
 def test_columns_of_scored_rows() -> None:
-    values = task_of().values(DECISION)
+    values = task_of().decisions.values(DECISION)
     assert list(values) == ["prediction", "quantile_0.1", "quantile_0.25", "quantile_0.5", "quantile_0.9"]
     assert np.array_equal(np.column_stack(list(values.values())[1:]), np.sort(DECISION, axis=1))
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from ikmap.tasks.classification import Classification
-from ikmap.tasks.novelty import Novelty
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
 from ikmap.tasks.verdict import auc_by_chance, highest_share, r2_by_chance
 from pipeline.report.scores import wilson_interval
 
@@ -18,7 +16,7 @@ from pipeline.report.scores import wilson_interval
 def on_classes(confusion: list[list[int]], **figures: Any) -> list[tuple[str, str]]:
     params = {"methods": {"ours": {"class_weight": "none"}}, **figures.pop("params", {})}
     about = {"confusion": confusion, "labels": [str(k) for k in range(len(confusion))], **figures}
-    found = Classification.verdicts("ours", about, {"data": {}, "params": params, "selection": None})
+    found = CLASSIFICATION.presenter.verdicts("ours", about, {"data": {}, "params": params, "selection": None})
     assert all(verdict.learner == "ours" for verdict in found)
     return [(verdict.kind, verdict.message) for verdict in found]
 
@@ -80,7 +78,7 @@ def test_probabilities_that_are_off(error: float, chance: float, poor: bool) -> 
 
 def test_numbers_and_their_mean() -> None:
     def kinds(r2: float, rows: int) -> list[str]:
-        return [v.kind for v in Regression.verdicts("ours", {"r2": r2, "by_decile": [{"rows": rows}]}, {})]
+        return [v.kind for v in REGRESSION.presenter.verdicts("ours", {"r2": r2, "by_decile": [{"rows": rows}]}, {})]
 
     assert kinds(-0.1, 1000) == kinds(0.003, 1000) == ["nothing"]
     assert kinds(0.003, 10_000) == kinds(0.5, 20) == []
@@ -88,11 +86,11 @@ def test_numbers_and_their_mean() -> None:
 
 def test_scores_and_labels() -> None:
     def kinds(area: float, *rows: int) -> list[str]:
-        return [v.kind for v in Novelty.verdicts("ours", {"roc_auc": area, "rows_by_label": list(rows)}, {})]
+        return [v.kind for v in NOVELTY.presenter.verdicts("ours", {"roc_auc": area, "rows_by_label": list(rows)}, {})]
 
     assert kinds(0.3, 1000, 50) == kinds(0.55, 1000, 50) == ["nothing"]
     assert kinds(0.6, 1000, 50) == kinds(0.51, 100_000, 50_000) == []
-    assert Novelty.verdicts("ours", {"roc_auc": None, "rows_by_label": [1000, 0]}, {}) == ()
+    assert NOVELTY.presenter.verdicts("ours", {"roc_auc": None, "rows_by_label": [1000, 0]}, {}) == ()
 
 
 def test_what_chance_reaches() -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from ikmap.tasks.sections import Section, Table, Text
 from pipeline.report import render_report
 from pipeline.report.figure import Lead
@@ -71,7 +71,7 @@ def test_a_package_changes_the_look_of_another_one(templates: Callable[..., Temp
 
 def test_titles_and_tables_of_a_task_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [Text(HOSTILE), Table(HOSTILE, [HOSTILE, HOSTILE], [[HOSTILE, 7], [HOSTILE, HOSTILE]])]
-    monkeypatch.setattr(Classification, "sections", lambda *_: [Section("own", HOSTILE, parts)])
+    monkeypatch.setattr(type(CLASSIFICATION.presenter), "sections", lambda *_: [Section("own", HOSTILE, parts)])
     page = render_report(report_examples.binary())
     assert page.count(SHOWN) == 9
     assert f'<h2 id="own-h">{SHOWN}</h2>' in page

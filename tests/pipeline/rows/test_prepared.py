@@ -13,8 +13,7 @@ import scipy.sparse as sp
 
 from ikmap.learners.rows import Block
 from ikmap.rows import as_dense
-from ikmap.tasks import plain_label
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import parts, prepared
 from pipeline.rows.permutation import position_in_shuffle
@@ -201,7 +200,7 @@ def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> 
 def test_minmax_does_not_fill_sparse_data(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     with pytest.raises(InputError, match="found sparse data, which it would fill"):
-        fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, Classification([0, 1])))
+        fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, CLASSIFICATION.of([0, 1])))
 
 
 def test_nothing_ingested(tmp_path: Path) -> None:
@@ -210,7 +209,7 @@ def test_nothing_ingested(tmp_path: Path) -> None:
 
 
 def test_labels_without_a_class() -> None:
-    classes = Classification(["a", "b"])
+    classes = CLASSIFICATION.of(["a", "b"])
 
     def found(*labels: Any) -> list[dict[str, Any]]:
         return [{"labels": list(labels), "label_counts": [1] * len(labels)}]
@@ -220,5 +219,5 @@ def test_labels_without_a_class() -> None:
         refuse_strangers(found("x", "a", 3), classes, "file")
     with pytest.raises(InputError, match=r"found label 0, 1, 2, 3, 4, \.\.\., expected"):
         refuse_strangers(found(*range(9)), classes, "file")
-    two = Classification([-1, 1], [["x"], ["y"]])
+    two = CLASSIFICATION.of([-1, 1], [["x"], ["y"]])
     assert [two.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]

@@ -21,7 +21,7 @@ from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
 from ikmap._compiled import LOOPS, parsed
-from ikmap.tasks import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of, words_of_learner, words_of_map
@@ -288,7 +288,7 @@ def test_the_installation_compiles_what_the_default_run_needs() -> None:
     assert words <= compiling.everything()
     asked = {(job.name, job.signatures) for job in needed(words)}
     default = words_of(
-        batch_params(BatchOptions(dataset="usps")).settled(Classification), dense=True, task={"multiclass"}
+        batch_params(BatchOptions(dataset="usps")).settled(CLASSIFICATION), dense=True, task={"multiclass"}
     )
     assert {(job.name, job.signatures) for job in needed(default)} <= asked
 

@@ -13,7 +13,7 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
-from ikmap.tasks import Classification, Novelty, Regression
+from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.storage.durable import read_json
@@ -79,7 +79,7 @@ def test_the_labels_tell_the_learner(labels: str, words: str, learner: str, said
 
 def test_an_option_goes_to_every_learner_that_may_be_meant() -> None:
     params = batch_params(BatchOptions(input="x", C=3.0, psi=64, t=100, tol=0.01))
-    classes, numbers = params.settled(Classification), params.settled(Regression)
+    classes, numbers = params.settled(CLASSIFICATION), params.settled(REGRESSION)
     assert [one.of(one.learners[0]).value_at("C") for one in (classes, numbers)] == [3.0, 3.0]
     assert [one.map.value_at("psi") for one in params.alternatives()] == [64, 64]
     assert (classes.t, numbers.t) == (100, 100)
@@ -87,7 +87,7 @@ def test_an_option_goes_to_every_learner_that_may_be_meant() -> None:
     with pytest.raises(
         InputError, match=r"^--C 3.0: found task novelty, whose usual learner is iforest-score, expected"
     ):
-        params.settled(Novelty)
+        params.settled(NOVELTY)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_another_map_leaves_only_the_learners_that_it_serves() -> None:
     params = Params(partitioner="anne")
     assert [one.learners for one in params.alternatives()] == [("logistic",), ("ridge",)]
     with pytest.raises(InputError, match="--learner iforest-score: needs the depth of cells, which --partitioner anne"):
-        params.settled(Novelty)
+        params.settled(NOVELTY)
     with pytest.raises(InputError, match="needs the depth of cells"):
         Params(partitioner="anne", task="novelty")
 

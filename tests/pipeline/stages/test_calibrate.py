@@ -100,7 +100,7 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
     rows = PreparedRows(store, "train")
     fit, held = folds_of(rows, np.arange(rows.n_rows), params)[2]
     record = calibrate.decide_fold(store, params, "ogd", model._model.fitted, None, 2)
-    evidence: Any = model.task.evidence_from([record["evidence"]])
+    evidence: Any = model.task.kind.evidence_from(model.task, [record["evidence"]])
     assert evidence.rows == held.size == record["rows"]
     assert evidence.columns[0].counts.sum(axis=0).tolist() == np.bincount(rows.take(held).y).tolist()
     assert model._model.fitted is not None
@@ -109,7 +109,7 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
 
     peer = CellOGDClassifier(shuffle=False).fit(cells.cells(rows.take(fit).rows), rows.take(fit).y)
     decision = np.atleast_2d(peer.decision_function(cells.cells(rows.take(held).rows)))
-    expected = model.task.evidence(rows.take(held).y, decision.reshape(-1, 1))
+    expected = model.task.kind.evidence(model.task, rows.take(held).y, decision.reshape(-1, 1))
     assert evidence.as_json() == expected.as_json()
 
 
@@ -117,7 +117,7 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> Non
     """Three classes, few rows of folds learned from, and evidence of some rows only."""
     with one_process(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibrate, "FIT_BYTES", 16 * 100)
-        patch.setattr("ikmap.tasks.class_decisions.MOST_NUMBERS", 60)
+        patch.setattr("ikmap.tasks.classification.evidence.MOST_NUMBERS", 60)
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
         snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
         metrics = run.run(tmp_path / "whole", snapshots)

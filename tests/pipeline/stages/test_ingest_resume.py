@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets import registry as datasets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.readers import Sizes
@@ -155,8 +155,8 @@ def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_pro
     with monkeypatch.context() as patch:
         patch.setattr(ingest_stage, "write_part", killed)
         with pytest.raises(Killed), promised():
-            ingest_piece(store, source, piece, "data/train", Classification)
+            ingest_piece(store, source, piece, "data/train", CLASSIFICATION)
     with promised():
-        first = ingest_piece(store, source, piece, "data/train", Classification)["outputs"][0]
+        first = ingest_piece(store, source, piece, "data/train", CLASSIFICATION)["outputs"][0]
         paths = taken()
     assert {str(path) for path in Path(store.path, first).rglob("*")} <= paths

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
@@ -157,7 +157,7 @@ def test_a_sweep_is_refused_whose_weights_do_not_fit(monkeypatch: pytest.MonkeyP
     X = np.random.default_rng(0).random((400, 2))
     params = Params.given(partitioner="mondrian", learners=("svm",), t=5)
     monkeypatch.setattr(fit_parts, "worker_limit", lambda: 1)
-    few, many = Classification([0, 1]), Classification(list(range(100)))
+    few, many = CLASSIFICATION.of([0, 1]), CLASSIFICATION.of(list(range(100)))
     monkeypatch.setattr(fit_parts, "room", lambda: 5 * 400 * 1500.0)
     fit_parts.refuse_too_large(params, 1e6, X)
     fit_parts.refuse_too_large(params, 1e6, X, few)

@@ -65,7 +65,7 @@ def test_predictions_of_a_finished_stream_are_verified_on_reading(stored: list[S
     one = finished(stored, "stream", copy)
     raw = np.fromfile(copy / "predictions/ogd.int32", np.int32)
     labels = load_predictions(copy, "ogd")
-    assert labels.tolist() == load_run(copy).task.decode(raw).tolist()
+    assert labels.tolist() == load_run(copy).task.codec.decode(raw).tolist()
     flip(copy / "predictions/ogd.int32", 8 * 4 * 50)
     said = r"predictions/ogd.int32 is damaged .its SHA-256 is wrong.; restore it .*: python -m flows.online .* --fresh$"
     with pytest.raises(Damaged, match=said) as error:

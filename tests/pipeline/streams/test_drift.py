@@ -10,7 +10,8 @@ import pytest
 
 from flows.options.online import OnlineOptions
 from ikmap.drift import ADWIN
-from ikmap.tasks.regression import Regression
+from ikmap.tasks import REGRESSION
+from ikmap.tasks.criteria import drift_losses
 from pipeline.errors import InputError
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
@@ -71,8 +72,8 @@ def test_an_alarm_where_the_classes_change(file: Path, tmp_path: Path, monkeypat
 
 
 def test_losses_are_between_0_and_1() -> None:
-    task = Regression(0.0, 2.0, [])
-    assert task.losses(np.array([0.0, 0.0]), np.array([0.0, 4.0])).tolist() == [0.0, 0.8]
+    task = REGRESSION.of(0.0, 2.0, [])
+    assert drift_losses(task, np.array([0.0, 0.0]), np.array([0.0, 4.0])).tolist() == [0.0, 0.8]
 
 
 def test_options_that_make_no_sense_together() -> None:

@@ -21,7 +21,7 @@ import pytest
 from cluster import ClusterHandle
 from flows.options.online import OnlineOptions
 from flows.runs.online import check_unbounded, is_unbounded
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -252,7 +252,7 @@ class Given:
 def begun(path: Path, feed: Any, block_rows: int = BLOCK, n: int = INITIAL) -> tuple[Context, Intake]:
     """A run whose initial rows are there; needs `without_cluster`."""
     ctx = context(path, params_for(learners=("ogd",)))
-    intake = Intake(ctx.store, feed, block_rows, Classification, print)
+    intake = Intake(ctx.store, feed, block_rows, CLASSIFICATION, print)
     take_initial(ctx, intake, DATA, n)
     return ctx, intake
 
@@ -323,7 +323,7 @@ def test_rows_that_are_replayed_must_be_those_of_before(again: str, tmp_path: Pa
         "nothing": b"",
     }[again]
     said: list[str] = []
-    resumed = Intake(ctx.store, piped(text), BLOCK, Classification, said.append)
+    resumed = Intake(ctx.store, piped(text), BLOCK, CLASSIFICATION, said.append)
     with resumed:
         resumed.start()
         assert resumed.rows == 180

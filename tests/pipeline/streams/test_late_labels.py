@@ -13,7 +13,7 @@ import pytest
 from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import Sample, StreamLearner
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -176,7 +176,7 @@ def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
     params, path = params_of("kernel-ogd", "multiclass"), tmp_path / "labels.csv"
     run(tmp_path / "run", params, Rows(then=coming(path, CLASSES, 40)), path)
-    about = Sample(INITIAL, X.shape[1], Classification([0, 1]), lambda rows: X[:INITIAL][rows], 0, None)
+    about = Sample(INITIAL, X.shape[1], CLASSIFICATION.of([0, 1]), lambda rows: X[:INITIAL][rows], 0, None)
     state = params.learner_as(StreamLearner, "kernel-ogd", 1.0).start(about)
     state.partial_fit(X[:INITIAL], CLASSES[:INITIAL].astype(np.int32))
     predicted, known = [], INITIAL

@@ -22,7 +22,7 @@ from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
 from ikmap.methods import Sample, StreamLearner
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -108,7 +108,7 @@ def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float |
         model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(Store(folder / "store.zarr"))
         rows, offsets = model.cells(X), model.offsets
     sample = Sample(
-        INITIAL, X.shape[1], Classification([0, 1]), lambda numbers: X[:INITIAL][numbers], params.seed, offsets
+        INITIAL, X.shape[1], CLASSIFICATION.of([0, 1]), lambda numbers: X[:INITIAL][numbers], params.seed, offsets
     )
     return rows, params.learner_as(StreamLearner, name, value).start(sample)
 

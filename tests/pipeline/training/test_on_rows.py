@@ -29,7 +29,7 @@ from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
-from ikmap.tasks.classification import Classification
+from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
@@ -120,7 +120,7 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
     X, y, *_ = PreparedRows(ctx.store, "train").read(0, 240)
-    sample = Sample(240, X.shape[1], Classification([0, 1]), lambda numbers: X[numbers], ctx.params.seed)
+    sample = Sample(240, X.shape[1], CLASSIFICATION.of([0, 1]), lambda numbers: X[numbers], ctx.params.seed)
     state = ctx.params.learner_as(StreamLearner, "kernel-ogd", PSI).start(sample)
     rows = np.arange(240)
     if order == "shuffled":
@@ -298,11 +298,13 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     hashes = []
     for enough in (None, limit(1000)):
         monkeypatch.setattr(train_rows, "worker_limit", lambda enough=enough: enough)
-        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))["content_hash"])
+        hashes.append(
+            fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))["content_hash"]
+        )
     assert len(set(hashes)) == 1
     monkeypatch.setattr(train_rows, "worker_limit", lambda: limit(150))
     with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
-        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))
+        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IForest
 from ikmap.methods.iforest_score import IForestScore
 from ikmap.partitioners import draw_subsamples, fit_iforest, fit_spheres
-from ikmap.tasks.novelty import Novelty
+from ikmap.tasks import NOVELTY
 from tests.naive.novelty import path_length, similarities, sphere, unsuccessful_search
 
 RNG = np.random.default_rng(11)
@@ -91,7 +91,7 @@ def test_average_path_lengths() -> None:
 
 def train(learner: CountsLearner, cells: Cells, tables: Any = None) -> Any:
     y = np.full(cells.n_rows, -1, dtype=np.int32)
-    return learner.fit(Training(Block(cells.packed(), y), [], 4, task=Novelty(), tables=tables or {}))
+    return learner.fit(Training(Block(cells.packed(), y), [], 4, task=NOVELTY.of(), tables=tables or {}))
 
 
 @pytest.mark.parametrize("learner", [IDK(), IForestScore()], ids=lambda learner: learner.about.name)
@@ -101,7 +101,7 @@ def test_counts_of_pieces_make_the_same_model(learner: CountsLearner) -> None:
     fitted = of_map.fit(sample, 1)
     knows = capability(of_map, CellTables)
     cells, tables = fitted.cells(X).packed(), knows.cell_tables(fitted, sample) if knows else {}
-    sample = Sample(len(X), 6, Novelty(), cells.__getitem__, 4, cells.offsets, tables)
+    sample = Sample(len(X), 6, NOVELTY.of(), cells.__getitem__, 4, cells.offsets, tables)
     whole, _ = train(learner, cells, tables)
     for cuts in ([30], [1, 2, 79]):
         ends, counts = [0, *cuts, len(X)], dict[str, Any]()

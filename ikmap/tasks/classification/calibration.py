@@ -1,10 +1,10 @@
-"""How decision values are read: as probabilities, by a calibration, and as classes, by a threshold.
+"""Calibration: decision values become probabilities, and a threshold tells two classes apart.
 
 A calibration is fitted to decision values of rows that the learner had not learned from. With two classes these are
-counted by bins (:class:`~ikmap.tasks.class_scores.ClassScores`), and each row stands at the middle of its bin. With
-more classes, which compete, Platt's method is to scale all decisions by one number and to add one to each, and to take
-the soft maximum; isotonic regression then maps these probabilities, each class told from the rest, and they are scaled
-to sum 1.
+counted by bins (:class:`~ikmap.tasks.classification.class_scores.ClassScores`), and each row stands at the middle of
+its bin. With more classes, which compete, Platt's method is to scale all decisions by one number, to add one number to
+each, and to take the soft maximum; isotonic regression then maps these probabilities, each class told from the rest,
+and they are scaled to sum 1.
 
 Sources: J. Platt, "Probabilistic outputs for support vector machines", 1999, in the form of H.-T. Lin, C.-J. Lin,
 R. C. Weng, "A note on Platt's probabilistic outputs for support vector machines", 2007; B. Zadrozny, C. Elkan,
@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from ikmap.model import Model
-from ikmap.tasks.class_decisions import ClassDecisions
-from ikmap.tasks.class_scores import ClassScores
-from ikmap.tasks.threshold import Threshold
+from ikmap.tasks.capabilities import Evidence
+from ikmap.tasks.classification.class_scores import ClassScores
+from ikmap.tasks.classification.evidence import DecisionEvidence
+from ikmap.tasks.classification.threshold import Threshold
+from ikmap.tasks.json_values import Json
 
 NONE, LOG_ODDS, PLATT, ISOTONIC = "none", "log-odds", "platt", "isotonic"
 STEPS = 100
@@ -33,24 +35,24 @@ RIDGE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
-class Reading(Model):
-    """How decisions of shape (n, K) are read.
+class Calibrator(Model):
+    """A fitted calibration of decisions of shape (n, K).
 
     Attributes
     ----------
     how : {"none", "log-odds", "platt", "isotonic"}
-        How they become probabilities: not at all; they are log odds; log odds are a line of them; by steps.
+        How decisions become probabilities: not at all; they are log odds; log odds are a line of them; by steps.
     lines : ndarray of float64, shape (K, 2)
         Slope and intercept for each column; with more than two classes also of isotonic regression.
     knots, levels : ndarrays of float64, shape (m,)
-        Of isotonic regression: ascending values and the probability at each, column after column. Between two, it is
-        on the line that joins them. Values are decisions; with more than two classes probabilities.
+        Of isotonic regression: ascending values and the probability at each, column after column. Between two values
+        the probability is on the line that joins them. Values are decisions, with more than two classes probabilities.
     begins : ndarray of int64, shape (K + 1,)
         Where the knots of each column begin.
     threshold : float
-        With two classes, a decision of that or more means the second one.
+        With two classes, a decision of that value or more means the second class.
     chosen : dict
-        What is known of the threshold that was asked for; empty where none was.
+        How good the chosen threshold is; empty where none was chosen.
     """
 
     kind: ClassVar[str] = "reading"
@@ -61,15 +63,15 @@ class Reading(Model):
     levels: np.ndarray
     begins: np.ndarray
     threshold: float = 0.0
-    chosen: dict[str, Any] = field(default_factory=dict)
+    chosen: dict[str, Json] = field(default_factory=dict)
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether decisions become probabilities."""
+        """True if decisions become probabilities."""
         return self.how != NONE
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
-        """Probability of each class, shape (n, classes), from decisions of shape (n, K)."""
+        """Return the probability of each class, shape (n, classes), from decisions of shape (n, K)."""
         if decision.shape[1] == 1:
             own = self._own(decision[:, 0], 0)
             return np.column_stack([1.0 - own, own])
@@ -79,19 +81,17 @@ class Reading(Model):
         if self.how == PLATT:
             return soft
         each = np.column_stack([self._step(soft[:, k], k) for k in range(soft.shape[1])])
-        found: np.ndarray = each / each.sum(axis=1, keepdims=True)
-        return found
+        return each / each.sum(axis=1, keepdims=True)
 
     def _own(self, decision: np.ndarray, k: int) -> np.ndarray:
         if self.how == ISOTONIC:
             return self._step(decision, k)
         line = decision if self.how == LOG_ODDS else self.lines[k, 0] * decision + self.lines[k, 1]
-        found: np.ndarray = expit(line)
-        return found
+        return expit(line)
 
     def _step(self, values: np.ndarray, k: int) -> np.ndarray:
-        of = slice(int(self.begins[k]), int(self.begins[k + 1]))
-        return np.interp(values, self.knots[of], self.levels[of])
+        own = slice(int(self.begins[k]), int(self.begins[k + 1]))
+        return np.interp(values, self.knots[own], self.levels[own])
 
 
 def _shares(logs: np.ndarray) -> np.ndarray:
@@ -99,21 +99,21 @@ def _shares(logs: np.ndarray) -> np.ndarray:
     return each / each.sum(axis=1, keepdims=True)
 
 
-def read_as(
-    how: str, evidence: ClassScores | ClassDecisions | None = None, threshold: Threshold | None = None
-) -> Reading:
-    """Fit a reading to decision values of rows that were not learned from.
+def fit_calibrator(how: str, evidence: Evidence | None = None, threshold: Threshold | None = None) -> Calibrator:
+    """Fit a calibrator to decision values of rows that were not learned from.
 
     Parameters
     ----------
-    evidence : ClassScores or ClassDecisions
+    how : {"none", "log-odds", "platt", "isotonic"}
+    evidence : ClassScores or DecisionEvidence
         Of two classes, or of more. Needed for "platt", "isotonic" and for a threshold.
     threshold : Threshold, optional
-        With two classes.
+        What the threshold of two classes is chosen for.
     """
-    lines, steps = np.zeros((0, 2)), []
+    lines = np.zeros((0, 2))
+    steps: list[tuple[np.ndarray, np.ndarray]] = []
     if how in (PLATT, ISOTONIC):
-        if isinstance(evidence, ClassDecisions):
+        if isinstance(evidence, DecisionEvidence):
             lines = soft_maximum(evidence.target, evidence.decision.astype(np.float64))
             if how == ISOTONIC:
                 soft = _shares(lines[:, 0] * evidence.decision + lines[:, 1])
@@ -122,22 +122,25 @@ def read_as(
                     own = np.bincount(at[evidence.target == k], minlength=values.size)
                     steps.append(isotonic(values, np.bincount(at) - own, own))
         else:
-            assert evidence is not None
-            of = evidence.middles(0), *evidence.columns[0].counts.T
-            lines, steps = (np.array([platt(*of)]), []) if how == PLATT else (lines, [isotonic(*of)])
+            assert isinstance(evidence, ClassScores)
+            values, (others, own) = evidence.middles(0), evidence.columns[0].counts.T
+            if how == PLATT:
+                lines = np.array([platt(values, others, own)])
+            else:
+                steps = [isotonic(values, others, own)]
     knots, levels = (np.concatenate([np.zeros(0), *(step[i] for step in steps)]) for i in (0, 1))
     begins = np.r_[0, np.cumsum([step[0].size for step in steps])].astype(np.int64)
     if threshold is None:
-        return Reading(how, lines, knots, levels, begins)
+        return Calibrator(how, lines, knots, levels, begins)
     assert isinstance(evidence, ClassScores)
     value, chosen = threshold.choose(evidence)
-    return Reading(how, lines, knots, levels, begins, value, chosen)
+    return Calibrator(how, lines, knots, levels, begins, value, chosen)
 
 
 def soft_maximum(target: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """One slope for all classes and an intercept for each, shape (K, 2), of the largest likelihood.
+    """Return one slope for all classes and an intercept for each, shape (K, 2), of the largest likelihood.
 
-    A little weight on both being small makes it the only one.
+    A small ridge penalty makes the solution unique.
 
     Parameters
     ----------
@@ -158,12 +161,12 @@ def soft_maximum(target: np.ndarray, decision: np.ndarray) -> np.ndarray:
         return value, slope / n
 
     start = np.r_[1.0, np.zeros(outputs)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}).x
-    return np.column_stack([np.full(outputs, found[0] / scale), found[1:]])
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}).x
+    return np.column_stack([np.full(outputs, best[0] / scale), best[1:]])
 
 
 def platt(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the log odds, by Newton's method on Platt's targets.
+    """Return slope and intercept of the log odds, by Newton's method on Platt's targets.
 
     Parameters
     ----------
@@ -205,23 +208,24 @@ def platt(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[floa
 
 
 def isotonic(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ascending values and the probability at each: isotonic regression by pooling adjacent violators.
+    """Return ascending values and the probability at each: isotonic regression by pooling adjacent violators.
 
-    Each pool of rows has one row more, of the share that the class has of all rows: so no probability is 0 or 1.
+    Each pool of rows gets one row more, with the share that the class has of all rows, so that no probability is 0
+    or 1.
     """
     share = (float(own.sum()) + 1) / (float(own.sum() + others.sum()) + 2)
     counts = zip(values.tolist(), (others + own).tolist(), own.tolist(), strict=True)
     pools = _pooled([value, value, n, hits] for value, n, hits in counts)
     # With that row more, pools of few rows may come out of order: they are pooled once more.
     pools = _pooled([first, last, n + 1, hits + share] for first, last, n, hits in pools)
-    found = np.array(pools, dtype=np.float64).reshape(-1, 4)
-    level = found[:, 3] / found[:, 2]
-    knots, at = np.unique(found[:, :2].ravel(), return_index=True)
+    table = np.array(pools, dtype=np.float64).reshape(-1, 4)
+    level = table[:, 3] / table[:, 2]
+    knots, at = np.unique(table[:, :2].ravel(), return_index=True)
     return knots, np.repeat(level, 2)[at]
 
 
 def _pooled(entries: Iterable[list[float]]) -> list[list[float]]:
-    """Neighbours (first value, last value, rows, rows of the class) joined until their shares ascend."""
+    """Join neighbouring pools (first value, last value, rows, rows of the class) until their shares ascend."""
     pools: list[list[float]] = []
     for entry in entries:
         pools.append(entry)

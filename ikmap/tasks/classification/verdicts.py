@@ -3,50 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from ikmap.tasks.json_values import JsonObject, Label, labels_of, mapping_of, number_of
 from ikmap.tasks.verdict import BASELINE, CALIBRATION, NOTHING, UNFOUND, Verdict, Z, auc_by_chance, highest_share
 
 HARDLY = 0.1
-"""A class of whose rows so few are found is hardly ever found."""
+"""A class is hardly ever found if a smaller share of its rows is found."""
 SHOWN = 5
-"""So many such classes are named."""
+"""Largest number of such classes that are named."""
 POOR = 0.02
 """Probabilities that are further off than this, beyond what chance explains, are poor: two percentage points."""
 
 
-def class_verdicts(name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[Verdict]:
+def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[Verdict]:
     """Return the verdicts on one learner.
 
     Parameters
     ----------
-    figures, metrics : mapping
-        ``learners.NAME`` of ``metrics.json``, and all of it.
+    name : str
+        Name of the learner.
+    learner, metrics : mapping
+        ``learners.NAME`` of ``metrics.json``, and all of ``metrics.json``.
     """
-    counts, labels = np.array(figures.get("confusion", []), dtype=np.float64), figures.get("labels", [])
+    counts = np.array(learner.get("confusion", []), dtype=np.float64)
+    labels = labels_of(learner.get("labels"))
     if counts.ndim != 2 or len(labels) != len(counts) or not counts.sum():
         return []
-    constant = _no_better(name, figures, counts, labels, metrics)
+    constant = _no_better(name, learner, counts, labels, metrics)
     learned = constant is None or constant.kind != NOTHING
-    found = (
+    verdicts = (
         constant,
         _unfound(name, counts, labels, metrics) if learned else None,
-        _uncalibrated(name, figures, metrics),
+        _uncalibrated(name, learner, metrics),
     )
-    return [verdict for verdict in found if verdict is not None]
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def _no_better(
-    name: str, figures: Mapping[str, Any], counts: np.ndarray, labels: Sequence[Any], metrics: Mapping[str, Any]
+    name: str, learner: JsonObject, counts: np.ndarray, labels: Sequence[Label], metrics: JsonObject
 ) -> Verdict | None:
     """Compare a learner with the constant that always answers the most frequent class of the training rows."""
-    in_training: Any = _part(metrics, "data").get("class_counts_train")
+    in_training = mapping_of(metrics.get("data")).get("class_counts_train")
     there, hits = counts.sum(axis=1), np.diag(counts)
     known = isinstance(in_training, list) and len(in_training) == len(counts)
-    usual = int(np.argmax(in_training if known else there))
+    usual = int(np.argmax(np.array(in_training) if known else there))
     # As in McNemar's test: rows that only one of the two has right.
     only_own, only_usual = hits.sum() - hits[usual], there[usual] - hits[usual]
     if only_own - only_usual > Z * math.sqrt(only_own + only_usual):
@@ -56,8 +59,8 @@ def _no_better(
         f"{name} is right on {hits.sum() / rows:.1%} of {rows:,.0f} rows, no better than always answering "
         f"{labels[usual]} ({there[usual] / rows:.1%})"
     )
-    area, chance = figures.get("roc_auc"), [auc_by_chance(own, rows - own) for own in present if own < rows]
-    ranks = isinstance(area, int | float) and bool(chance) and area > np.mean(chance)
+    area, chance = number_of(learner.get("roc_auc")), [auc_by_chance(own, rows - own) for own in present if own < rows]
+    ranks = area is not None and bool(chance) and area > np.mean(chance)
     recall = hits[there > 0] / present
     deviation = math.sqrt((recall * (1 - recall) / present).sum()) / recall.size
     finds = recall.mean() > 1 / recall.size + Z * deviation
@@ -70,14 +73,14 @@ def _no_better(
     return Verdict(BASELINE, f"{what}, though {though}: {_instead(name, len(counts), metrics)}", name)
 
 
-def _trades_accuracy(name: str, metrics: Mapping[str, Any]) -> bool:
+def _trades_accuracy(name: str, metrics: JsonObject) -> bool:
     """Return whether the run was asked to have rare classes found at the cost of accuracy."""
-    params = _part(metrics, "params")
-    balanced = _part(_part(params, "methods"), name).get("class_weight") == "balanced"
+    params = mapping_of(metrics.get("params"))
+    balanced = mapping_of(mapping_of(params.get("methods")).get(name)).get("class_weight") == "balanced"
     return balanced or bool(params.get("threshold_for")) or params.get("select_by") == "balanced_accuracy"
 
 
-def _unfound(name: str, counts: np.ndarray, labels: Sequence[Any], metrics: Mapping[str, Any]) -> Verdict | None:
+def _unfound(name: str, counts: np.ndarray, labels: Sequence[Label], metrics: JsonObject) -> Verdict | None:
     """Name the classes of which hardly any row is found, and certainly not half of them."""
     missed = [
         f"{hits:,} of {rows:,} rows of class {label}"
@@ -94,18 +97,18 @@ def _unfound(name: str, counts: np.ndarray, labels: Sequence[Any], metrics: Mapp
     )
 
 
-def _uncalibrated(name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> Verdict | None:
+def _uncalibrated(name: str, learner: JsonObject, metrics: JsonObject) -> Verdict | None:
     """Compare the calibration error with that of probabilities that are right."""
-    error, chance = figures.get("calibration_error"), figures.get("calibration_chance")
-    if not isinstance(error, int | float) or not isinstance(chance, int | float):
+    error, chance = number_of(learner.get("calibration_error")), number_of(learner.get("calibration_chance"))
+    if error is None or chance is None:
         return None
     if error < 2 * chance or error - chance < POOR:
         return None
-    asked = _part(metrics, "params").get("calibration")
+    how = mapping_of(metrics.get("params")).get("calibration")
     if metrics.get("online"):
         give = ""
-    elif asked in ("platt", "isotonic"):
-        other = "isotonic" if asked == "platt" else "platt"
+    elif how in ("platt", "isotonic"):
+        other = "isotonic" if how == "platt" else "platt"
         give = f": the test rows differ from the training rows, or give --calibration {other}"
     else:
         give = ": give --calibration isotonic, or platt where rows are few"
@@ -116,10 +119,10 @@ def _uncalibrated(name: str, figures: Mapping[str, Any], metrics: Mapping[str, A
     )
 
 
-def _instead(name: str, classes: int, metrics: Mapping[str, Any]) -> str:
-    """Return what to type so that rare classes count for more: the first that the run can have and has not."""
-    params = _part(metrics, "params")
-    own, words = _part(_part(params, "methods"), name), ""
+def _instead(name: str, classes: int, metrics: JsonObject) -> str:
+    """Return the first option that would make rare classes count for more and that the run does not have yet."""
+    params = mapping_of(metrics.get("params"))
+    own, words = mapping_of(mapping_of(params.get("methods")).get(name)), ""
     if classes == 2 and not metrics.get("online") and not params.get("threshold_for"):
         words = "--threshold-for balanced"
     elif own.get("class_weight") == "none":
@@ -127,8 +130,3 @@ def _instead(name: str, classes: int, metrics: Mapping[str, Any]) -> str:
     elif metrics.get("selection") and params.get("select_by") != "balanced_accuracy":
         words = "--select-by balanced_accuracy"
     return f"give {words}, or another --learner" if words else "give another --learner"
-
-
-def _part(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = of.get(key)
-    return value if isinstance(value, Mapping) else {}

@@ -1,21 +1,23 @@
-"""Decisions of some rows for more than two classes, as they are: how classes compete shows in no histogram of one."""
+"""Decisions between more than two classes, kept as they are to calibrate by: no histogram shows how classes compete."""
 
 from __future__ import annotations
 
 import base64
 import zlib
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.tasks.json_values import Json, list_of, text_of
+
 MOST_NUMBERS = 1 << 18
-"""Decisions of all classes together that a fold is asked for."""
+"""Largest number of decision values of a fold, of all classes together."""
 
 
 @dataclass(frozen=True, eq=False)
-class ClassDecisions:
-    """Rows one after the other.
+class DecisionEvidence:
+    """Targets and decisions of rows that were not learned from.
 
     Attributes
     ----------
@@ -28,17 +30,17 @@ class ClassDecisions:
 
     @classmethod
     def of(cls, target: np.ndarray, decision: np.ndarray) -> Self:
-        """Of class numbers and decisions of shape (n, K)."""
+        """Return the evidence of rows with class numbers and decisions of shape (n, K)."""
         return cls(target.astype(np.int32), decision.astype(np.float32))
 
     @classmethod
     def none(cls, outputs: int) -> Self:
-        """Of no rows."""
+        """Return the evidence of no rows."""
         return cls(np.zeros(0, dtype=np.int32), np.zeros((0, outputs), dtype=np.float32))
 
     @property
     def rows(self) -> int:
-        """How many rows are in it."""
+        """Number of rows."""
         return int(self.target.size)
 
     def __add__(self, other: Self) -> Self:
@@ -46,13 +48,14 @@ class ClassDecisions:
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
     def as_json(self) -> list[str]:
-        """Targets and decisions as text."""
+        """Return targets and decisions as text."""
         return [_packed(self.target, "<i4"), _packed(self.decision, "<f4")]
 
     @classmethod
-    def from_json(cls, values: Any) -> Self:
-        """What :meth:`as_json` gave."""
-        target, decision = _unpacked(values[0], "<i4"), _unpacked(values[1], "<f4")
+    def from_json(cls, values: Json) -> Self:
+        """Return the evidence of which :meth:`as_json` made these values."""
+        targets, decisions = map(text_of, list_of(values))
+        target, decision = _unpacked(targets, "<i4"), _unpacked(decisions, "<f4")
         return cls(target, decision.reshape(target.size, -1))
 
 

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ikmap.tasks.json_values import Json
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ikmap.tasks.class_scores import ClassScores
+    from ikmap.tasks.classification.class_scores import ClassScores
 
 EXPECTED = "cost:MISSED:FALSE such as cost:5:1, precision:P, recall:R, f1 or balanced"
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """What a threshold is chosen for.
+    """The goal of a threshold.
 
     Attributes
     ----------
     word : str
-        As it was asked for.
+        The goal as a user typed it.
     goal : {"cost", "precision", "recall", "f1", "balanced"}
     numbers : tuple of float
-        Of "cost" what a row of the second class costs that is missed, and one of the first class that is taken for the
-        second; else the share that is wanted.
+        For "cost", what a missed row of the second class costs, and what a row of the first class costs that is taken
+        for the second; else the wanted share.
     """
 
     word: str
@@ -34,12 +36,12 @@ class Threshold:
 
     @classmethod
     def parse(cls, word: str) -> Threshold:
-        """What a word asks for.
+        """Return the goal of a word, as of ``--threshold-for``.
 
         Raises
         ------
         ValueError
-            Nothing that there is.
+            The word is no goal.
         """
         goal, *rest = word.split(":")
         wanted = {"cost": 2, "precision": 1, "recall": 1, "f1": 0, "balanced": 0}
@@ -52,11 +54,11 @@ class Threshold:
             raise ValueError(f"found {word!r}, expected {EXPECTED}")
         return cls(word, goal, numbers)
 
-    def choose(self, scores: ClassScores) -> tuple[float, dict[str, Any]]:
-        """The threshold, and what it gave on these rows: their number, precision, recall, and whether it was reached.
+    def choose(self, scores: ClassScores) -> tuple[float, dict[str, Json]]:
+        """Return the best threshold, and its number of rows, precision and recall on these rows.
 
-        Of several that are as good, the highest; where no threshold has the precision that is wanted, the one with
-        the highest precision.
+        Of several that are as good, it is the highest. Where no threshold has the wanted precision, it is the one with
+        the highest precision, and "reached" is false.
         """
         import numpy as np
 
@@ -65,39 +67,39 @@ class Threshold:
         (column,), bits = scores.columns, scores.bits
         others, own = column.counts.T
         # Candidates from the highest down: nothing is taken, the highest bin is, and so on.
-        found, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
-        best, reached = self._best(found, false)
+        hits, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
+        best, reached = self._best(hits, false)
         if best == 0:
             value = math.nextafter(upper_edge(int(column.bins[-1]), bits), math.inf)
         else:
             value = lower_edge(int(column.bins[-best]), bits)
-        taken = int(found[best] + false[best])
+        taken = int(hits[best] + false[best])
         return value, {
             "for": self.word,
             "value": value,
             "reached": reached,
             "rows": scores.rows,
-            "precision": int(found[best]) / taken if taken else None,
-            "recall": int(found[best]) / int(own.sum()) if own.sum() else None,
+            "precision": int(hits[best]) / taken if taken else None,
+            "recall": int(hits[best]) / int(own.sum()) if own.sum() else None,
         }
 
-    def _best(self, found: np.ndarray, false: np.ndarray) -> tuple[int, bool]:
-        """Number of the best candidate, and whether it is what was asked for."""
+    def _best(self, hits: np.ndarray, false: np.ndarray) -> tuple[int, bool]:
+        """Return the number of the best candidate, and whether it reaches the goal."""
         import numpy as np
 
-        positives, negatives = max(1, int(found[-1])), max(1, int(false[-1]))
+        positives, negatives = max(1, int(hits[-1])), max(1, int(false[-1]))
         if self.goal == "cost":
             missed, alarm = self.numbers
-            return int(np.argmin(missed * (found[-1] - found) + alarm * false)), True
+            return int(np.argmin(missed * (hits[-1] - hits) + alarm * false)), True
         if self.goal == "f1":
-            return int(np.argmax(2 * found / (found + false + positives))), True
+            return int(np.argmax(2 * hits / (hits + false + positives))), True
         if self.goal == "balanced":
-            return int(np.argmax(found / positives - false / negatives)), True
+            return int(np.argmax(hits / positives - false / negatives)), True
         if self.goal == "recall":
-            return int(np.argmax(found >= self.numbers[0] * positives)), True
-        precision = np.r_[-1.0, found[1:] / (found[1:] + false[1:])]
+            return int(np.argmax(hits >= self.numbers[0] * positives)), True
+        precision = np.r_[-1.0, hits[1:] / (hits[1:] + false[1:])]
         enough = np.flatnonzero(precision >= self.numbers[0])
         if enough.size:
-            most = found[enough].max()  # the highest recall, and of these the highest threshold
-            return int(enough[np.argmax(found[enough] == most)]), True
+            most = hits[enough].max()  # the highest recall, and of these the highest threshold
+            return int(enough[np.argmax(hits[enough] == most)]), True
         return int(np.argmax(precision)), False

@@ -1,25 +1,27 @@
-"""How good probabilities of classes are: sums in fixed point, so that they add up over shards in any grouping."""
+"""Metrics of probabilities of classes. Sums are in fixed point, so that they add up over shards in any grouping."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.tasks.json_values import Json, list_of, whole_number, whole_numbers
+
 BINS = 15
-"""Of equal width, in which probabilities are compared with what came true."""
+"""Number of bins of equal width in which probabilities are compared with what came true."""
 UNIT = 1 << 32
 """Sums are of whole multiples of its inverse: a row is rounded by less than 2e-10."""
 LEAST = 2.0**-52
-"""Of a probability: the logarithm of 0 would be infinite."""
+"""Smallest probability: the logarithm of 0 would be infinite."""
 AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityTally:
-    """Losses of probabilities, and by bin of a probability how often it came true.
+class ProbabilityState:
+    """Losses of probabilities, and how often probabilities of each bin came true.
 
     With two classes, what is compared is the probability of the second class; with more, the largest one.
 
@@ -28,7 +30,7 @@ class ProbabilityTally:
     rows : int
     logs, squares : int
         Sums of log losses and of squared errors, in units.
-    counts, said, true : tuple of int
+    counts, probable, true : tuple of int
         By bin: rows, the sum of their probabilities in units, and the rows that came true.
     doubt : tuple of int
         By bin: the sum of p (1 - p) in units, the variance of the rows that come true if probabilities p are right.
@@ -38,7 +40,7 @@ class ProbabilityTally:
     logs: int = 0
     squares: int = 0
     counts: tuple[int, ...] = (0,) * BINS
-    said: tuple[int, ...] = (0,) * BINS
+    probable: tuple[int, ...] = (0,) * BINS
     true: tuple[int, ...] = (0,) * BINS
     doubt: tuple[int, ...] = (0,) * BINS
 
@@ -47,64 +49,69 @@ class ProbabilityTally:
         """Count rows by class number and probabilities of shape (n, classes)."""
         logs, squares = losses(target, probability)
         if probability.shape[1] == 2:
-            said, hit = probability[:, 1], target == 1
+            probable, hit = probability[:, 1], target == 1
         else:
             best = probability.argmax(axis=1)
-            said, hit = probability[np.arange(target.size), best], best == target
-        bins = np.minimum((said * BINS).astype(np.int64), BINS - 1)
+            probable, hit = probability[np.arange(target.size), best], best == target
+        bins = np.minimum((probable * BINS).astype(np.int64), BINS - 1)
         return cls(
             int(target.size),
             _sum(logs),
             _sum(squares),
             tuple(np.bincount(bins, minlength=BINS).tolist()),
-            tuple(_sum(said[bins == b]) for b in range(BINS)),
+            tuple(_sum(probable[bins == b]) for b in range(BINS)),
             tuple(np.bincount(bins[hit], minlength=BINS).tolist()),
-            tuple(_sum(said[bins == b] * (1 - said[bins == b])) for b in range(BINS)),
+            tuple(_sum(probable[bins == b] * (1 - probable[bins == b])) for b in range(BINS)),
         )
 
     def __add__(self, other: Self) -> Self:
-        names = ("counts", "said", "true", "doubt")
+        names = ("counts", "probable", "true", "doubt")
         pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         bins = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
         return type(self)(self.rows + other.rows, self.logs + other.logs, self.squares + other.squares, *bins)
 
-    def as_json(self) -> list[Any]:
-        return [self.rows, self.logs, self.squares, self.counts, self.said, self.true, self.doubt]
+    def as_json(self) -> list[Json]:
+        """Return the state for a record."""
+        return [self.rows, self.logs, self.squares, self.counts, self.probable, self.true, self.doubt]
 
     @classmethod
-    def from_json(cls, values: Any) -> Self:
-        """What :meth:`as_json` gave."""
-        rows, logs, squares, *bins = values
-        return cls(rows, logs, squares, *map(tuple, bins))
+    def from_json(cls, values: Json) -> Self:
+        """Return the state of which :meth:`as_json` made these values."""
+        rows, logs, squares, *bins = list_of(values)
+        counts, probable, true, doubt = (tuple(whole_numbers(each)) for each in bins)
+        return cls(whole_number(rows), whole_number(logs), whole_number(squares), counts, probable, true, doubt)
 
-    def figures(self) -> dict[str, Any]:
-        """Means of both losses, expected calibration error, what it is by chance, and the calibration curve by bin."""
+    def metrics(self) -> dict[str, Json]:
+        """Return both mean losses, the expected calibration error, its value by chance, and the calibration curve."""
         if not self.rows:
             return {"log_loss": None, "brier": None, "calibration_error": None, "calibration_chance": None}
-        off = sum(abs(said - true * UNIT) for said, true in zip(self.said, self.true, strict=True))
+        off = sum(abs(probable - true * UNIT) for probable, true in zip(self.probable, self.true, strict=True))
         return {
             "log_loss": self.logs / UNIT / self.rows,
             "brier": self.squares / UNIT / self.rows,
             "calibration_error": off / UNIT / self.rows,
             "calibration_chance": sum(_mean_deviation(doubt / UNIT) for doubt in self.doubt) / self.rows,
             "calibration_curve": [
-                [round(said / UNIT / count, 6), round(true / count, 6), count]
-                for count, said, true in zip(self.counts, self.said, self.true, strict=True)
+                [round(probable / UNIT / count, 6), round(true / count, 6), count]
+                for count, probable, true in zip(self.counts, self.probable, self.true, strict=True)
                 if count
             ],
         }
 
 
 def _mean_deviation(variance: float) -> float:
-    """Of a sum of errors y - p of rows that come true with probability p: as of a normal variable, or of few rows.
+    """Return the mean deviation of a sum of errors y - p, where rows come true with probability p.
 
-    However few, it is at most the sum of those of the rows, which are 2 p (1 - p) each.
+    It is that of a normal variable, and at most the sum of the deviations of the rows, which are 2 p (1 - p) each.
     """
     return min(math.sqrt(2 * variance / math.pi), 2 * variance)
 
 
 def losses(target: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log loss and squared error of each row: with two classes of the second's probability, with more of all."""
+    """Return log loss and squared error of each row.
+
+    With two classes the squared error is that of the probability of the second; with more, the sum over all classes.
+    """
     own = probability[np.arange(target.size), target]
     squares = (1 - own) ** 2
     if probability.shape[1] > 2:
@@ -113,6 +120,6 @@ def losses(target: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _sum(values: np.ndarray) -> int:
-    """In units."""
+    """Return the sum in units of 1 / UNIT."""
     whole = np.rint(values * UNIT).astype(np.int64)
     return sum(int(whole[start : start + AT_ONCE].sum()) for start in range(0, whole.size, AT_ONCE))

@@ -1,35 +1,39 @@
-"""How decision values of each class are distributed over rows of it and of the others: adds up over shards."""
+"""Histograms of the decision values of each class, over its rows and over all other rows. They add up over shards."""
 
 from __future__ import annotations
 
 import base64
 import zlib
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.tasks.json_values import Json, list_of, text_of
 from ikmap.tasks.score_histogram import ScoreHistogram, average_precision, lower_edge, roc_auc, upper_edge
 
 MOST_BITS, LEAST_BITS = 10, 4
 BINS = 1 << 19
-"""About so many bins of all classes together are counted in at most."""
+"""Largest number of bins of all classes together, about."""
 OCTAVES = 24
 """Powers of two over which decision values of one sign are taken to spread."""
 POINTS = 101
-"""Of a curve."""
+"""Largest number of points of a curve."""
 OTHERS, OWN = 0, 1
 """Columns of the counts: rows of other classes, and of the class itself."""
 
 
 def bits_for(outputs: int) -> int:
-    """Bits of the mantissa that bins tell apart: with one output 10, so bins are narrower than 1/1000 of a score."""
+    """Return how many bits of the mantissa bins tell apart.
+
+    With one output there are 10 bits, so that bins are narrower than a thousandth of a score.
+    """
     return int(np.clip(int(np.log2(BINS / (outputs * OCTAVES))), LEAST_BITS, MOST_BITS))
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """A histogram of each column of decisions: with two classes one, of the second class against the first.
+    """One histogram for each column of decisions. With two classes it is that of the second class against the first.
 
     Attributes
     ----------
@@ -51,7 +55,7 @@ class ClassScores:
 
     @classmethod
     def none(cls, outputs: int) -> Self:
-        """Of no rows."""
+        """Return the histograms of no rows."""
         return cls(tuple(ScoreHistogram.from_json([], 2) for _ in range(outputs)))
 
     def __add__(self, other: Self) -> Self:
@@ -59,70 +63,70 @@ class ClassScores:
 
     @property
     def bits(self) -> int:
-        """That bins tell apart."""
+        """Number of bits of the mantissa that bins tell apart."""
         return bits_for(len(self.columns))
 
     @property
     def rows(self) -> int:
-        """How many rows are in it."""
+        """Number of rows."""
         return int(self.columns[0].counts.sum())
 
     def as_json(self) -> list[list[str]]:
-        """Bins and counts of each column, as text."""
+        """Return bins and counts of each column as text."""
         return [
             [_packed(np.diff(one.bins, prepend=0)), _packed(one.counts[:, OTHERS]), _packed(one.counts[:, OWN])]
             for one in self.columns
         ]
 
     @classmethod
-    def from_json(cls, values: Any) -> Self:
-        """What :meth:`as_json` gave."""
+    def from_json(cls, values: Json) -> Self:
+        """Return the histograms of which :meth:`as_json` made these values."""
         columns = []
-        for texts in values:
-            steps, others, own = map(_unpacked, texts)
+        for texts in list_of(values):
+            steps, others, own = map(_unpacked, map(text_of, list_of(texts)))
             columns.append(ScoreHistogram(np.cumsum(steps), np.column_stack([others, own])))
         return cls(tuple(columns))
 
     def middles(self, k: int) -> np.ndarray:
-        """The value in the middle of each bin of a column, float64."""
+        """Return the value in the middle of each bin of a column, float64."""
         bins, bits = self.columns[k].bins.tolist(), self.bits
         return np.array([(lower_edge(b, bits) + upper_edge(b, bits)) / 2 for b in bins], dtype=np.float64)
 
     def areas(self) -> tuple[float, float] | None:
-        """Mean over the columns of the area under the ROC curve, and by how much it may be wrong.
+        """Return the mean area under the ROC curves of the columns, and by how much it may be wrong.
 
-        Columns whose rows are all of the class, or all of others, are left out; None where there is no other.
+        Columns whose rows are all of the class, or all of others, are left out; None if no column is left.
         """
-        found = [of for one in self.columns if (of := roc_auc(*one.counts.T)) is not None]
-        if not found:
+        areas = [area for one in self.columns if (area := roc_auc(*one.counts.T)) is not None]
+        if not areas:
             return None
-        return float(np.mean([area for area, _ in found])), float(np.mean([error for _, error in found]))
+        return float(np.mean([area for area, _ in areas])), float(np.mean([error for _, error in areas]))
 
     def precision(self) -> float | None:
-        """Mean over the columns of the average precision; rows of a bin count as tied."""
+        """Return the mean of the average precision of the columns. Rows of a bin count as tied."""
         pairs = [one.counts.T for one in self.columns if one.counts.sum(axis=0).all()]
-        found = [of for pair in pairs if (of := average_precision(*pair)) is not None]
-        return float(np.mean(found)) if found else None
+        values = [value for pair in pairs if (value := average_precision(*pair)) is not None]
+        return float(np.mean(values)) if values else None
 
     def curves(self, k: int) -> dict[str, list[list[float]]] | None:
-        """Points of the ROC curve and of precision over recall of a column, from the highest score down."""
+        """Return points of the ROC curve of a column and of precision over recall, from the highest score down."""
         others, own = self.columns[k].counts[::-1].T
         if not others.sum() or not own.sum():
             return None
         false, true = np.r_[0, np.cumsum(others)], np.r_[0, np.cumsum(own)]
         share_false, share_true = false / false[-1], true / true[-1]
         at = _spread(share_false + share_true)
-        found = np.flatnonzero(np.r_[False, own > 0])
-        found = found[_spread(share_true[found])]
-        precision = true[found] / (true[found] + false[found])
+        hits = np.flatnonzero(np.r_[False, own > 0])
+        hits = hits[_spread(share_true[hits])]
+        precision = true[hits] / (true[hits] + false[hits])
         return {
             "roc": np.column_stack([share_false[at], share_true[at]]).round(6).tolist(),
-            "precision_recall": np.column_stack([share_true[found], precision]).round(6).tolist(),
+            "precision_recall": np.column_stack([share_true[hits], precision]).round(6).tolist(),
         }
 
 
 def _spread(along: np.ndarray) -> np.ndarray:
-    """At most :data:`POINTS` numbers of ascending values, evenly spread over them, with both ends."""
+    """Return the places of at most :data:`POINTS` of some ascending values, evenly spread, with both ends."""
     wanted = np.linspace(along[0], along[-1], POINTS)
     at: np.ndarray = np.unique(np.r_[0, np.searchsorted(along, wanted).clip(0, along.size - 1), along.size - 1])
     return at

@@ -1,0 +1,7 @@
+"""Classification: two classes or more."""
+
+from __future__ import annotations
+
+from ikmap.tasks.classification.kind import CLASSIFICATION, Classification
+
+__all__ = ["CLASSIFICATION", "Classification"]

@@ -1,0 +1,106 @@
+"""Labels that say which rows are anomalies; they evaluate, and may say which rows are learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from ikmap.tasks.capabilities import Census, LearnsFromSome, StoresOtherwise
+from ikmap.tasks.json_values import Json, Label, labels_of, plain_label, whole_number
+from ikmap.tasks.task import Codec, LabelSummary, PartLabels
+
+NORMAL, NOVEL = 0, 1
+
+
+@dataclass(frozen=True)
+class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
+    """A target is 1 for a row whose label says that it is an anomaly, 0 for other rows, and -1 without a label.
+
+    Where labels of normal rows are named, only rows with one of these are learned from. Otherwise all rows are learned
+    from, and the label with the fewest rows is that of the anomalies, the last of several such.
+
+    Attributes
+    ----------
+    normal : list of labels, or None
+        Labels of rows that are no anomalies, where they were named.
+    anomaly : label, or None
+        The rarest label, where none were named; None also where there are no labels.
+    labels : list of (label, number of rows)
+        All labels.
+    """
+
+    dtype: ClassVar[str] = "int32"
+
+    normal: list[Label] | None = None
+    anomaly: Label | None = None
+    labels: list[tuple[Label, int]] = field(default_factory=list)
+
+    @property
+    def evaluates(self) -> bool:
+        """True if labels say which rows are anomalies."""
+        return self.normal is not None or self.anomaly is not None
+
+    @property
+    def summary(self) -> LabelSummary:
+        return LabelSummary({"normal_labels": self.normal, "anomaly_label": self.anomaly}, "any", self._notes())
+
+    def _notes(self) -> list[str]:
+        if self.normal is not None:
+            names = ", ".join(map(str, self.normal))
+            return [f"rows with label {names} are learned from (--inliers); other labels are used for evaluation only"]
+        if self.anomaly is not None:
+            rows = dict(self.labels)[self.anomaly]
+            return [
+                f"labels are used for evaluation only: rows with label {self.anomaly}, the fewest ({rows:,}), count as "
+                "anomalies; --inliers names the normal ones"
+            ]
+        return [f"all rows have the label {self.labels[0][0]}, which evaluates nothing"] if self.labels else []
+
+    def targets(self, stored: np.ndarray, part: PartLabels) -> np.ndarray:
+        by_code = [self._target(label) for label in labels_of(part["labels"])]
+        return np.array([*by_code, -1], dtype=np.int32)[stored]
+
+    def _target(self, label: Label) -> int:
+        if not self.evaluates:
+            return -1
+        normal = label != self.anomaly if self.normal is None else label in self.normal
+        return NORMAL if normal else NOVEL
+
+    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
+        if labels is None:
+            return np.full(n, -1, dtype=np.int32)
+        values, codes = np.unique(labels, return_inverse=True)  # however many
+        return self.targets(codes, {"labels": [plain_label(value) for value in values]})
+
+    def unknown(self, targets: np.ndarray) -> np.ndarray:
+        return targets < 0
+
+    def decode(self, targets: np.ndarray) -> np.ndarray:
+        return targets == NOVEL
+
+    def as_json(self) -> dict[str, Json]:
+        return {"normal": self.normal, "anomaly": self.anomaly, "labels": [list(pair) for pair in self.labels]}
+
+    def learned(self, targets: np.ndarray) -> np.ndarray | None:
+        return targets == NORMAL if self.normal is not None else None
+
+    def settled(self) -> NoveltyCodec:
+        if self.normal is not None:
+            return type(self)([NORMAL], None, [])
+        return type(self)(None, NOVEL, []) if self.anomaly is not None else type(self)()
+
+    def stored(self, targets: np.ndarray) -> tuple[np.ndarray, PartLabels]:
+        return targets, {"labels": [NORMAL, NOVEL]}
+
+    def census(self, targets: np.ndarray) -> int:
+        """Return the number of anomalies."""
+        return int((targets == NOVEL).sum())
+
+    def counted(self, censuses: Sequence[Json]) -> dict[str, Json]:
+        return {"anomalies_train": sum(map(whole_number, censuses)) if self.evaluates else None}
+
+    def missing(self, targets: np.ndarray) -> str:  # noqa: ARG002
+        return ""

@@ -1,0 +1,213 @@
+"""What a report shows of regressions: words, the JSON Schema of each metric, errors, residuals and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from ikmap.tasks.importance import IMPORTANCE, importance_sections
+from ikmap.tasks.json_values import (
+    Json,
+    JsonObject,
+    learners_of,
+    list_of,
+    mapping_of,
+    number_of,
+    objects_of,
+    real_number,
+    whole_number,
+)
+from ikmap.tasks.metric import Metric, Sentences
+from ikmap.tasks.sections import Cell, Lines, Part, Section, Table, Text
+from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
+from ikmap.tasks.verdict import NOTHING, Verdict, r2_by_chance
+
+GROUPS = 10
+"""Number of groups into which rows are divided by their true values."""
+type Point = tuple[float, float]
+
+R2 = Metric(
+    "r2",
+    "number",
+    Sentences(
+        of_test="share of the variance of {rows} test rows ({which}) that is explained",
+        of_stream="share of the variance of the rows of the stream that was explained before they were learned from",
+        so_far="Share of the variance of the targets that the predictions explain up to here (R2); each row is "
+        "predicted before it is learned from",
+        lead="has R2 = {value} on {rows}",
+        lead_of_stream="had R2 = {value} on {rows} right before it learned from them",
+        table="R2, the share of the variance that is explained",
+    ),
+)
+
+
+class NumberPresenter(Presenter):
+    """Shows regressions, of one number or of several quantiles."""
+
+    metric: ClassVar[Metric] = R2
+    schema: ClassVar[MetricsSchema] = MetricsSchema(
+        labels={
+            "target_mean": {"description": "Of the labels of all rows of the training file.", "type": "number"},
+            "target_deviation": {
+                "description": "Standard deviation of these labels.",
+                "type": "number",
+                "exclusiveMinimum": 0,
+            },
+        },
+        rows={"target_range": {"type": "array", "items": {"type": "number"}}},
+        learner={
+            **IMPORTANCE,
+            "rmse": {
+                "description": "On the test rows, or those of a stream; null where none was predicted.",
+                "oneOf": [{"type": "null"}, {"type": "number"}],
+            },
+            "mae": {"type": "number"},
+            "by_decile": {
+                "description": "Test rows, or those of a stream, in the order of their targets, divided where the "
+                "deciles of the training file are: how many, their mean target and mean prediction, and the errors.",
+                "type": "array",
+                "maxItems": GROUPS,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "rows": {"type": "integer", "minimum": 1},
+                        **{key: {"type": "number"} for key in ("target", "prediction", "rmse", "mae")},
+                    },
+                },
+            },
+            "residuals": {
+                "description": "Targets less predictions: middles of bins of equal width, and the share of the rows "
+                "in each; the first and the last bin have what lies beyond them too.",
+                "type": "object",
+                "properties": {
+                    "middle": {"type": "array", "items": {"type": "number"}},
+                    "share": {"type": "array", "items": {"type": "number"}},
+                },
+            },
+        },
+    )
+
+    def summary(self, learner: JsonObject) -> Sequence[SummaryLine]:
+        return [
+            ("root of the mean squared error", learner.get("rmse"), "number"),
+            ("mean absolute error", learner.get("mae"), "number"),
+            *interval_summary(learner),
+        ]
+
+    def sentence(self, learner: JsonObject) -> str:
+        """Say how far off the predictions are, in the unit of the target."""
+        rmse, mae = number_of(learner.get("rmse")), number_of(learner.get("mae"))
+        if rmse is None:
+            return ""
+        if mae is None:
+            return f"The root of the mean squared error (RMSE) is {rmse:.4g}."
+        off = f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
+        return f"{off} {interval_sentence(learner)}".rstrip()
+
+    def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
+        """Say whether the learner is no better than the mean of the targets."""
+        r2 = number_of(learner.get("r2"))
+        rows = sum(whole_number(group["rows"]) for group in objects_of(learner.get("by_decile")))
+        if not rows or r2 is None or r2 > r2_by_chance(rows):
+            return ()
+        what = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
+        return [Verdict(NOTHING, f"{what}: it has learned nothing from these columns", name)]
+
+    def sections(self, metrics: JsonObject) -> Sequence[Section]:
+        """Show predicted against true values, errors by decile, and residuals, of all learners."""
+        learners = {name: about for name, about in learners_of(metrics).items() if about.get("by_decile")}
+        if not learners:
+            return ()
+        return [
+            *quantile_sections(learners),
+            Section("predicted", "Predicted and true values", _predicted(learners)),
+            Section("residuals", "Residuals", _residuals(learners)),
+            *importance_sections(metrics, {"r2": "R2"}),
+        ]
+
+
+def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:
+    lines: dict[str, Sequence[Point]] = {
+        name: [
+            (real_number(group["target"]), real_number(group["prediction"])) for group in objects_of(about["by_decile"])
+        ]
+        for name, about in learners.items()
+    }
+    ends = [x for line in lines.values() for x, _ in line]
+    lines["true value"] = [(min(ends), min(ends)), (max(ends), max(ends))]
+    note = "Each point is a tenth of the rows, by their true values: its mean, and the mean of the predictions."
+    parts: list[Part] = [Lines("Predicted against true", "true value", "prediction", lines, note)]
+    head = ("mean true value", "rows", "mean prediction", "RMSE", "mean absolute error")
+    keys = ("target", "rows", "prediction", "rmse", "mae")
+    for name, about in learners.items():
+        rows = [[_five_digits(group[key]) for key in keys] for group in objects_of(about["by_decile"])]
+        parts.append(Table(f"Errors of {name} by tenths of the true values", head, rows))
+    return parts
+
+
+def _residuals(learners: Mapping[str, JsonObject]) -> list[Part]:
+    lines: dict[str, Sequence[Point]] = {}
+    for name, about in learners.items():
+        if residuals := mapping_of(about.get("residuals")):
+            middles, shares = (map(real_number, list_of(residuals[key])) for key in ("middle", "share"))
+            lines[name] = list(zip(middles, shares, strict=True))
+    text = Text("True value less prediction: above 0 the prediction was too low.")
+    note = "The first and the last point have all that lies beyond them."
+    return [text, Lines("Residuals", "true value less prediction", "share of the rows", lines, note)]
+
+
+def interval_summary(learner: JsonObject) -> list[SummaryLine]:
+    """Return coverage and width of each prediction interval of a learner, for tables."""
+    lines: list[SummaryLine] = []
+    for one in objects_of(learner.get("intervals")):
+        lines.append((f"{real_number(one['nominal']):.0%} interval holds", one["coverage"], "share"))
+        lines.append((f"{real_number(one['nominal']):.0%} interval, width", one["width"], "number"))
+    return lines
+
+
+def interval_sentence(learner: JsonObject) -> str:
+    """Return a sentence on the widest prediction interval of a learner, or "" if it has none."""
+    for one in objects_of(learner.get("intervals"))[:1]:
+        return (
+            f"Its prediction intervals, made to hold {real_number(one['nominal']):.0%} of the true values, hold "
+            f"{real_number(one['coverage']):.1%} of them; they are {real_number(one['width']):.4g} wide on average."
+        )
+    return ""
+
+
+def quantile_sections(learners: Mapping[str, JsonObject]) -> list[Section]:
+    """Return a section on how well quantiles are met, if any learner predicts some."""
+    parts: list[Part] = []
+    for name, about in learners.items():
+        if intervals := objects_of(about.get("intervals")):
+            rows: list[Sequence[Cell]] = [
+                (
+                    f"{real_number(one['low']):g} to {real_number(one['high']):g}",
+                    one["nominal"],
+                    _short(one["coverage"]),
+                    _short(one["width"]),
+                )
+                for one in intervals
+            ]
+            parts.append(
+                Table(f"Prediction intervals of {name}", ("quantiles", "should hold", "hold", "mean width"), rows)
+            )
+        if quantiles := objects_of(about.get("quantiles")):
+            rows = [
+                (f"{real_number(one['level']):g}", _short(one["not_above"]), _short(one["pinball"]))
+                for one in quantiles
+            ]
+            parts.append(Table(f"Quantiles of {name}", ("level", "share of rows not above it", "pinball loss"), rows))
+            crossed = number_of(about.get("crossed")) or 0
+            parts.append(Text(f"Of {crossed:.2%} of the rows quantiles crossed; they were put in order."))
+    return [Section("intervals", "Prediction intervals", parts)] if parts else []
+
+
+def _short(value: Json) -> Cell:
+    """Return a number with four digits."""
+    return float(f"{real_number(value):.4g}")
+
+
+def _five_digits(value: Json) -> Cell:
+    """Return a number with five digits, and a whole number as it is."""
+    return value if isinstance(value, int) else float(f"{real_number(value):.5g}")

@@ -1,0 +1,114 @@
+"""Metrics of a task as stages ask for them: those of its scorer, and registered ones that the scorer does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, criteria_of
+from ikmap.tasks.json_values import Json, JsonObject, list_of, mapping_of
+from ikmap.tasks.metric import nullable
+from ikmap.tasks.task import MetricState, SummaryLine, Task, TaskKind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ikmap.tasks.exact_sums import ExactSum
+
+OWN, REGISTERED = "task", "metrics"
+"""Fields of a record that has registered metrics beside those of the scorer."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegisteredState:
+    """The state of a scorer, and exact sums of the row scores of registered metrics.
+
+    Attributes
+    ----------
+    own : MetricState
+    task : Task
+    sums : mapping of str to ExactSum
+        By the key of the metric; without those that some record lacks, since they were registered later.
+    """
+
+    own: MetricState
+    task: Task
+    sums: Mapping[str, ExactSum]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.own.rows
+
+    def __add__(self, other: Self) -> Self:
+        sums = {key: one + other.sums[key] for key, one in self.sums.items() if key in other.sums}
+        return type(self)(self.own + other.own, self.task, sums)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the state for a record."""
+        return {OWN: self.own.as_json(), REGISTERED: {key: one.as_json() for key, one in self.sums.items()}}
+
+    def metrics(self) -> dict[str, Json]:
+        """Return the fields of the scorer, and the value of each registered metric."""
+        values: dict[str, Json] = {
+            key: METRICS[key](self.task).score(float(one), float(self.rows)) if self.rows else None
+            for key, one in self.sums.items()
+        }
+        return {**self.own.metrics(), **values}
+
+
+def registered(kind: TaskKind) -> list[type[Criterion]]:
+    """Return the metrics of a kind of task that are accumulated beside those that its scorer reports.
+
+    A metric whose row scores depend on other rows does not add up; a search may go by it, and that is all.
+    """
+    reported = {kind.presenter.metric.key, *kind.presenter.schema.learner}
+    return [one for one in criteria_of(kind) if one.metric.key not in reported and not issubclass(one, ComparesRows)]
+
+
+def accumulate(task: Task, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> MetricState:
+    """Return the accumulated metrics of some rows, as :meth:`~ikmap.tasks.task.Scorer.accumulate` does."""
+    from ikmap.tasks.exact_sums import ExactSum
+
+    own, metrics = task.scorer.accumulate(target, decision, numbers), registered(task.kind)
+    if not metrics:
+        return own
+    made = [metric(task) for metric in metrics]
+    sums = {one.metric.key: ExactSum.of(one.row_scores(target, one.judged(decision))) for one in made}
+    return RegisteredState(own, task, sums)
+
+
+def state_from(task: Task, values: Json) -> MetricState:
+    """Return the state that was put into a record; of None, that of no rows."""
+    from ikmap.tasks.exact_sums import ExactSum
+
+    record = mapping_of(values)
+    wrapped = OWN in record and REGISTERED in record
+    own, metrics = task.scorer.state_from(record[OWN] if wrapped else values), registered(task.kind)
+    if not metrics:
+        return own
+    keys, sums = [one.metric.key for one in metrics], mapping_of(record.get(REGISTERED))
+    if values is None:
+        return RegisteredState(own, task, dict.fromkeys(keys, ExactSum()))
+    return RegisteredState(own, task, {key: ExactSum.from_json(list_of(sums[key])) for key in keys if key in sums})
+
+
+def total(task: Task, records: Sequence[Json]) -> MetricState:
+    """Return the sum of the states that were put into records, in their order."""
+    state = state_from(task, None)
+    for values in records:
+        state = state + state_from(task, values)
+    return state
+
+
+def summary(kind: TaskKind, learner: JsonObject) -> list[SummaryLine]:
+    """Return the metrics that tables of learners show beside the main one: name, value and unit."""
+    more = [one.metric for one in registered(kind)]
+    return [*kind.presenter.summary(learner), *((one.name, learner.get(one.key), one.unit) for one in more)]
+
+
+def metrics_schema(kind: TaskKind) -> dict[str, JsonObject]:
+    """Return the JSON Schema of each metric of a learner, beside the main one."""
+    more = {one.metric.key: nullable(one.metric) for one in registered(kind)}
+    return {**kind.presenter.schema.learner, **more}
