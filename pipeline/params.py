@@ -137,7 +137,7 @@ class Params:
     def _settled_C(self, name: str, searching: bool) -> dict[str, object]:
         """Return what follows for the C of a learner that nobody gave, from whether its map is searched."""
         field = fields_by_name(name).get("C")
-        if field is None or field.recorded_default is not None or self.methods.get(name, {}).get("C") is not None:
+        if field is None or not field.follows_map or self.methods.get(name, {}).get("C") is not None:
             return {}
         return {"C": AUTO if searching else field.default}
 
@@ -148,9 +148,7 @@ class Params:
             record = one.method.record(one.searched)
             given = self.methods.get(name, {})
             undecided = {
-                key: None
-                for key, field in fields_by_name(name).items()
-                if field.searched and field.recorded_default is None and given.get(key) is None
+                key: None for key, field in fields_by_name(name).items() if field.follows_map and given.get(key) is None
             }
             found[name] = {**record, **undecided}
         object.__setattr__(self, "methods", found)
@@ -406,7 +404,8 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
 def _completed(name: str, record: Mapping[str, object]) -> dict[str, object]:
     with worded():
         one, searched = configured(name, record)
-    return {**one.record(searched), **record}
+    undecided = {key: None for key, field in fields_by_name(name).items() if field.follows_map and key not in record}
+    return {**one.record(searched), **undecided, **record}
 
 
 NEW = frozenset({"select_by", "calibration", "threshold_for", "split_by", "importance"})

@@ -185,6 +185,11 @@ class Field:
         return self.symbol.parameter if self.symbol is not None and self.symbol.parameter else self.name
 
     @property
+    def follows_map(self) -> bool:
+        """Whether it is searched where nothing is said and the map of its learner is; its record is None until then."""
+        return self.searched is not None and self.searched.with_map and not self.searched.by_default
+
+    @property
     def recorded_default(self) -> object:
         """Value in the record of a run where nothing is said: AUTO if it is searched by default.
 

@@ -59,7 +59,7 @@ def names_in(line: str) -> set[str]:
 def test_every_option_of_a_method_is_given_and_refused(status: int) -> None:
     """The lines go on to cover all that is declared: a new option needs two lines."""
     named = set().union(*(names_in(line) for line, entry in RECORDED.items() if entry["status"] == status))
-    declared = {option["name"] for entry in read(declarations.FILE).values() for option in entry.get("options", [])}
+    declared = {name for entry in read(declarations.FILE).values() for name in entry.get("options", ())}
     plain = {name for name in declared if "." not in name}  # those of sums of maps are given as scoped ones
     assert plain - named - (NEVER_REFUSED if status else set()) == set()
 

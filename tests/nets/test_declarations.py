@@ -30,17 +30,17 @@ def test_a_method_declares_what_it_declared(name: str, now: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (lambda option: option.update(default=100), "options[1].default: recorded "),
-        (lambda option: option["kind"].update(words=[]), "options[1].kind.words: recorded "),
-        (lambda option: option.pop("help"), "options[1].help: recorded "),
-        (lambda option: option["setting"].update(sign="y"), "options[1].setting.sign: recorded "),
-        (lambda option: option.update(before=1), "options[1].before: not recorded, now 1"),
+        (lambda option: option.update(default=100), "options.psi.default: recorded "),
+        (lambda option: option["kind"].update(words=[]), "options.psi.kind.words: recorded "),
+        (lambda option: option.pop("help"), "options.psi.help: recorded "),
+        (lambda option: option["setting"].update(sign="y"), "options.psi.setting.sign: recorded "),
+        (lambda option: option.update(before=1), "options.psi.before: not recorded, now 1"),
     ],
 )
 def test_a_change_is_found(change: Any, line: str) -> None:
     """The comparison itself is worth something."""
     changed = deepcopy(RECORDED["map iforest"])
-    change(changed["options"][1])
+    change(changed["options"]["psi"])
     lines = differences(RECORDED["map iforest"], changed)
     assert len(lines) == 1
     assert lines[0].startswith(line)

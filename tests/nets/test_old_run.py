@@ -48,7 +48,7 @@ def defaults() -> dict[str, dict[str, Any]]:
     """Return by method the default of each option, as it was recorded."""
     entries = [entry for key, entry in read(declarations.FILE).items() if key != "order"]
     return {
-        entry["name"]: {option["name"]: option.get("default") for option in entry["options"]}
+        entry["name"]: {key: option.get("default") for key, option in entry["options"].items()}
         for entry in entries
         if "name" in entry
     }
