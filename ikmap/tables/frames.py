@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    # Frames of polars are asked for what those of pandas have, too.
-    type Frame = pd.DataFrame | pa.Table
+type Frame = pd.DataFrame | pa.Table
+"""A table whose columns have names. Frames of polars are asked for what those of pandas have, too."""
 
 _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from distributed import performance_report
 
+from ikmap.json_values import Json
 from pipeline.params import Params
 from pipeline.record_types import Record, RecordView
 from pipeline.report import write_report
@@ -62,7 +62,7 @@ class Invocation:
     start_seconds: float = 0.0
     stop: Callable[[], None] = lambda: None
 
-    def watched(self, run: RunDirectory) -> AbstractContextManager[Any]:
+    def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
         """What the work of a run is done in."""
         return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
@@ -137,7 +137,7 @@ def weights_of_loss(params: Params, selection: RecordView | None) -> dict[str, f
     return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
 
 
-def _in_one(of: RecordView) -> Any:
+def _in_one(of: Mapping[str, Json]) -> Json:
     """One number where all learners agree, as they do unless cross-validation chose for each; else by learner."""
     return dict(of) if len(set(of.values())) > 1 else next(iter(of.values()), None)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 from ikmap.methods.map import Value
 from ikmap.tasks import TASKS
@@ -197,7 +196,7 @@ def _stages(
     invocation: Invocation,
     online: OnlineParams,
     begin: Callable[[], _Begun],
-    step: Any,
+    step: Callable[..., Result],
     alerts: str | None,
 ) -> tuple[Result, Result, Result | None, Result]:
     """All stages: what taking in, cross-validation and the stream have found."""
@@ -261,7 +260,7 @@ def _cannot_come_again(feed: Feed, within: str) -> str | None:
 
 
 def _from_files(
-    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any
+    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Callable[..., Result]
 ) -> _Begun:
     """All rows are there: what they are, what of them is the stream, and the stream."""
     params = context.params
@@ -281,7 +280,12 @@ def _from_files(
 
 
 def _from_feed(
-    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any, intake: Intake
+    context: Context,
+    data: ResolvedDataset,
+    invocation: Invocation,
+    online: OnlineParams,
+    step: Callable[..., Result],
+    intake: Intake,
 ) -> _Begun:
     """The initial rows are there, and others will be."""
     assert online.initial is not None

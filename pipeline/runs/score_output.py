@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
 
 from pipeline.errors import InputError
 from pipeline.readers.remote import filesystem
@@ -219,7 +220,7 @@ def csv_writer(stream: BinaryIO, schema: pa.Schema) -> Iterator[_Csv]:
         writer._writer.close()
 
 
-def sha256_of(fs: Any, path: str) -> str:
+def sha256_of(fs: AbstractFileSystem, path: str) -> str:
     """Of a file; of none, nothing."""
     digest = hashlib.sha256()
     try:

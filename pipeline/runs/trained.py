@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
+from ikmap.arrays import Matrix
 from ikmap.rows import Rows, as_rows, check_finite
-from ikmap.tables.frames import is_frame, table_by_name, table_of_columns
+from ikmap.tables.frames import Frame, is_frame, table_by_name, table_of_columns
 from ikmap.tables.raw import Levels
 from pipeline.errors import Damaged, InputError
 from pipeline.runs.trained_model import TrainedModel, decisions, open_run
@@ -40,7 +40,7 @@ class RunModel:
         self.n_features_in_ = self._preparation.n_columns if self._columns is None else len(self._columns)
         self.feature_names_in_ = None if self._columns is None else [column.name for column in self._columns]
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Matrix | Frame) -> np.ndarray:
         """The label of each row, the one that ``python -m flows.score`` predicts.
 
         Parameters
@@ -62,7 +62,7 @@ class RunModel:
         """
         return self.task.decode(self.task.predict(self._decide(X)))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Matrix | Frame) -> np.ndarray:
         """The decision values from which :meth:`predict` takes the class.
 
         Parameters
@@ -84,7 +84,7 @@ class RunModel:
         found = self._decide(X)
         return found[:, 0] if found.shape[1] == 1 else found
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Matrix | Frame) -> np.ndarray:
         """Probability of each class, in the order of :attr:`classes_`.
 
         Parameters
@@ -111,7 +111,7 @@ class RunModel:
             )
         return found
 
-    def _decide(self, X: Any) -> np.ndarray:
+    def _decide(self, X: Matrix | Frame) -> np.ndarray:
         """Decision values, shape (n, K)."""
         rows, levels = self._rows(X)
         try:
@@ -130,7 +130,7 @@ class RunModel:
         names = self._preparation.column_names or [str(j) for j in range(self._preparation.n_columns)]
         return np.array(names, dtype=object)
 
-    def _rows(self, X: Any) -> tuple[Rows, Levels | None]:
+    def _rows(self, X: Matrix | Frame) -> tuple[Rows, Levels | None]:
         """X as the readers would have given it: values, and the words of its columns."""
         named = is_frame(X) and self._columns is not None
         if named or self._preparation.encoded:

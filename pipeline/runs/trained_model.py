@@ -288,7 +288,7 @@ def decisions(
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        given: Any = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
+        given = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
         if partitions is None:
             check_values(model.learner, given, where, preparation.column_names, begin, kernel_in(predictor))
         yield rows, predictor.decision_function(given)

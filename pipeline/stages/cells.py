@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -78,7 +77,7 @@ def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
 
 
 def create_cells(
-    store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[Any], *, weighted: bool = False
+    store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[np.generic], *, weighted: bool = False
 ) -> None:
     """Make the arrays that the tasks fill: cells int32 (n, t), the target of each row (n,), and what it weighs."""
     of_rows = [("labels", (n,), dtype), *([(WEIGHTS, (n,), np.dtype(np.float64))] if weighted else [])]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, Asked, ColumnPlan, Encoder, Statistics, choose, fit
 from ikmap.tables.ids import numbers_rows
 from ikmap.tables.plan import ENOUGH
@@ -74,7 +75,7 @@ def ids_of_plain(rows: PreparedRows) -> list[str]:
     names = rows.preparation.column_names
     if names is None or not rows.preparation.dense:
         return []
-    X: Any = rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows
+    X = cast("Floats", rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows)
     return [name for name, values in zip(names, X.T, strict=True) if numbers_rows(values)]
 
 

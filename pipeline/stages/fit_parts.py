@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
     """Task: fit some partitionings, and store them for :func:`join_parts`."""
     train = PreparedRows(store, "train")
     numbers = np.arange(train.n_rows) if swept is None else swept_rows(train, params, swept)[0]
-    rows: Any = train.take(numbers).rows
+    rows = train.take(numbers).rows
     refuse_too_large(params, value, rows, None if swept is None else train.preparation.task)
     model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)
     del rows
@@ -91,7 +90,7 @@ def part_name(name: str, start: int) -> str:
 
 def join_parts(store: Store, params: Params, name: str, temporary: bool = False) -> Record:
     """Task: put the parts of a model together, and store it under its name."""
-    parts: Sequence[Any] = [
+    parts: list[Partitions] = [
         load_model(store, part_name(name, start), Partitions) for start in range(0, params.t, TOGETHER)
     ]
     model = params.map.joined(params.map_options, parts)

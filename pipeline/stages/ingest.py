@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ikmap.json_values import Json
 from ikmap.rows import Rows
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from ikmap.tasks.by_labels import ByLabels
@@ -268,7 +269,7 @@ def store_block(
     kind: type[LearningTask],
     where: Callable[[int], str],
     beside: Mapping[str, np.ndarray] | None = None,
-    **more: Any,
+    **more: Json,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 

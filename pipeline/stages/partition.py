@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -115,8 +115,7 @@ class _Seen:
 
     def take(self, numbers: np.ndarray) -> Rows:
         """Rows by ascending number."""
-        rows: Any = self._of.take(numbers).rows
+        rows = cast("Rows", self._of.take(numbers).rows)
         self.rows += rows.shape[0]
         self.bytes += rows.nbytes if isinstance(rows, np.ndarray) else 2 * rows.data.nbytes
-        found: Rows = rows
-        return found
+        return rows

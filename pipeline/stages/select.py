@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from ikmap.json_values import Json
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
 from ikmap.methods.search import Edge, edges_of, size_of
@@ -85,7 +85,7 @@ class Unit:
 
     kind: str
     fold: int
-    wanted: dict[Any, dict[str, int]]
+    wanted: dict[Value, dict[str, int]]
     race: int = 0
     limit: Value = 0
 
@@ -109,7 +109,7 @@ class Unit:
         return Task(name, ("rows", store, params, self.kind, list(self.wanted), self.fold, n_rows))
 
 
-def _words(value: Any) -> str:
+def _words(value: Value) -> str:
     return "_".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
 
 
@@ -117,7 +117,7 @@ def _exact(value: Value) -> str:
     return "_".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def score(what: str, *args: Any) -> Record:
+def score(what: str, *args: object) -> Record:
     """Task: score some values on one fold, and count the processor seconds that it took."""
     began = time.process_time()
     record = SCORES.get(what, score_rows)(*args)
@@ -217,7 +217,7 @@ class Search:
         units: list[tuple[int, Unit]] = []
         for entrant in self.running:
             name = entrant.name
-            groups: dict[Any, list[Any]] = {}
+            groups: dict[Hashable, list[Value]] = {}
             for value, n_Cs in entrant.left.items():
                 if name in self.cells:
                     if fold not in entrant.scores.folds(value):  # by an earlier race
@@ -342,7 +342,7 @@ class Search:
         over = f", and more ({spent:.1f} s), as nothing was known before" if self.exceeded else ""
         self._say(f"--budget {budget:g} s is spent{over}: {'; '.join(parts)}")
 
-    def _untried(self, entrant: Entrant) -> Sequence[Any]:
+    def _untried(self, entrant: Entrant) -> Sequence[Value]:
         return [value for value in entrant.values if value not in entrant.tried]
 
     # What is found.
@@ -426,7 +426,7 @@ class Search:
         }
 
 
-def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> Record:
+def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Json], suffix: str = "") -> Record:
     """Return what was found of each learner, by the key of the figure that its search went by."""
     by: Record = {}
     for entrant in entrants:

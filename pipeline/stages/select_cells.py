@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
     """Divide the values of psi among tasks; how they are divided does not change the result."""
     if not params.map.nested:
-        shared: dict[Any, list[Value]] = {}
+        shared: dict[Hashable, list[Value]] = {}
         for psi in psis:
             shared.setdefault(params.map.sharing(params.map_options, psi), []).append(psi)
         return list(shared.values())

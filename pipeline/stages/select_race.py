@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from ikmap.methods.map import Value
 from ikmap.methods.search import numbers_of, shown
-from ikmap.racing import Candidate, Scores, best, standings, survivors
+from ikmap.racing import Candidate, Scored, Scores, best, standings, survivors
 from ikmap.tasks.figure import Judge
 from pipeline.record_types import Record
 
@@ -42,11 +42,11 @@ class Entrant:
 
     name: str
     parameter: str
-    values: list[Any]
+    values: list[Value]
     judge: Judge
     Cs: tuple[float, ...] = ()
     scores: Scores = field(default_factory=Scores)
-    left: dict[Any, int] = field(default_factory=dict)
+    left: dict[Value, int] = field(default_factory=dict)
     rounds: list[Record] = field(default_factory=list)
     entered: int = 0
     decided: bool = False
@@ -55,14 +55,14 @@ class Entrant:
         self.left = dict.fromkeys(self.values, max(1, len(self.Cs)))
         self.entered = len(self.left)
 
-    def go_on(self, values: Sequence[Any]) -> None:
+    def go_on(self, values: Sequence[Value]) -> None:
         """Begin another race, of these values: what is known of any of them stays known."""
         self.values = sorted({*self.values, *values})
         self.left = dict.fromkeys(sorted(values), max(1, len(self.Cs)))
         self.entered, self.decided = len(self.left), False
 
     @property
-    def tried(self) -> list[Any]:
+    def tried(self) -> list[Value]:
         """Values that some fold has scored, ascending."""
         return [value for value in self.values if self.scores.folds(value)]
 
@@ -73,7 +73,7 @@ class Entrant:
         return frozenset.intersection(*of) if of else frozenset()
 
     @property
-    def right(self) -> dict[Candidate, Any]:
+    def right(self) -> dict[Candidate, Scored]:
         """Scores of the held-out rows of those folds, of each candidate in the race."""
         found = self.scores.on(self.folds, self.left)
         return {(value, place): rows for (value, place), rows in found.items() if place < self.left[value]}
@@ -104,7 +104,7 @@ class Entrant:
         )
         self.decided = len(kept) == 1
 
-    def figures(self, value: Any) -> list[float]:
+    def figures(self, value: Value) -> list[float]:
         """The task's figure with each C, as far as every fold that has scored the value tried them."""
         return [self._figure(rows) for rows in self.scores.on(self.scores.folds(value), [value]).values()]
 
@@ -137,7 +137,7 @@ def describe(candidate: Record) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in candidate.items())
 
 
-def listed(values: Sequence[Any]) -> str:
+def listed(values: Sequence[Value]) -> str:
     """Values, for people: "4, 8, 16"; of many the ends. Several that are chosen together: "(2, 0.5)"."""
     if len(values) > 4:
         return f"{shown(values[0])} to {shown(values[-1])}"

@@ -13,6 +13,7 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
+from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
@@ -70,7 +71,7 @@ def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, 
         Weights are those of the data; None: it has none.
     """
     train = PreparedRows(store, "train")
-    block: Any = train.take(cv_rows(train, params, n_rows))
+    block = train.take(cv_rows(train, params, n_rows))
     return train.preparation.task, block.rows, block.y, block.sample_weight
 
 
@@ -113,7 +114,7 @@ def said_of(params: Params, judges: Mapping[str, Judge], figure: Figure) -> dict
     return {"by": by} if by else {}
 
 
-def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
+def score_rows(store: Store, params: Params, name: str, values: Sequence[Value], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]

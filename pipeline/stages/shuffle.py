@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.rows import nbytes_of
+from ikmap.arrays import Floats
+from ikmap.rows import Rows, nbytes_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.rows.parts import write_part
@@ -105,8 +106,12 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
     wanted = np.flatnonzero((place >= first) & (place < end))
     cut = np.searchsorted(wanted, sides[0].n_rows)
     read = [side.take(rows) for side, rows in zip(sides, (wanted[:cut], wanted[cut:] - sides[0].n_rows), strict=True)]
-    X: Any = [block.rows for block in read]
-    X = np.concatenate(X) if isinstance(X[0], np.ndarray) else sp.csr_array(sp.vstack(X, format="csr"))
+    parts_of = [cast("Rows", block.rows) for block in read]
+    X: Rows = (
+        np.concatenate(cast("list[Floats]", parts_of))
+        if isinstance(parts_of[0], np.ndarray)
+        else sp.csr_array(sp.vstack(parts_of, format="csr"))
+    )
     y = np.concatenate([block.y for block in read])
     order = np.argsort(place[wanted])
     task = sides[0].preparation.task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ikmap.learners.sweeps.stored import StoredRows
 from ikmap.methods import Training
 from ikmap.methods.map import Value
 from ikmap.partitioners import Partitions
-from ikmap.rows import nbytes_of
+from ikmap.rows import Rows, nbytes_of
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
@@ -73,12 +73,13 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     weights = np.empty(stop - start) if train.preparation.weighted else None
     step, read = max(1, READ_BYTES // train.row_bytes), 0
     for begin in range(0, numbers.size, step):
-        block: Any = train.take(numbers[begin : begin + step])
-        codes[begin : begin + step] = model.cells(block.rows, 1).codes
+        block = train.take(numbers[begin : begin + step])
+        X = cast("Rows", block.rows)
+        codes[begin : begin + step] = model.cells(X, 1).codes
         labels[begin : begin + step] = block.y
         if weights is not None:
             weights[begin : begin + step] = block.sample_weight
-        read += nbytes_of(block.rows)
+        read += nbytes_of(X)
     outputs = write_cells(store, CELLS, start, codes, labels, weights)
     return {
         "outputs": outputs,

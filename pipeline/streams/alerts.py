@@ -82,7 +82,7 @@ class Alerts:
         self._line = 0
         self._file = self.path.open("ab")
 
-    def _take_up(self, mark: Path) -> deque[tuple[str, Any]]:
+    def _take_up(self, mark: Path) -> deque[tuple[str, int | str]]:
         """Learner and row of each whole line of the file; what comes after the last of them is cut off."""
         found = self.path.read_bytes() if self.path.exists() else b""
         try:
@@ -103,7 +103,7 @@ class Alerts:
                 os.truncate(self.path, whole)
             self.path.touch()
             write_json(mark, {"file": str(self.path)})
-        there: deque[tuple[str, Any]] = deque()
+        there: deque[tuple[str, int | str]] = deque()
         for number, line in enumerate(found[:whole].splitlines(), 1):
             try:
                 about = json.loads(line)
@@ -151,7 +151,7 @@ class Alerts:
             taken.append(waiting.popleft())
         return taken
 
-    def _pass_over(self, name: str, row: Any) -> None:
+    def _pass_over(self, name: str, row: int | str) -> None:
         there = self._there.popleft()
         if there != (name, row):
             found = f"row {there[1]} by {there[0]}"

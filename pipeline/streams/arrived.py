@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.rows import Rows
 from ikmap.tasks import BadLabel, plain_label
 from pipeline.errors import InputError
@@ -44,16 +45,17 @@ def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
     labels = [arrival.y for arrival in arrivals if arrival.y is not None]
     # The columns of all rows are the same: either all have a label or none has.
     y = np.concatenate(labels) if labels else None
-    parts: list[Any] = [arrival.X for arrival in arrivals]
+    parts: list[Rows] = [arrival.X for arrival in arrivals]
     if isinstance(parts[0], np.ndarray):
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts)), y
+        return (parts[0] if len(parts) == 1 else np.concatenate(cast("list[Floats]", parts))), y
     shape = max(_width(X) for X in parts)
-    parts = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], shape)) for X in parts]
+    csr = [cast("sp.csr_array", X) for X in parts]
+    parts = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], shape)) for X in csr]
     return (parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts, format="csr"))), y
 
 
-def _width(X: Any) -> int:
-    return int(X.indices.max(initial=-1)) + 1
+def _width(X: Rows) -> int:
+    return int(cast("sp.csr_array", X).indices.max(initial=-1)) + 1
 
 
 def check(arrival: Arrival, preparation: Preparation) -> None:

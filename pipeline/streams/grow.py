@@ -10,11 +10,13 @@ import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from ikmap.rows import nbytes_of
+from ikmap.arrays import Int32s
+from ikmap.partitioners.base import Partitions
+from ikmap.rows import Rows, nbytes_of
 from pipeline.params import Params
 from pipeline.rows.stream_data import Stream
 from pipeline.running.foreign import checked, checked_growth
@@ -104,7 +106,7 @@ def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threa
     }
 
 
-def _extended(growing: Growing, model: Any, rows: Any, n_threads: int) -> tuple[Any, np.ndarray]:
+def _extended(growing: Growing, model: Partitions, rows: Rows, n_threads: int) -> tuple[Partitions, Int32s]:
     params = growing.params
     larger, found = params.map.extend(params.map_options, model, rows, n_threads)
     checked_growth(larger, model.offsets)
@@ -122,19 +124,19 @@ class _Saved:
     cost: float = 0.0
 
 
-_kept: Kept[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
+_kept: Kept[tuple[str, str], tuple[int, Partitions, _Saved]] = PROCESS.keeps(MOST_KEPT)
 """By run and checkpoint: maps, and the chunk that comes next."""
 
 
-def _keep(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> None:
+def _keep(growing: Growing, fitted: Fitted, next_chunk: int, model: Partitions, saved: _Saved) -> None:
     _kept.put((growing.run, growing.checkpoint(fitted)), (next_chunk, model, saved))
 
 
-def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int) -> tuple[Any, _Saved]:
+def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int) -> tuple[Partitions, _Saved]:
     """A map before chunk k: that of this process, or the last one saved, extended by the chunks since then."""
     next_chunk, model, saved = _kept.get((growing.run, growing.checkpoint(fitted))) or (-1, None, _Saved())
     if next_chunk == k:
-        return model, saved
+        return cast("Partitions", model), saved
     first, model = _read(growing.checkpoint(fitted))
     if model is None or first > k:  # the cells of an earlier chunk are to be made again
         first, model = 0, fitted.load(stream.store)
@@ -145,16 +147,17 @@ def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads:
     return model, _Saved()
 
 
-def _read(checkpoint: str) -> tuple[int, Any]:
+def _read(checkpoint: str) -> tuple[int, Partitions | None]:
     if not Path(checkpoint).exists():
         return 0, None
     arrays = read_arrays(checkpoint)
     with reading(checkpoint):
         next_chunk, about = int(arrays.pop("next_chunk")), json.loads(bytes(arrays.pop("metadata")))
-        return next_chunk, model_of(checkpoint, about, {name.removeprefix("of."): a for name, a in arrays.items()})
+        model = model_of(checkpoint, about, {name.removeprefix("of."): a for name, a in arrays.items()})
+        return next_chunk, cast("Partitions", model)
 
 
-def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> _Saved:
+def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Partitions, saved: _Saved) -> _Saved:
     """Save a map if that takes little time compared with making it again."""
     if saved.cost > CHECKPOINT_SHARE * saved.since:
         return saved

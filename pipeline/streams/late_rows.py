@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Int32s
 from ikmap.cells import Cells
+from ikmap.rows import Rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged
 from pipeline.record_types import Promise
@@ -113,7 +115,7 @@ class LateRows:
         self._stream, self._batch, self._cells, self._predicted = stream, batch, cells, predicted
         self._numbers = stream.rows_initial + batch.places
         self._chunk_of = np.zeros(batch.places.size, dtype=np.int64)
-        self._rows: dict[int, Any] = {}
+        self._rows: dict[int, Int32s | Rows] = {}
         if batch.places.size:
             firsts, k = [], chunk
             while True:
@@ -145,7 +147,7 @@ class LateRows:
             state.partial_fit(self._of(wanted, offsets), y)
         return [answers]
 
-    def _of(self, wanted: np.ndarray, offsets: np.ndarray | None) -> Any:
+    def _of(self, wanted: np.ndarray, offsets: np.ndarray | None) -> Rows | Cells:
         """These rows, in their order."""
         chunks = self._chunk_of[wanted]
         inside = self._batch.places[wanted] - self._firsts[chunks - self._first]
@@ -160,7 +162,7 @@ class LateRows:
         found = np.ascontiguousarray(np.concatenate(parts)[back])
         return found if offsets is None else Cells(found, offsets).packed()
 
-    def _read(self, k: int) -> Any:
+    def _read(self, k: int) -> Int32s | Rows:
         if k not in self._rows:
             if self._cells is not None:
                 self._rows[k] = self._stream.store.read_group(self._cells(k))[1]["codes"]

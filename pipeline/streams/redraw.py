@@ -11,16 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.methods import Map, Sample, import_models
 from ikmap.methods.map import Value
 from ikmap.model import from_parts, row_parts, rows_of_parts
+from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
+from ikmap.rows import Rows
 
 LEAST_ROWS = 1000
 """Rows that new partitionings are drawn from, unless told otherwise; more, where the map needs more."""
@@ -75,24 +78,23 @@ class Redrawing:
         How often half of them were drawn anew.
     """
 
-    def __init__(self, state: Any, partitions: Any, how: Redraw) -> None:
+    def __init__(self, state: Any, partitions: Partitions, how: Redraw) -> None:
         self._state, self.partitions, self._how = state, partitions, how
         self.number = 0
-        self._gathered: list[Any] | None = None
+        self._gathered: list[Rows] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._state, name)
 
-    def cells(self, rows: Any) -> Cells:
+    def cells(self, rows: Rows) -> Cells:
         """Cells of rows, as they are now."""
-        found: Cells = self.partitions.cells(rows, self._how.n_threads).packed()
-        return found
+        return self.partitions.cells(rows, self._how.n_threads).packed()
 
-    def partial_fit(self, rows: Any, y: np.ndarray) -> Any:
+    def partial_fit(self, rows: Cells | Rows, y: np.ndarray) -> Any:
         """Learn from cells; of rows, these are looked for first."""
         return self._state.partial_fit(rows if isinstance(rows, Cells) else self.cells(rows), y)
 
-    def end_block(self, rows: Any, *, alarmed: bool) -> bool:
+    def end_block(self, rows: Rows, *, alarmed: bool) -> bool:
         """Note the rows of a block that was learned from; whether partitionings were drawn anew then."""
         if self._gathered is None:
             self._gathered = [] if alarmed else None
@@ -104,7 +106,7 @@ class Redrawing:
         self._gathered = None
         return True
 
-    def _draw(self, rows: Any) -> None:
+    def _draw(self, rows: Rows) -> None:
         how = self._how
         self.number += 1
         seed = seed_of_redraw(how.seed, self.number)
@@ -133,7 +135,7 @@ class Redrawing:
         if "about" in own:
             import_models()
             of_model = {name.removeprefix(_MODEL): a for name, a in own.items() if name.startswith(_MODEL)}
-            partitions = from_parts(json.loads(bytes(own["about"])), of_model)
+            partitions = cast("Partitions", from_parts(json.loads(bytes(own["about"])), of_model))
         found = type(self)(self._state.restore(of_state), partitions, self._how)
         found.number = int(own["number"])
         if own["gathers"]:
@@ -142,9 +144,9 @@ class Redrawing:
         return found
 
 
-def _stacked(parts: list[Any]) -> Any:
+def _stacked(parts: list[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
+        return np.concatenate(cast("list[Floats]", parts))
     return sp.csr_array(sp.vstack(parts, format="csr"))

@@ -171,7 +171,7 @@ class Schedule:
             given = (self.stream, params, participant)
             function: Callable[..., Record] = learn_chunk
             what = _learn_name(name, k)
-            args: tuple[Any, ...] = (*given, k, self.n_threads)
+            args: tuple[object, ...] = (*given, k, self.n_threads)
             if name in self.stopped or (ended and k == n_chunks):
                 if name in self._models:
                     continue

@@ -32,6 +32,6 @@ def as_result(learner: str, recorded: np.ndarray) -> Record:
     return {"traces": {name: [*map(finite, column)] for name, column in zip(names, recorded.T, strict=True)}}
 
 
-def finite(value: Any) -> float | None:
+def finite(value: float | None) -> float | None:
     """A number as a record has it."""
     return float(value) if value is not None and math.isfinite(value) else None

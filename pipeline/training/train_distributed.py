@@ -9,11 +9,11 @@ on with the round it was in. What a worker holds in memory (the part's cells abo
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class _Team:
         sizes = self.n_classes, self.n_parts
         return Part(context.store.path, self.learner, self.fitted, *sizes, number, context.params)
 
-    def each(self, name: str, function: Any, *args: Any) -> Iterator[Record]:
+    def each(self, name: str, function: Callable[..., Record], *args: object) -> Iterator[Record]:
         """Do ``function(part, *args)`` for every part; yield the records in the order of the parts."""
         self._assign()
         tasks = [Task(f"{name}-part-{k:03d}", (self.part(k), *args), self.homes.get(k)) for k in range(self.n_parts)]

@@ -18,17 +18,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from distributed import Client
 
 from ikmap.methods import rounds_learner
 from pipeline.params import Params
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_bytes, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record
+from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import worker_limit
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
@@ -204,7 +205,7 @@ def _store(store: Store, params: Params, learner: str, offsets: np.ndarray, stat
 # ------------------------------------------------------------------------------------------------------- in many tasks
 
 
-def _solve_in_tasks(lesson: Lesson, stage: Any, folder: Path) -> Record:
+def _solve_in_tasks(lesson: Lesson, stage: Stage, folder: Path) -> Record:
     """All rounds, a task for each piece, from where an interrupted run stopped; store the model."""
     context, learner, fitted = lesson.context, lesson.learner, lesson.fitted
     assert fitted is not None
@@ -240,7 +241,7 @@ def _solve_in_tasks(lesson: Lesson, stage: Any, folder: Path) -> Record:
     return {"rows": n, **sums, **_store(store, params, learner, offsets, state)}
 
 
-def _homes(client: Any, n_pieces: int) -> dict[int, str]:
+def _homes(client: Client | None, n_pieces: int) -> dict[int, str]:
     """The worker for each piece: always the same one, as long as there are the same workers."""
     if client is None:  # in tests: tasks are done here and now
         return {}

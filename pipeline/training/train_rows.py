@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import partial
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ikmap.cells import Cells
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge
 from ikmap.learners.rows import Block
 from ikmap.methods import Shape, Training, whole_learner
-from ikmap.rows import nbytes_of
+from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -60,13 +60,13 @@ def fit_rows(
     if fitted is not None:
         arrays = store.open_arrays(fitted.cells_name("train"))
         every = slice(0, train.n_rows)
-        rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
+        cells = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
         weight = read(arrays[WEIGHTS], every) if WEIGHTS in arrays else None
-        block, size = Block(rows, read(arrays["labels"], every), weight, np.arange(train.n_rows)), rows.codes.nbytes
+        block, size = Block(cells, read(arrays["labels"], every), weight, np.arange(train.n_rows)), cells.codes.nbytes
     else:
         block = train.read(0, train.n_rows)
-        rows = block.rows
-        size = nbytes_of(rows)
+        size = nbytes_of(cast("Rows", block.rows))
+    rows = block.rows
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
