@@ -22,18 +22,20 @@ from ikmap.rows import Rows
 METHODS = ("anne", "iforest")
 
 __all__ = [
-    "METHODS",
     "BinningPartitions",
     "GCWSPartitions",
     "IForestPartitions",
+    "METHODS",
     "MondrianPartitions",
     "Partitions",
     "SideBySide",
     "SpherePartitions",
     "VoronoiPartitions",
     "draw_subsamples",
+    "fit_iforest",
     "fit_partitions",
     "fit_spheres",
+    "fit_voronoi",
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ikmap.arrays import Int64s
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
@@ -68,7 +69,8 @@ class DealtBlocks(Sequence[Block]):
 
     def _dealt(self, n: int) -> np.ndarray:
         """Rows of every block when n rows have been dealt in turn."""
-        return -((np.arange(self._n_blocks) - n) // self._n_blocks)
+        dealt: Int64s = -((np.arange(self._n_blocks) - n) // self._n_blocks)
+        return dealt
 
     def _deal(self, source: Sequence[Block], dtype: np.dtype, seed: int) -> bool:
         """Write all rows; False if they have cells that the type has no number for."""

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-import zarr
 
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from pipeline.record_types import RecordView
 from pipeline.rows.division import KEPT
-from pipeline.storage.arrays import read
+from pipeline.storage.arrays import ZarrArray, read
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS, levels_of
@@ -127,7 +126,7 @@ def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+_latest: Kept[str, tuple[dict[str, ZarrArray], dict[str, np.ndarray]]] = PROCESS.keeps(1)
 """The arrays of one part, as they are stored and as they were read."""
 
 _words: Kept[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)

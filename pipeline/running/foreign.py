@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.methods.registry import PACKAGES, names_of
+from ikmap.methods.composed import names_of
+from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import Partitions
 from pipeline.errors import InputError
 

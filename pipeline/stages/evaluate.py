@@ -13,11 +13,12 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.weighted import WEIGHT
+from pipeline.record_types import Record
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.calibrate import reading_of
 from pipeline.stages.named_rows import name_rows
 from pipeline.storage.arrays import read

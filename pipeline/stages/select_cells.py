@@ -21,9 +21,9 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from ikmap.tasks.figure import Judge
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.row_weights import weighed_scores, weigher, weights_of
 from pipeline.running.foreign import checked_path
-from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, judge_of, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store

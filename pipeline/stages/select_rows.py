@@ -21,10 +21,10 @@ from ikmap.tasks import LearningTask
 from ikmap.tasks.figure import Figure, Judge
 from ikmap.tasks.reading import LOG_ODDS, NONE, read_as
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weighed_scores, weigher, weight_given, weights_of
-from pipeline.running.stage import Record
 from pipeline.storage.store import Store
 
 STREAM = 2_000_004

@@ -12,9 +12,10 @@ import numpy as np
 
 from ikmap.methods import LEARNERS, stream_learner
 from pipeline.errors import Damaged
+from pipeline.record_types import Record
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record
+from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.whole import is_whole

@@ -21,19 +21,20 @@ type Where = Callable[[int], str]
 def is_number(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are numbers."""
     types = pa.types
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are words."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_time(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are dates or times."""
-    return pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    types = pa.types
+    return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) or types.is_duration(kind))
 
 
 def text_labels(url: str, name: str, kind: pa.DataType) -> bool:

@@ -32,16 +32,9 @@ from ikmap.learners.dual import (
     _momentum_loops,
     _momentum_svr_loops,
 )
+from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.linear_svm import (
-    LOSSES,
-    SVMFit,
-    SVMParams,
-    class_costs,
-    problem_numbers,
-    solution,
-    warn_unless_solved,
-)
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, class_costs, problem_numbers, solution, warn_unless_solved
 from ikmap.learners.dual.regression_problem import moments, standardisation, together
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator

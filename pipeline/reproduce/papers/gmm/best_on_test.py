@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.kernels import Kernel, SharedKernel
+from ikmap.kernels import AnyKernel, SharedKernel
 from ikmap.kernels.tabled import KernelTable
 from ikmap.methods import KERNELS
 from ikmap.rows import Rows, take_rows
@@ -163,7 +163,7 @@ def kernels_of(
             chosen = tuple(numbers[one] for one in names)
             if not wanted(chosen):
                 continue
-            kernel: Kernel = method.kernel(method.Options(**numbers), numbers, learned.shape[1])
+            kernel: AnyKernel = method.kernel(method.Options(**numbers), numbers, learned.shape[1])
             if isinstance(kernel, SharedKernel):
                 if shared is None:
                     shared = KernelTable.of(kernel, learned, tested).values

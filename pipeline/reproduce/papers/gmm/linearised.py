@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ikmap.kernels import Kernel, MinMaxKernel
+from ikmap.kernels import AnyKernel, MinMaxKernel
 from ikmap.learners.dual.linear_svm import SVMParams, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
@@ -58,7 +58,7 @@ def linearised_on_test(
     hashes = GCWSPartitions(seed=random, t=CODES, p=1.0, b=BITS, gamma=1, full=True, n_features=X.shape[1])
     codes = hashes.cells(X, 1).to_csr()
 
-    def nystroem(kernel: Kernel, count: int) -> np.ndarray:
+    def nystroem(kernel: AnyKernel, count: int) -> np.ndarray:
         points = X[:half][draw_points(half, min(count, half), random)]
         return NystroemMap.fit(points, kernel, len(points)).transform(X)
 

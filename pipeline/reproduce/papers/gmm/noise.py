@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.seeds import generator
 
 WIDTHS = {1: 2.0, 2: 1.6, 3: 1.25, 4: 0.95, 5: 0.7, 6: 0.45}
@@ -41,7 +42,8 @@ def noisy(images: np.ndarray, level: int, seed: int) -> np.ndarray:
     smooth = np.einsum("ab,nbc,dc->nad", blur, fields, blur, optimize=True)
     # Ranks of a normal distribution: rows of the blur have unit length, so each pixel is standard normal.
     background = 0.5 * (1.0 + _erf(smooth / math.sqrt(2.0)))
-    return np.maximum(digits, background.reshape(n, size))
+    noisy: Floats = np.maximum(digits, background.reshape(n, size))
+    return noisy
 
 
 def _blur(side: int, width: float) -> np.ndarray:
