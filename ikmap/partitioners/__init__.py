@@ -22,10 +22,10 @@ from ikmap.rows import Rows
 METHODS = ("anne", "iforest")
 
 __all__ = [
+    "METHODS",
     "BinningPartitions",
     "GCWSPartitions",
     "IForestPartitions",
-    "METHODS",
     "MondrianPartitions",
     "Partitions",
     "SideBySide",

@@ -9,7 +9,7 @@ from tests import ROOT
 
 PACKAGES = ("ikmap", "pipeline")
 CEILING = 1171
-"""Most times that the word `Any` may stand in these packages, imports counted too. Falls only: lower it when you can."""
+"""Most times that the word `Any` may stand in these packages, imports counted too. It falls only."""
 
 
 def words_in(text: str) -> int:
