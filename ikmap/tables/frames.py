@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ikmap.arrays import Array, Objects
+from ikmap.arrays import Array, Floats, Objects
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
 from ikmap.tables.times import seconds_in, seconds_of
 
@@ -116,7 +116,7 @@ def _is_absent(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def _times_in(codes: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:
+def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
     """Seconds of cells that are ISO dates or times as words, such as pandas leaves them when it reads CSV."""
     found = [seconds_in(word) for word in words]
     if None in found:

@@ -61,7 +61,7 @@ class ParquetSource(Source):
             X[:, k] = self._column(table, j, row + 1)
         return RawRows(X, y, row + 1, CELL_BYTES * table.num_rows * len(self.names))
 
-    def _column(self, table: pa.Table, j: int, first_row: int) -> np.ndarray:
+    def _column(self, table: pa.Table, j: int, first_row: int) -> Floats:
         column = table.column(j)
         kind = " (the label)" if j == self.label else ""
         if column.null_count:

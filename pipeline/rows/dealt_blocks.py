@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ikmap.arrays import Int64s
+from ikmap.arrays import Floats, Int64s
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
@@ -121,11 +121,11 @@ class _InMemory:
     def __init__(self) -> None:
         self.bytes_read = 0
 
-    def open(self, rows: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def open(self, rows: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         self._labels, self._codes = (np.empty((rows, *like.shape[1:]), like.dtype) for like in (labels, codes))
         self._weight = None if weight is None else np.empty(rows)
 
-    def put(self, at: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def put(self, at: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         rows = slice(at, at + len(labels))
         self._labels[rows], self._codes[rows] = labels, codes
         if self._weight is not None:
@@ -144,7 +144,7 @@ class _InFile:
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
 
-    def open(self, rows: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def open(self, rows: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         self._kinds: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # where, type, shape of a row
         end = 0
         for like in (np.empty((0, 0) if weight is None else 0), labels, codes):
@@ -152,7 +152,7 @@ class _InFile:
             end += rows * _row_bytes(like.dtype, like.shape[1:])
         self._weighted = weight is not None
 
-    def put(self, at: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def put(self, at: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         arrays = [np.empty(0) if weight is None else weight, labels, codes]
         with writing(tempfile.gettempdir()):
             for (first, dtype, shape), array in zip(self._kinds, arrays, strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from pipeline.record_types import RecordView
@@ -83,7 +84,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_weights(store: Store, name: str) -> np.ndarray:
+def read_weights(store: Store, name: str) -> Floats:
     """What the rows of a part weigh."""
     return _arrays_of_part(store, name)[WEIGHTS]
 

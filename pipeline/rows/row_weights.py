@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.rows import check_weights
 from ikmap.methods import LEARNERS, Learner
 from ikmap.tasks import TASKS, LearningTask
@@ -28,8 +29,8 @@ def weigher(params: Params, learner: str, task: LearningTask) -> Weigh:
 
 
 def _weights(
-    learner: Learner, options: Any, task: LearningTask, targets: np.ndarray, own: np.ndarray | None
-) -> np.ndarray | None:
+    learner: Learner, options: Any, task: LearningTask, targets: np.ndarray, own: Floats | None
+) -> Floats | None:
     found = learner.weigh(options, task, targets)
     if found is None:
         return own
@@ -71,17 +72,17 @@ def every_task() -> list[str]:
     return list(TASKS)
 
 
-def weights_of(weight: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+def weights_of(weight: Floats | None, rows: np.ndarray) -> Floats | None:
     """Those of some rows."""
     return None if weight is None else weight[rows]
 
 
-def weight_given(weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
+def weight_given(weight: Floats | None) -> tuple[np.ndarray, ...]:
     """The further argument of ``partial_fit``, which only states of learners that weigh rows take."""
     return () if weight is None else (weight,)
 
 
-def weighed_scores(judge: Judge, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def weighed_scores(judge: Judge, scores: np.ndarray, weight: Floats | None) -> Floats:
     """Scores of the rows of a fold, so that their mean is weighted.
 
     Where what a row counts depends on the other rows, as in a ranking, they stay as they are.

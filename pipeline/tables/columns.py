@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.times import seconds_in
@@ -116,7 +117,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _seconds(column: pa.ChunkedArray) -> np.ndarray:
+def _seconds(column: pa.ChunkedArray) -> Floats:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -135,7 +136,7 @@ def _seconds(column: pa.ChunkedArray) -> np.ndarray:
     return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
 
 
-def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> np.ndarray:
+def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> Floats:
     """Numbers or times in cells of text; each word is looked at once."""
     codes, levels = _codes(column, missing)
     table = np.empty(len(levels) + 1)

@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.novelty._fading_loops import fading_pass
@@ -50,9 +51,9 @@ class FadingMasses:
     alert_rate: float
     half_life: float | None
     learner: str
-    masses: np.ndarray
-    bins: np.ndarray
-    numbers: np.ndarray
+    masses: Floats
+    bins: Floats
+    numbers: Floats
     n_seen: int = 0
 
     @classmethod
@@ -85,7 +86,7 @@ class FadingMasses:
         self.n_seen += rows.n_rows
         return Step(predicted)
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Cells) -> Floats:
         """How far scores lie above the threshold, shape (n, 1)."""
         return self.model([]).decision_function(rows)
 

@@ -106,7 +106,7 @@ def best_on_test(
 
 
 def _least_eigenvalues(
-    options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: np.ndarray
+    options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: Floats
 ) -> Iterator[tuple[str, float]]:
     """Yield the smallest eigenvalue, relative to the largest, of the kernels with those gamma that the options name."""
     asked = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
