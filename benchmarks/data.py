@@ -17,7 +17,7 @@ from pipeline.datasets.known import load_registry
 from pipeline.datasets.registry import ResolvedDataset, resolve
 from pipeline.readers import open_source, without
 from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
-from pipeline.rows.prepared import Side
+from pipeline.rows.side import Side
 
 QUICK_ROWS = 1500
 

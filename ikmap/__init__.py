@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
     from ikmap.estimators.table_encoder import TableEncoder
-    from pipeline.runs.trained import RunModel
-
+    from ikmap.tables.frames import FrameModel
 __all__ = [
     "CellLogisticRegression",
     "CellNormaClassifier",
@@ -43,7 +42,7 @@ __all__ = [
 ]
 
 
-def load(path: str | PathLike[str], learner: str | None = None) -> RunModel:
+def load(path: str | PathLike[str], learner: str | None = None) -> FrameModel:
     """The model of a finished run of ``flows.batch``, which predicts rows of DataFrames and arrays.
 
     What reads a run is no part of this package: the package that has it says so under the entry point ``ikmap.load``.

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ikmap._drift_loops import BUCKETS, LEVELS, adwin_pass, page_hinkley_pass
+from ikmap.arrays import Floats
 
 THRESHOLD, LEAST = 50.0, 30
 """Of Page-Hinkley: what losses above their mean add up to, and after so many rows at the earliest."""
@@ -33,7 +34,7 @@ class Detector:
     def _take(self, losses: np.ndarray, alarms: np.ndarray) -> None:
         raise NotImplementedError
 
-    def update(self, losses: np.ndarray) -> np.ndarray:
+    def update(self, losses: Floats) -> np.ndarray:
         """Take in losses, shape (n,), in their order; return the positions of those that raised an alarm."""
         alarms = np.zeros(losses.size, dtype=np.uint8)
         self._take(np.ascontiguousarray(losses, dtype=np.float64), alarms)
@@ -58,7 +59,7 @@ class ADWIN(Detector):
         counts = np.zeros(LEVELS, dtype=np.int64)
         return {"totals": np.zeros(shape), "spreads": np.zeros(shape), "counts": counts, "numbers": np.zeros(4)}
 
-    def _take(self, losses: np.ndarray, alarms: np.ndarray) -> None:
+    def _take(self, losses: Floats, alarms: np.ndarray) -> None:
         of = self._arrays
         adwin_pass(losses, self.delta, of["totals"], of["spreads"], of["counts"], of["numbers"], alarms)
 
@@ -76,7 +77,7 @@ class PageHinkley(Detector):
     def _start(self) -> dict[str, np.ndarray]:
         return {"numbers": np.zeros(4)}
 
-    def _take(self, losses: np.ndarray, alarms: np.ndarray) -> None:
+    def _take(self, losses: Floats, alarms: np.ndarray) -> None:
         page_hinkley_pass(losses, self.delta, THRESHOLD, LEAST, self._arrays["numbers"], alarms)
 
 

@@ -55,7 +55,8 @@ def run(
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly
     from pipeline.runs.new_data import open_data
-    from pipeline.runs.score import Output, score
+    from pipeline.runs.score import score
+    from pipeline.runs.score_output import Output
     from pipeline.runs.trained_model import open_run
 
     with events:

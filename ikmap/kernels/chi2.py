@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikmap.arrays import Matrix
+from ikmap.arrays import Floats, Matrix
 from ikmap.cells import Cells
 from ikmap.kernels.points import CHI2, PointKernel, Points, pair_sums
 from ikmap.rows import Rows
@@ -31,7 +31,7 @@ class AdditiveChi2Kernel(PointKernel):
         refuse_negative(checked)
         return checked
 
-    def values(self, left: Points, right: Points, out: np.ndarray) -> None:
+    def values(self, left: Points, right: Points, out: Floats) -> None:
         """Kernel values of all pairs."""
         pair_sums(left, right, CHI2, out)
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.kernels.min_max import largest_values
 from ikmap.kernels.points import PRODUCTS, SQUARES, PointKernel, Points, RowKernel, pair_sums
 from ikmap.kernels.shared import SharedKernel
@@ -30,7 +31,7 @@ class _Directions(Points):
                 self.csr.data /= np.repeat(each, np.diff(self.csr.indptr))
 
 
-def _squares(rows: Rows) -> np.ndarray:
+def _squares(rows: Rows) -> Floats:
     """Squared length of every row, added up in the order of its columns."""
     if isinstance(rows, np.ndarray):
         return np.add.accumulate(rows * rows, axis=1)[:, -1] if rows.shape[1] else np.zeros(rows.shape[0])
@@ -44,7 +45,7 @@ class LinearKernel(PointKernel):
 
     name: ClassVar[str] = "linear"
 
-    def values(self, left: Points, right: Points, out: np.ndarray) -> None:
+    def values(self, left: Points, right: Points, out: Floats) -> None:
         """Kernel values of all pairs."""
         pair_sums(left, right, PRODUCTS, out)
 
@@ -88,14 +89,14 @@ class CosineRBFKernel(SharedKernel[Rows, _Directions], RowKernel[_Directions]):
         """Prepared rows."""
         return _Directions(rows)
 
-    def shared(self, left: _Directions, right: _Directions, out: np.ndarray) -> None:
+    def shared(self, left: _Directions, right: _Directions, out: Floats) -> None:
         """1 - cos of all pairs."""
         pair_sums(left, right, SQUARES, out)
         out *= 0.5
         # The distance of a direction from zero is 1, half of what stands for a cosine of 0.
         out[np.not_equal.outer(left.zero, right.zero)] = 1.0
 
-    def finish(self, out: np.ndarray) -> None:
+    def finish(self, out: Floats) -> None:
         """The kernel of it."""
         out *= -self.le
         np.exp(out, out=out)

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikmap.arrays import Matrix
+from ikmap.arrays import Floats, Matrix
 from ikmap.cells import Cells
 from ikmap.kernels._isolation_loops import count_equal
 from ikmap.kernels.base import Kernel
 
 
-def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = None) -> np.ndarray:
+def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = None) -> Floats:
     """Kernel matrix between the rows of two sets of cells.
 
     Equal cells are counted as integers and divided by t once, so values are exact multiples of 1/t and the matrix
@@ -76,7 +76,7 @@ class IsolationKernel(Kernel[Cells, Cells]):
         """Cells with packed codes."""
         return rows.packed()
 
-    def values(self, left: Cells, right: Cells, out: np.ndarray) -> None:
+    def values(self, left: Cells, right: Cells, out: Floats) -> None:
         """Kernel values of all pairs."""
         self.steps(left, right, out)
         out /= self.n_partitions
@@ -86,7 +86,7 @@ class IsolationKernel(Kernel[Cells, Cells]):
         """t: counts of equal cells are whole numbers as they are."""
         return float(self.n_partitions)
 
-    def steps(self, left: Cells, right: Cells, out: np.ndarray) -> None:
+    def steps(self, left: Cells, right: Cells, out: Floats) -> None:
         """Number of equal cells of all pairs; "no cell" (-1) equals nothing."""
         count_equal(left.codes, right.codes, out)
         few, many = sorted((left, right), key=len)

@@ -72,7 +72,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
         """Prepared rows."""
         return RaisedPoints(rows, self.p)
 
-    def shared(self, left: RaisedPoints, right: RaisedPoints, out: np.ndarray) -> None:
+    def shared(self, left: RaisedPoints, right: RaisedPoints, out: Floats) -> None:
         """R_p of all pairs."""
         if left.n_columns != right.n_columns:
             raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
@@ -99,7 +99,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
             sparse_minima(values, place, indptr, others, owner, begin, out)
         ratios(minima, left.norms_at(high), right.norms_at(high), out)
 
-    def finish(self, out: np.ndarray) -> None:
+    def finish(self, out: Floats) -> None:
         """The kernel of R_p."""
         if self.gamma != 1.0:
             np.power(out, self.gamma, out=out)
@@ -186,25 +186,25 @@ class RaisedPoints(Points):
         return used, values[order], owner[order], np.append(begin, order.size)
 
     @cached_property
-    def norms_of_raised(self) -> np.ndarray:
+    def norms_of_raised(self) -> Floats:
         """Sum of each row, in the order of its columns."""
         n, d = len(self), self.n_columns
         out = np.empty(n)
         row_sums(self._raised.reshape(-1), np.arange(n + 1) * d if self.dense else self.entries[2], out)
         return out
 
-    def norms_at(self, power: int) -> np.ndarray:
+    def norms_at(self, power: int) -> Floats:
         """These sums on the scale of a power of two that is at least that of every row."""
         return self.norms_of_raised * self._shift(power)
 
-    def scaled(self, values: np.ndarray, power: int, owner: np.ndarray | None = None) -> np.ndarray:
+    def scaled(self, values: np.ndarray, power: int, owner: np.ndarray | None = None) -> Floats:
         """Values of :attr:`entries` (or of the owners) on that scale."""
         if self.sizes == (power, power):
             return values
         shift = self._shift(power)
         return values * (np.repeat(shift, np.diff(self.entries[2])) if owner is None else shift[owner])
 
-    def panels(self, signed: bool, power: int) -> np.ndarray:
+    def panels(self, signed: bool, power: int) -> Floats:
         """Rows on that scale, 16 side by side: float64, shape (ceil(n / 16), d, 16); or 2d, with their negative parts.
 
         Without these the rows are what is positive of them.
@@ -218,7 +218,7 @@ class RaisedPoints(Points):
         shift[: len(self)] = self._shift(power)
         return found * shift.reshape(-1, 1, PANEL)
 
-    def _laid_out(self, signed: bool) -> np.ndarray:
+    def _laid_out(self, signed: bool) -> Floats:
         n, d = len(self), self.n_columns
         wide = np.zeros((self.n_padded, d, 2 if signed else 1))
         rows: Rows = self.rows
@@ -232,11 +232,11 @@ class RaisedPoints(Points):
         wide = wide.reshape(-1, PANEL, d * wide.shape[2])
         return np.ascontiguousarray(wide.transpose(0, 2, 1))
 
-    def _shift(self, power: int) -> np.ndarray:
+    def _shift(self, power: int) -> Floats:
         return np.ldexp(1.0, np.minimum(self.powers - power, 0))
 
 
-def largest_values(rows: Rows) -> np.ndarray:
+def largest_values(rows: Rows) -> Floats:
     """Largest absolute value of every row."""
     if isinstance(rows, np.ndarray):
         return np.abs(rows).max(axis=1, initial=0.0)

@@ -108,7 +108,7 @@ class Points:
         return np.ascontiguousarray(self.words.T)
 
     @cached_property
-    def columns(self) -> np.ndarray:
+    def columns(self) -> Floats:
         """Dense rows transposed."""
         return np.ascontiguousarray(self.rows.T)
 
@@ -140,7 +140,7 @@ class Points:
         return np.repeat(np.arange(len(self)), np.diff(self.csr.indptr))
 
 
-def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> None:
+def pair_sums(left: Points, right: Points, measure: int, out: Floats) -> None:
     """Sum over columns for all pairs of points: float64, shape (n, m), written to `out`.
 
     Zeros and ones, and whole numbers, give the same sums as dense and as CSR; others differ in the last bits, for of

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.kernels.points import L1, SQUARES, PointKernel, Points, pair_sums
 
 
@@ -29,7 +30,7 @@ class _RadialKernel(PointKernel):
         if not 0 <= self.gamma < np.inf:
             raise ValueError(f"gamma must be a number >= 0, got {self.gamma!r}")
 
-    def values(self, left: Points, right: Points, out: np.ndarray) -> None:
+    def values(self, left: Points, right: Points, out: Floats) -> None:
         """Kernel values of all pairs."""
         pair_sums(left, right, self.measure, out)
         out *= -self.gamma

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
@@ -38,8 +39,8 @@ class LinearModel(Model):
     kind: ClassVar[str] = "linear"
     version: ClassVar[int] = 1
 
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Floats
+    intercept: Floats
     divisor: float
     learner: str
     classes: list[Label]
@@ -53,7 +54,7 @@ class LinearModel(Model):
                 f"got {self.coef.shape} and {self.intercept.shape}"
             )
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
         Raises
@@ -76,7 +77,7 @@ class LinearModel(Model):
         return np.asarray(self.classes)[self.predict_index(rows)]
 
 
-def decision_to_index(decision: np.ndarray) -> np.ndarray:
+def decision_to_index(decision: Floats) -> np.ndarray:
     """Class numbers, int32, from decision values of shape (n, K), or (n,) for K = 1; sign(0) = +1."""
     one = decision.ndim == 1 or decision.shape[1] == 1
     return (decision.reshape(-1) >= 0 if one else decision.argmax(axis=1)).astype(np.int32)

@@ -51,7 +51,7 @@ class MappedModel(Model):
         """Class labels."""
         return self.linear.classes
 
-    def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+    def decision_function(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
         Raises

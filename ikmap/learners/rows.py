@@ -75,7 +75,7 @@ def n_columns(rows: Rows) -> int:
     return rows.n_columns if isinstance(rows, Cells) else int(rows.shape[1])
 
 
-def check_weights(weight: np.ndarray, n: int) -> None:
+def check_weights(weight: Floats, n: int) -> None:
     """Refuse sample weights that are not n finite numbers >= 0 (ValueError)."""
     if weight.shape != (n,):
         raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n},)")

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ikmap._threads import single_threaded_blas
+from ikmap.arrays import Floats
 from ikmap.maps.projection import project
 from ikmap.model import Model
 from ikmap.rows import Rows
@@ -33,7 +34,7 @@ class FourierMap(Model):
     kind: ClassVar[str] = "fourier"
     version: ClassVar[int] = 1
 
-    frequencies: np.ndarray
+    frequencies: Floats
 
     @classmethod
     def gaussian(cls, n_frequencies: int, n_columns: int, gamma: float, seed: int, *, orthogonal: bool = False) -> Self:
@@ -51,7 +52,7 @@ class FourierMap(Model):
         """Number 2 R of features."""
         return 2 * int(self.frequencies.shape[0])
 
-    def transform(self, X: Rows, n_threads: int | None = None) -> np.ndarray:
+    def transform(self, X: Rows, n_threads: int | None = None) -> Floats:
         """Features of rows: float64, shape (n, 2 R), all sines first.
 
         Raises
@@ -63,12 +64,12 @@ class FourierMap(Model):
         return np.hstack([np.sin(angles), np.cos(angles)]) / math.sqrt(self.frequencies.shape[0])
 
 
-def normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndarray:
+def normals(n: int, n_columns: int, seed: int, *path: int) -> Floats:
     """n independent standard normal vectors: float64, shape (n, d)."""
     return generator(seed, *path).standard_normal((n, n_columns))
 
 
-def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int, degrees: int | None = None) -> np.ndarray:
+def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int, degrees: int | None = None) -> Floats:
     """n vectors of the same law, orthogonal to each other within blocks of d: float64, shape (n, d).
 
     Each block is the Q of a normal matrix of only as many columns as are needed; lengths are drawn from the chi

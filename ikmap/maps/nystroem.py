@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ikmap._threads import single_threaded_blas
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.kernels.base import AnyKernel
@@ -42,7 +43,7 @@ class NystroemMap(Model):
     version: ClassVar[int] = 1
 
     points: Rows
-    matrix: np.ndarray
+    matrix: Floats
     kernel: JsonObject
 
     @classmethod
@@ -72,7 +73,7 @@ class NystroemMap(Model):
         """Number r of features."""
         return int(self.matrix.shape[0])
 
-    def transform(self, X: Rows, n_threads: int | None = None) -> np.ndarray:
+    def transform(self, X: Rows, n_threads: int | None = None) -> Floats:
         """Features of rows: float64, shape (n, r).
 
         Raises

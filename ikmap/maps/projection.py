@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import check_rows, row_arrays
 from ikmap.rows import Rows
@@ -12,7 +13,7 @@ from ikmap.rows import Rows
 BLOCK = 256
 
 
-def project(X: Rows, matrix: np.ndarray, n_threads: int | None = None) -> np.ndarray:
+def project(X: Rows, matrix: Floats, n_threads: int | None = None) -> Floats:
     """``X @ matrix``: float64, shape (n, r).
 
     A library's product of matrices may add up in another order where a block ends, so that the last bits of a row

@@ -32,8 +32,10 @@ __all__ = [
     "SpherePartitions",
     "VoronoiPartitions",
     "draw_subsamples",
+    "fit_iforest",
     "fit_partitions",
     "fit_spheres",
+    "fit_voronoi",
 ]
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.partitioners._binning_loops import bins, numbers_of
 from ikmap.partitioners.base import Partitions
@@ -38,8 +39,8 @@ class BinningPartitions(Partitions):
 
     kind: ClassVar[str] = "binning"
 
-    pitches: np.ndarray
-    shifts: np.ndarray
+    pitches: Floats
+    shifts: Floats
     words: np.ndarray
     offsets_: np.ndarray
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.device import Device
 from ikmap.partitioners._iforest_csr_loops import grow_csr
@@ -55,7 +56,7 @@ class IForestPartitions(Partitions):
     kind: ClassVar[str] = "iforest"
 
     feature: np.ndarray
-    threshold: np.ndarray
+    threshold: Floats
     right: np.ndarray
     roots: np.ndarray
     psi: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ikmap._threads import for_each_block
-from ikmap.arrays import Array
+from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
 from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, row_keys, trace
 from ikmap.partitioners.base import Partitions
@@ -59,11 +59,11 @@ class MondrianPartitions(Partitions):
 
     kind: ClassVar[str] = "mondrian"
 
-    times: np.ndarray
+    times: Floats
     features: np.ndarray
-    thresholds: np.ndarray
+    thresholds: Floats
     children: np.ndarray
-    boxes: np.ndarray
+    boxes: Floats
     keys: np.ndarray
     numbers: np.ndarray
     roots: np.ndarray

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Bools
 from ikmap.cells import Cells
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.side_by_side import SideBySide
@@ -38,7 +39,7 @@ def replaced(model: Partitions, start: int, new: Partitions) -> Partitions:
     return parts[0] if len(parts) == 1 else SideBySide(parts)
 
 
-def carry_matrix(before: Cells, after: Cells, drawn: np.ndarray) -> sp.csr_array:
+def carry_matrix(before: Cells, after: Cells, drawn: Bools) -> sp.csr_array:
     """What carries values by feature column over to partitionings of which some were drawn anew.
 
     Parameters

@@ -42,7 +42,7 @@ class SpherePartitions(Partitions):
     kind: ClassVar[str] = "inne"
 
     nearest: VoronoiPartitions
-    squared: np.ndarray
+    squared: Floats
 
     @property
     def n_partitions(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Array
+from ikmap.arrays import Array, Floats
 from ikmap.json_values import Json
 from ikmap.tables.encoders import ENCODINGS, Encoding
 from ikmap.tables.raw import RawTable, recoded
@@ -64,7 +64,7 @@ class Encoder:
         """Features of a row, at most, that are not 0."""
         return sum(encoding.entries for encoding in self.encodings if encoding)
 
-    def encode(self, table: RawTable, folds: np.ndarray | None = None) -> np.ndarray:
+    def encode(self, table: RawTable, folds: np.ndarray | None = None) -> Floats:
         """Features of rows, float64 (n, features) in C order.
 
         Parameters

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ikmap.arrays import Array, Int64s
+from ikmap.arrays import Array, Floats, Int64s
 from ikmap.json_values import Json, JsonObject
 from ikmap.tables.raw import MISSING
 from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
@@ -116,8 +116,8 @@ class Number(Encoding):
 
     fill: float
     marks: bool
-    knots: np.ndarray
-    places: np.ndarray
+    knots: Floats
+    places: Floats
     shift: float = 0.0
     width: float = 1.0
 
@@ -125,7 +125,7 @@ class Number(Encoding):
     def names(self) -> tuple[str, ...]:
         return ("", " is missing") if self.marks else ("",)
 
-    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
         absent = np.isnan(values)
         filled = np.where(absent, self.fill, values) if absent.any() else values
         if self.knots.size:
@@ -135,7 +135,7 @@ class Number(Encoding):
         return np.column_stack([filled, absent]) if self.marks else filled[:, None]
 
 
-def quantile_curve(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantile_curve(drawn: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Knots and places, in [0, 1], of numbers: the share of those below, with half of those that are equal."""
     ordered = np.sort(drawn)
     knots, first, rows = np.unique(ordered, return_index=True, return_counts=True)
@@ -180,7 +180,7 @@ class OneHot(Encoding):
     def chosen(self, values: np.ndarray) -> np.ndarray:
         return np.append(self.column, -1)[values]
 
-    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
         found = np.zeros((values.size, len(self.shown)))
         rows = np.flatnonzero(values >= 0)
         found[rows, self.column[values[rows]]] = 1.0
@@ -205,7 +205,7 @@ class Table(Encoding):
     how: ClassVar[str] = "table"
 
     known: tuple[str, ...]
-    numbers: np.ndarray
+    numbers: Floats
     word: str
     outputs: tuple[str, ...] = ("",)
 
@@ -217,7 +217,7 @@ class Table(Encoding):
     def words(self) -> tuple[str, ...]:
         return self.known
 
-    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:
         words, folded, outputs = self.numbers.shape
         last = folded - 1
         by_fold: Int64s | int = last if folds is None or last == 0 else folds
@@ -228,7 +228,7 @@ class Table(Encoding):
 
 def target_numbers(
     counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float, enough: int | None = None
-) -> np.ndarray:
+) -> Floats:
     """Mean target of each word, drawn towards that of all rows: float64 (words + 1, FOLDS + 1, K).
 
     A fold has the means of the other folds' rows. Where a word has many rows, its means hardly differ; a tree that
@@ -297,7 +297,7 @@ class Time(Encoding):
             names += [f".{part}"] * number + [f".{part} sine", f".{part} cosine"] * circle
         return (*names, " is missing") if self.marks else tuple(names)
 
-    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
         absent = np.isnan(values)
         parts = time_parts(np.where(absent, self.fill, values), self.kept)
         columns: list[np.ndarray] = []

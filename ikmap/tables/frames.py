@@ -5,20 +5,28 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ikmap.arrays import Array, Objects
+from ikmap.arrays import Array, Floats, Matrix, Objects
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
 from ikmap.tables.times import seconds_in, seconds_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
-type Frame = pd.DataFrame | pa.Table
-"""A table whose columns have names. Frames of polars are asked for what those of pandas have, too."""
+type Frame = pd.DataFrame
+"""A table whose columns have names: of pandas, or one of polars or Arrow."""
+
+
+class FrameModel(Protocol):
+    """A fitted model that takes tables and arrays: what :func:`ikmap.load` returns."""
+
+    def predict(self, X: Matrix | Frame) -> Array: ...
+    def decision_function(self, X: Matrix | Frame) -> Array: ...
+    def predict_proba(self, X: Matrix | Frame) -> Array: ...
+
 
 _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 
@@ -61,7 +69,7 @@ def column_of(X: Frame, name: str) -> Array:
     return np.asarray(column.to_numpy())
 
 
-def _array(column: pa.Array | pa.ChunkedArray) -> Array:
+def _array(column: pd.Series) -> Array:
     """A column of Arrow, NaN or NaT where a cell is missing."""
     return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
 
@@ -116,7 +124,7 @@ def _is_absent(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def _times_in(codes: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:
+def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
     """Seconds of cells that are ISO dates or times as words, such as pandas leaves them when it reads CSV."""
     found = [seconds_in(word) for word in words]
     if None in found:

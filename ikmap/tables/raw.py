@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap.arrays import Floats
+
 NUMBER, CATEGORY, TIME = "number", "category", "time"
 KINDS = (NUMBER, CATEGORY, TIME)
 MISSING = ""
@@ -28,7 +30,7 @@ class RawTable:
         The words of each column that has words.
     """
 
-    values: np.ndarray
+    values: Floats
     levels: Levels
 
     @property
@@ -42,7 +44,7 @@ class RawTable:
         return RawTable(self.values.T.take(rows, axis=1).T, self.levels)
 
 
-def recoded(codes: np.ndarray, found: Sequence[str], place: Mapping[str, int]) -> np.ndarray:
+def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np.ndarray:
     """Positions among known words of words that were found: int64 (n,), -1 for a word that is not known.
 
     Parameters
@@ -56,7 +58,7 @@ def recoded(codes: np.ndarray, found: Sequence[str], place: Mapping[str, int]) -
     return table[positions_of(codes, len(found))]
 
 
-def positions_of(codes: np.ndarray, absent: int) -> np.ndarray:
+def positions_of(codes: Floats, absent: int) -> np.ndarray:
     """Codes as whole numbers, int64, and `absent` where a cell is missing."""
     missing = np.isnan(codes)
     if not missing.any():

@@ -10,7 +10,8 @@ block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` w
 """
 
 from pipeline.readers.base import Piece, RawRows, Source
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.dropped import without
-from pipeline.readers.open import FORMATS, CsvFormat, Sizes, open_source
+from pipeline.readers.open import FORMATS, Sizes, open_source
 
 __all__ = ["FORMATS", "CsvFormat", "Piece", "RawRows", "Sizes", "Source", "open_source", "without"]

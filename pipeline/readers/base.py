@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.readers.files import MEBIBYTE, File
+from pipeline.readers.files import File
+from pipeline.readers.limits import MEBIBYTE
 
 if TYPE_CHECKING:
     import pyarrow as pa

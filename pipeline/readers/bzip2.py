@@ -9,7 +9,8 @@ import bz2
 import io
 from collections.abc import Iterator
 
-from pipeline.readers.files import MEBIBYTE, File
+from pipeline.readers.files import File
+from pipeline.readers.limits import MEBIBYTE
 
 LEAST_BYTES, MOST_BYTES = MEBIBYTE // 2, 8 * MEBIBYTE
 """Compressed bytes of a piece. Each decompresses one block (900 kB of text) more than it has, for the end of a line."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pipeline.errors import InputError, NoRows
-from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record
+from pipeline.readers.files import File, LongLine, read_record
 from pipeline.readers.labels import LABEL_NAMES, check_names
-from pipeline.readers.limits import MOST_COLUMNS, longest_row
+from pipeline.readers.limits import MEBIBYTE, MOST_COLUMNS, longest_row
 from pipeline.watching.plain_text import not_utf8
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)

@@ -28,8 +28,9 @@ from pipeline.readers.csv_text import (
     records,
     rows_of_width,
 )
-from pipeline.readers.files import MEBIBYTE, File, text_blocks
+from pipeline.readers.files import File, text_blocks
 from pipeline.readers.labels import choose_label
+from pipeline.readers.limits import MEBIBYTE
 from pipeline.watching.plain_text import not_utf8
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.

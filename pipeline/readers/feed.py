@@ -9,6 +9,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
+
 TICK_SECONDS = 0.2
 """A feed lets its reader look around so often, while no rows come."""
 
@@ -34,7 +36,7 @@ class Arrival:
     origin: str
     first_row: int
     X: np.ndarray | sp.csr_array
-    y: np.ndarray | None
+    y: Floats | None
 
     @property
     def rows(self) -> int:

@@ -15,6 +15,7 @@ from typing import IO, ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, row_pieces
@@ -79,7 +80,7 @@ class IdxSource(Source):
                 if self.labels is not None and self.label_layout is not None and labels is not None:
                     _refuse_more(self.labels, self.label_layout, labels)
 
-    def _y(self, stream: IO[bytes] | None, start: int, stop: int) -> np.ndarray | None:
+    def _y(self, stream: IO[bytes] | None, start: int, stop: int) -> Floats | None:
         if stream is None or self.labels is None or self.label_layout is None:
             return None
         raw = self.label_layout.read(stream, self.labels.url, start, stop)

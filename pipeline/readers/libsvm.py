@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from pipeline.errors import InputError
 from pipeline.readers import _libsvm_loops as loops
 from pipeline.readers import bzip2
 from pipeline.readers.base import Piece, RawRows, Source, row_pieces
-from pipeline.readers.files import MEBIBYTE, File, text_blocks
+from pipeline.readers.files import File, text_blocks
+from pipeline.readers.limits import MEBIBYTE
 
 TEXT_BLOCK_BYTES = 8 * MEBIBYTE
 
@@ -164,7 +166,7 @@ def _seek_line(stream: io.BufferedReader, start: int) -> None:
 def _is_number(token: bytes) -> bool:
     """Whether the token is a number too large for float64 (the only valid numbers that get here)."""
     try:
-        return np.isinf(float(token))
+        return math.isinf(float(token))
     except ValueError:
         return False
 

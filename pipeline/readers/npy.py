@@ -12,6 +12,7 @@ from typing import IO, ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, row_pieces
 from pipeline.readers.files import File
@@ -184,7 +185,7 @@ def check_matrix(layout: Layout, url: str, what: str) -> None:
     check_row(url, 8 * layout.shape[1])
 
 
-def finite(raw: np.ndarray, url: str, start: int, label: int | None = None) -> np.ndarray:
+def finite(raw: np.ndarray, url: str, start: int, label: int | None = None) -> Floats:
     """The rows as float64, all values finite."""
     rows = raw.astype(np.float64, order="C")
     if not np.isfinite(rows).all():

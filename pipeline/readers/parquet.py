@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ikmap.arrays import Floats
 from pipeline.errors import InputError
 from pipeline.readers.arrow_checks import ARROW_FAILURES, arrow_failures, checked_batch, reason_of
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
-from pipeline.readers.files import MEBIBYTE, File
+from pipeline.readers.files import File
 from pipeline.readers.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
 from pipeline.readers.labels import check_names, choose_label
-from pipeline.readers.limits import check_row
+from pipeline.readers.limits import MEBIBYTE, check_row
 
 MOST_COLUMNS = 100_000
 """Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
@@ -60,7 +61,7 @@ class ParquetSource(Source):
             X[:, k] = self._column(table, j, row + 1)
         return RawRows(X, y, row + 1, CELL_BYTES * table.num_rows * len(self.names))
 
-    def _column(self, table: pa.Table, j: int, first_row: int) -> np.ndarray:
+    def _column(self, table: pa.Table, j: int, first_row: int) -> Floats:
         column = table.column(j)
         kind = " (the label)" if j == self.label else ""
         if column.null_count:
@@ -69,7 +70,7 @@ class ParquetSource(Source):
             raise InputError(f"{self._where(row, j)}: found a missing value, expected {what}")
         if _is_text(column.type):
             return np.array(self._cast(column, pa.string(), j).to_numpy(), dtype=object)
-        values = self._cast(column, pa.float64(), j).to_numpy()
+        values: Floats = self._cast(column, pa.float64(), j).to_numpy()
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
             where = self._where(first_row + int(bad[0]), j)
@@ -208,7 +209,7 @@ def read_batches(
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return (
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_boolean(kind)
@@ -219,4 +220,4 @@ def _is_number(kind: pa.DataType) -> bool:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -16,9 +16,9 @@ from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES
 from pipeline.readers.csv_text import SAMPLE_BYTES
 from pipeline.readers.delimited import DelimitedSource, open_delimited
 from pipeline.readers.feed import TICK_SECONDS, Arrival
-from pipeline.readers.files import MAGIC, MEBIBYTE, File, LongLine
+from pipeline.readers.files import MAGIC, File, LongLine
 from pipeline.readers.libsvm import LibsvmSource, open_libsvm
-from pipeline.readers.limits import longest_row
+from pipeline.readers.limits import MEBIBYTE, longest_row
 from pipeline.readers.open import format_of
 from pipeline.urls import Location
 

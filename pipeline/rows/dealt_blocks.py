@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ikmap.arrays import Floats, Int64s
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
@@ -68,7 +69,8 @@ class DealtBlocks(Sequence[Block]):
 
     def _dealt(self, n: int) -> np.ndarray:
         """Rows of every block when n rows have been dealt in turn."""
-        return -((np.arange(self._n_blocks) - n) // self._n_blocks)
+        dealt: Int64s = -((np.arange(self._n_blocks) - n) // self._n_blocks)
+        return dealt
 
     def _deal(self, source: Sequence[Block], dtype: np.dtype, seed: int) -> bool:
         """Write all rows; False if they have cells that the type has no number for."""
@@ -119,11 +121,11 @@ class _InMemory:
     def __init__(self) -> None:
         self.bytes_read = 0
 
-    def open(self, rows: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def open(self, rows: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         self._labels, self._codes = (np.empty((rows, *like.shape[1:]), like.dtype) for like in (labels, codes))
         self._weight = None if weight is None else np.empty(rows)
 
-    def put(self, at: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def put(self, at: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         rows = slice(at, at + len(labels))
         self._labels[rows], self._codes[rows] = labels, codes
         if self._weight is not None:
@@ -142,7 +144,7 @@ class _InFile:
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
 
-    def open(self, rows: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def open(self, rows: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         self._kinds: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # where, type, shape of a row
         end = 0
         for like in (np.empty((0, 0) if weight is None else 0), labels, codes):
@@ -150,7 +152,7 @@ class _InFile:
             end += rows * _row_bytes(like.dtype, like.shape[1:])
         self._weighted = weight is not None
 
-    def put(self, at: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
+    def put(self, at: int, labels: np.ndarray, weight: Floats | None, codes: np.ndarray) -> None:
         arrays = [np.empty(0) if weight is None else weight, labels, codes]
         with writing(tempfile.gettempdir()):
             for (first, dtype, shape), array in zip(self._kinds, arrays, strict=True):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ikmap.arrays import Bools, Floats
 from ikmap.json_values import JsonObject
 from ikmap.seeds import generator
 from ikmap.tables.statistics import fold_of
@@ -97,7 +98,7 @@ class Divided:
     def as_json(self) -> JsonObject:
         return asdict(self)
 
-    def trains(self, first: int, keys: np.ndarray) -> np.ndarray:
+    def trains(self, first: int, keys: np.ndarray) -> Bools:
         """Mask of the training rows among rows from number `first` on."""
         if self.division.rule != STRATIFIED:
             below: np.ndarray = keys < self.cuts[0]
@@ -188,9 +189,7 @@ def _cuts_of_classes(
     return tuple(cuts)
 
 
-def checked(
-    division: Division, values: np.ndarray, words: Sequence[str] | None, where: Callable[[int], str]
-) -> np.ndarray:
+def checked(division: Division, values: np.ndarray, words: Sequence[str] | None, where: Callable[[int], str]) -> Floats:
     """Values of the column, as they are stored.
 
     Raises

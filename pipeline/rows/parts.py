@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-import zarr
 
+from ikmap.arrays import Floats
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from ikmap.tasks.capabilities import learned_rows
 from pipeline.record_types import RecordView
 from pipeline.rows.division import KEPT
-from pipeline.storage.arrays import read
+from pipeline.storage.arrays import ZarrArray, read
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS, levels_of
@@ -85,7 +85,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_weights(store: Store, name: str) -> np.ndarray:
+def read_weights(store: Store, name: str) -> Floats:
     """What the rows of a part weigh."""
     return _arrays_of_part(store, name)[WEIGHTS]
 
@@ -128,7 +128,7 @@ def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+_latest: Kept[str, tuple[dict[str, ZarrArray], dict[str, np.ndarray]]] = PROCESS.keeps(1)
 """The arrays of one part, as they are stored and as they were read."""
 
 _words: Kept[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)

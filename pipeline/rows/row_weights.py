@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.rows import check_weights
 from ikmap.methods import LEARNERS, Learner
 from ikmap.tasks import TASKS, Criterion, Task
@@ -68,12 +69,12 @@ def every_task() -> list[str]:
     return list(TASKS)
 
 
-def weights_of(weight: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+def weights_of(weight: Floats | None, rows: np.ndarray) -> Floats | None:
     """Those of some rows."""
     return None if weight is None else weight[rows]
 
 
-def weight_given(weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
+def weight_given(weight: Floats | None) -> tuple[np.ndarray, ...]:
     """The further argument of ``partial_fit``, which only states of learners that weigh rows take."""
     return () if weight is None else (weight,)
 

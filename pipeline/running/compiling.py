@@ -199,7 +199,7 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
 
 def _submit[**P](
     client: Client, address: str, function: Callable[P, object], *args: P.args, **options: P.kwargs
-) -> Future:
+) -> Future[object]:
     """Have a worker, or another if it dies, call a function; Dask's dashboard shows all of it as one group."""
     key = f"compile-{uuid4().hex[:8]}-{function.__name__.strip('_')}-{uuid4().hex[:8]}"
     return client.submit(function, *args, key=key, pure=False, workers=[address], allow_other_workers=True, **options)
@@ -209,7 +209,7 @@ def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, li
     """Share each host's jobs out over its workers, one at a time: whoever is free takes the longest one left."""
     from distributed import wait
 
-    running: dict[Future, tuple[str, str, Job]] = {}
+    running: dict[Future[object], tuple[str, str, Job]] = {}
 
     def give(host: str, address: str) -> None:
         if queues[host]:

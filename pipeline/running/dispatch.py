@@ -82,7 +82,7 @@ def run_tasks(
     if stop is not None and stop():
         return
     waiting = iter(tasks)
-    running: dict[Future, Task] = {}
+    running: dict[Future[Record], Task] = {}
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
@@ -150,7 +150,7 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
     InputError
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
-    running: dict[Future, Task] = {}
+    running: dict[Future[Record], Task] = {}
     watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
     try:
         while True:
@@ -185,20 +185,20 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
         client.cancel(list(running), force=True)
 
 
-def _without_worker(running: Mapping[Future, Task], watch: _Watch) -> list[Future]:
+def _without_worker(running: Mapping[Future[Record], Task], watch: _Watch) -> list[Future[Record]]:
     """Futures whose task names a worker that is gone.
 
     A worker that has joined since the last look is not in its answer, though tasks may name it already: who seems to
     be gone is looked for again. Where there are no workers at all, their tasks wait for them.
     """
 
-    def missing(there: Collection[str]) -> list[Future]:
+    def missing(there: Collection[str]) -> list[Future[Record]]:
         return [future for future, task in running.items() if there and task.worker and task.worker not in there]
 
     return missing(watch.look(now=True)) if missing(watch.look()) else []
 
 
-def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
+def _end_running(client: Client, running: Mapping[Future[Record], Task]) -> None:
     """Restart the workers that are at work on these futures.
 
     A task that is cancelled runs on, as threads cannot be ended; after a time limit that may be for hours. Workers
@@ -256,7 +256,9 @@ class _Watch:
         return self._there
 
 
-def _next_done(client: Client, running: Mapping[Future, Task], watch: _Watch, patience: float) -> list[Future]:
+def _next_done(
+    client: Client, running: Mapping[Future[Record], Task], watch: _Watch, patience: float
+) -> list[Future[Record]]:
     """Wait up to so many seconds and return the futures that are done by then, in order of submission.
 
     Raises

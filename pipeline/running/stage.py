@@ -22,6 +22,8 @@ from pipeline.storage.store import Store
 from pipeline.watching.events import Events
 from pipeline.watching.figures import COUNTED
 
+__all__ = ["Context", "Stage", "Watcher", "run_tasks", "stage_label"]
+
 
 class Watcher(Protocol):
     """Follows the tasks of a stage as they are done, and may end it before all are."""

@@ -28,7 +28,7 @@ def room() -> float:
     limit = worker_limit()
     if limit is None:
         return float(psutil.virtual_memory().available)
-    return max(0.0, USABLE * limit - psutil.Process().memory_info().rss)
+    return max(0.0, USABLE * limit - int(psutil.Process().memory_info().rss))
 
 
 def refusal(who: str, needed: float, limit: int, less: str) -> DoesNotFit:

@@ -17,12 +17,13 @@ from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.feed import Feed
+from pipeline.record_types import Record
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
 from pipeline.running.healing import until_whole
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import (
     Call,
     Result,

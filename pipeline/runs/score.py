@@ -21,10 +21,10 @@ from pipeline.errors import InputError, writing
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
 from pipeline.readers.remote import filesystem
+from pipeline.record_types import Record
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.measured import summarise
-from pipeline.running.stage import Record
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions

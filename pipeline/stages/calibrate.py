@@ -20,11 +20,12 @@ from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, Calibrator, f
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.folds import folds_of
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.select_rows import some_of
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted

@@ -9,12 +9,13 @@ import numpy as np
 from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from ikmap.tasks.capabilities import census_of
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import Layout, cell_layout
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.store import Store
 

@@ -10,11 +10,12 @@ from ikmap.tasks import Task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.base import RawRows
+from pipeline.record_types import Record
 from pipeline.rows.divided_by import Division
 from pipeline.rows.division import KEPT, WORDS, checked, divide
 from pipeline.rows.parts import WEIGHTS
-from pipeline.rows.prepared import Part, Side
-from pipeline.running.stage import Context, Record
+from pipeline.rows.side import Part, Side
+from pipeline.running.stage import Context
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS
 

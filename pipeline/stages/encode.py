@@ -15,11 +15,12 @@ from ikmap.tables.statistics import DRAWN, drawn_rows
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.divided_by import goes_by_time, keeps_groups
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record, Stage
+from pipeline.running.stage import Stage
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import save_encoder
 

@@ -12,11 +12,12 @@ from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.scoring import accumulate, total
 from ikmap.tasks.weighted import weighted_metrics, weighted_sums
+from pipeline.record_types import Record
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.calibrate import reading_of
 from pipeline.stages.named_rows import name_rows
 from pipeline.storage.arrays import read

@@ -16,10 +16,10 @@ from ikmap.partitioners import Partitions
 from ikmap.tasks import Task as LearningTask
 from pipeline.errors import DoesNotFit
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record
 from pipeline.running.worker_memory import room, worker_limit
 from pipeline.stages.select_rows import swept_rows
 from pipeline.storage.models import load_model, save_model

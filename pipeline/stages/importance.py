@@ -25,10 +25,11 @@ from ikmap.tasks.json_values import number_of
 from ikmap.tasks.scoring import accumulate
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.originals import Original, original_values, originals_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.calibrate import reading_of
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model

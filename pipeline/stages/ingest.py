@@ -23,14 +23,16 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
+from pipeline.record_types import Record
 from pipeline.rows.density import encodes_dense, is_dense
 from pipeline.rows.divided_by import Division
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
-from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
+from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows, refuse_strangers
 from pipeline.rows.ranges import ranges_of
 from pipeline.rows.row_weights import every_task, refuse_heedless
+from pipeline.rows.side import Part, Side
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of, say_weights
 from pipeline.stages.encode import fit_encoding, ids_of_plain
 from pipeline.storage.durable import write_text

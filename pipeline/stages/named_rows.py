@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record, Stage
+from pipeline.running.stage import Stage
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
 

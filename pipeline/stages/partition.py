@@ -14,10 +14,11 @@ from ikmap.methods.search import Value, named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks, refuse_too_large
 from pipeline.storage.fitted import Fitted, label_of
 from pipeline.storage.models import save_model

@@ -13,10 +13,10 @@ from ikmap.methods.search import Search as Space
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs

@@ -29,9 +29,9 @@ from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, val
 from ikmap.rows import nbytes_of
 from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.row_weights import weigher, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
-from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store

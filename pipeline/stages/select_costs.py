@@ -50,4 +50,5 @@ class Costs:
 
 
 def _size(work: Sequence[tuple[float, float]], growth: float, pooling: float) -> float:
-    return math.fsum(value**growth * amount for value, amount in work) ** pooling
+    cost: float = math.fsum(value**growth * amount for value, amount in work) ** pooling
+    return cost

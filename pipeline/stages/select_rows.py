@@ -30,10 +30,10 @@ from ikmap.tasks import Criterion, Metric, Task, criterion_of
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, fit_calibrator
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher, weight_given, weighted_scores, weights_of
-from pipeline.running.stage import Record
 from pipeline.storage.store import Store
 
 STREAM = 2_000_004

@@ -15,8 +15,8 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import Metric, Task, criteria_of, criterion_of
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.row_weights import weigher
-from pipeline.running.stage import Record
 from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
 from pipeline.stages.select_rows import cv_folds, cv_sample
 from pipeline.stages.sweep_stored import stored_sweep

@@ -13,12 +13,13 @@ from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks.capabilities import settled, stored_targets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.rows.parts import write_part
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.ingest import fit_scaling, leave_out_rows
 from pipeline.storage.store import Store
 

@@ -13,12 +13,13 @@ from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, nbytes_of
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import cell_layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record, Stage
+from pipeline.running.stage import Stage
 from pipeline.stages.cells import create_cells, write_cells
 from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks
 from pipeline.stages.select_rows import some_of, swept_rows

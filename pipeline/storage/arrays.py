@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import zarr
@@ -12,6 +13,9 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 
 from pipeline.errors import Damaged
 from pipeline.storage.durable import reading
+
+type ZarrArray = zarr.Array[Any]
+"""An array of a store, whichever version of Zarr's metadata describes it."""
 
 ABSENT = int(np.iinfo(np.int32).min)
 """Fill value of sharded arrays of whole numbers: no cell and no class has this number."""
@@ -25,7 +29,7 @@ def compressors(dtype: np.dtype) -> tuple[BytesBytesCodec, ...]:
     return blosc, Crc32cCodec()
 
 
-def read(array: zarr.Array, rows: slice) -> np.ndarray:
+def read(array: ZarrArray, rows: slice) -> np.ndarray:
     """Read rows of an array.
 
     Raises
@@ -43,7 +47,7 @@ def read(array: zarr.Array, rows: slice) -> np.ndarray:
         raise
 
 
-def _decoded(array: zarr.Array, rows: slice) -> np.ndarray:
+def _decoded(array: ZarrArray, rows: slice) -> np.ndarray:
     values = np.asarray(array[rows])
     if array.shards is not None and values.size and _any_absent(values):
         raise ValueError("found none")
@@ -54,7 +58,7 @@ def _any_absent(values: np.ndarray) -> bool:
     return bool((values == ABSENT_FRACTION).any() if values.dtype.kind == "f" else values.min() == ABSENT)
 
 
-def shards_of(array: zarr.Array, rows: slice) -> Iterator[tuple[slice, str]]:
+def shards_of(array: ZarrArray, rows: slice) -> Iterator[tuple[slice, str]]:
     """Yield those of the rows that are in each shard, and its key; nothing where the array has none."""
     if array.shards is None:
         return
@@ -63,5 +67,5 @@ def shards_of(array: zarr.Array, rows: slice) -> Iterator[tuple[slice, str]]:
         yield slice(max(rows.start, k * size), min(rows.stop, (k + 1) * size)), f"c/{k}{rest}"
 
 
-def _place(array: zarr.Array) -> str:
+def _place(array: ZarrArray) -> str:
     return str(array.store_path).removeprefix("file://")

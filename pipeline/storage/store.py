@@ -25,7 +25,7 @@ from ikmap.arrays import Array
 from pipeline.errors import Damaged, writing
 from pipeline.record_types import Record
 from pipeline.storage import durable
-from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, compressors, read, shards_of
+from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, ZarrArray, compressors, read, shards_of
 from pipeline.storage.kept import PROCESS, Kept
 
 COMPLETE = "complete"
@@ -73,7 +73,7 @@ def _names_it[**P, T](write: Callable[Concatenate[Store, P], T]) -> Callable[Con
     """Wrap a method that writes, so that an error for a full disk names the array or group (its first argument)."""
 
     @wraps(write)
-    def named(self: Store, *args: P.args, **kwargs: P.kwargs) -> T:
+    def named(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with writing("/".join([self.path, *map(str, args[:1])])):
             return write(self, *args, **kwargs)
 
@@ -283,7 +283,7 @@ class Store:
         except Damaged:
             return False
 
-    def open_arrays(self, name: str) -> dict[str, zarr.Array]:
+    def open_arrays(self, name: str) -> dict[str, ZarrArray]:
         """Open the arrays of a group for reading parts of them.
 
         Raises
@@ -293,7 +293,7 @@ class Store:
         """
         return dict(self._kept_open("arrays", name, lambda: self._arrays(name, "r")))
 
-    def _arrays(self, name: str, mode: str) -> dict[str, zarr.Array]:
+    def _arrays(self, name: str, mode: str) -> dict[str, ZarrArray]:
         arrays = {}
         for key, digest in self.need(name).get(MEMBERS, {}).items():
             within = f"{name}/{key}" if name else key

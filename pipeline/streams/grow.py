@@ -18,9 +18,9 @@ from ikmap.methods import Growable, capability
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, nbytes_of
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.stream_data import Stream
 from pipeline.running.foreign import checked, checked_growth
-from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted

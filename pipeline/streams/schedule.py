@@ -15,9 +15,10 @@ from ikmap.methods import Growable, StreamLearner, capability
 from ikmap.tasks import criterion_of
 from ikmap.tasks.scoring import total
 from pipeline.errors import Damaged
+from pipeline.record_types import Record
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record
+from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.whole import is_whole

@@ -18,11 +18,11 @@ from ikmap.tasks.capabilities import learned_rows
 from ikmap.tasks.scoring import accumulate, state_from
 from pipeline.errors import Damaged
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
 from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
-from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted

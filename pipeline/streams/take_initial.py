@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.record_types import Record
 from pipeline.rows.density import is_dense
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.stages.ingest import about_task, find_task, fit_scaling, leave_out_rows, total
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.times import seconds_in
@@ -21,19 +22,20 @@ type Where = Callable[[int], str]
 def is_number(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are numbers."""
     types = pa.types
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are words."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_time(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are dates or times."""
-    return pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    types = pa.types
+    return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) or types.is_duration(kind))
 
 
 def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
@@ -115,7 +117,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _seconds(column: pa.ChunkedArray) -> np.ndarray:
+def _seconds(column: pa.ChunkedArray) -> Floats:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -134,7 +136,7 @@ def _seconds(column: pa.ChunkedArray) -> np.ndarray:
     return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
 
 
-def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> np.ndarray:
+def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> Floats:
     """Numbers or times in cells of text; each word is looked at once."""
     codes, levels = _codes(column, missing)
     table = np.empty(len(levels) + 1)

@@ -136,7 +136,8 @@ class TextTable(TableFile):
             )
         except ARROW_FAILURES:
             return self._careful(text, line, at, kinds, missing)
-        return table.columns
+        columns: list[pa.ChunkedArray] = table.columns
+        return columns
 
     def _careful(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ikmap.arrays import Floats
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError
 from pipeline.readers.base import shown
@@ -13,7 +14,7 @@ from pipeline.tables.columns import Where, as_numbers
 EXPECTED = "a finite number >= 0 in every row (the weight; --weight)"
 
 
-def weights_in(cells: pa.ChunkedArray, where: Where, nothing: str) -> np.ndarray:
+def weights_in(cells: pa.ChunkedArray, where: Where, nothing: str) -> Floats:
     """Weights of some rows; `nothing` is what a cell without a value is, for people.
 
     Raises

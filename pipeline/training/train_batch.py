@@ -16,12 +16,12 @@ from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, sv
 from ikmap.methods import DualLearner
 from pipeline.errors import writing
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import BLOCK_BYTES, VISIT_BYTES, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.dealt_blocks import DealtBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
-from pipeline.running.stage import Record
 from pipeline.running.worker_memory import room
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model

@@ -9,6 +9,7 @@ import numpy as np
 from ikmap._threads import ahead
 from ikmap.methods import CellTables, CountsLearner, Sample, capability
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -16,7 +17,6 @@ from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model

@@ -23,13 +23,14 @@ from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, CoordinatorState, Order, Report
 from pipeline.errors import Damaged
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record, Stage
+from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ikmap.json_values import Label
+from ikmap.learners.dual._lanes_loops import LANES
 from ikmap.learners.dual.certificate import sum_up
-from ikmap.learners.dual.class_descent import LANES
 from ikmap.methods import DualLearner
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record, Stage
+from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import size
 from pipeline.storage.models import MODELS
 from pipeline.training.runner import CellSizes, Lesson, Runner

@@ -13,7 +13,7 @@ from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks import criterion_of
 from pipeline.params import Params
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -21,7 +21,6 @@ from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.values import refusing_steps
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model

@@ -17,12 +17,12 @@ from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Record
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted

@@ -21,6 +21,7 @@ from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
+from pipeline.record_types import Record
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.healing import check_models

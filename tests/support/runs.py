@@ -13,12 +13,13 @@ import scipy.sparse as sp
 
 from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.parts import write_part
 from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
-from pipeline.running.stage import Context, Record
+from pipeline.running.stage import Context
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted

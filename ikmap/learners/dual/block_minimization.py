@@ -98,10 +98,10 @@ class BlockProblem:
     number: int
     slot: int
     positive: int
-    class_cost: np.ndarray
+    class_cost: Floats
     bias: float
     loss: int
-    w: np.ndarray
+    w: Floats
     progress: Progress
     phase: Literal["start", "sweep", "certify", "done"] = "sweep"
     threshold: float = np.inf
@@ -125,7 +125,7 @@ class BlockProblem:
         length = 2.0 * total_cost + loops.squared_length(self.w) + start
         return length, dual_bound(length, float(self.class_cost.max()) * heaviest)
 
-    def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def costs(self, y: np.ndarray, weight: Floats) -> Floats:
         """C of every row."""
         return self.class_cost[y] * weight if weight.size else self.class_cost[y]
 
@@ -160,8 +160,8 @@ class BlockProblem:
     def visit(
         self,
         block: CompiledBlock,
-        alpha: np.ndarray,
-        before: np.ndarray,
+        alpha: Floats,
+        before: Floats,
         how: How,
         seed: int,
         shared: SharedPass | None,
@@ -211,7 +211,7 @@ class BlockProblem:
             self.loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
 
-    def _go_on(self, rows: RowArrays, objective: Objective, alpha: np.ndarray, before: np.ndarray) -> None:
+    def _go_on(self, rows: RowArrays, objective: Objective, alpha: Floats, before: Floats) -> None:
         """Let the dual variables of a group go on by momentum, as the weights have."""
         old = alpha.copy()
         if self.momentum.beta > 0.0:

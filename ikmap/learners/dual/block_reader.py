@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from ikmap._threads import ahead
-from ikmap.arrays import Words
+from ikmap.arrays import Floats, Words
 from ikmap.cells import Cells
 from ikmap.learners.rows import (
     Block,
@@ -81,7 +81,7 @@ class BlockReader:
             self.release()
             yield from ahead(self._read, groups)
 
-    def survey(self) -> np.ndarray:
+    def survey(self) -> Floats:
         """Look at all blocks once: sizes become known, and the weight of the rows of every class is returned.
 
         Then ``heaviest`` is the weight of the row that has the largest, and ``cells``, where all rows are cells and

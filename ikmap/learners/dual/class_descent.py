@@ -50,7 +50,7 @@ class ClassProblems:
 
     block: CompiledBlock
     positives: np.ndarray
-    class_cost: np.ndarray
+    class_cost: Floats
     loss: int
     bias: float
     n_columns: int
@@ -78,7 +78,7 @@ class _Group:
         self,
         problems: ClassProblems,
         slots: np.ndarray,
-        alpha: np.ndarray,
+        alpha: Floats,
         spare: list[np.ndarray],
         tol: float,
         max_iter: int,
@@ -110,7 +110,7 @@ class _Group:
         for k in lanes:
             self._activate(k)
 
-    def _accumulate(self, lengths: np.ndarray) -> None:
+    def _accumulate(self, lengths: Floats) -> None:
         rows = self.problems.block.rows
         if not self.apart:
             class_sweeps.accumulate_lanes(rows, *self._side_by_side)
@@ -235,12 +235,12 @@ class _Group:
         for k in wanted:
             sums[:, k] = loops.certificate(*(rows, *self._alone(k), 0, -1))
 
-    def _release(self, W: np.ndarray) -> None:
+    def _release(self, W: Floats) -> None:
         """Leave weights to the next group: memory that is in use already is much cheaper than new one."""
         W.fill(0.0)
         self.spare.append(W)
 
-    def hand_over(self, coef: np.ndarray, intercept: np.ndarray, alphas: np.ndarray) -> None:
+    def hand_over(self, coef: Floats, intercept: Floats, alphas: Floats) -> None:
         """Put the solutions where they belong among those of all problems."""
         count, slots = self.slots.size, self.slots
         W, alpha = (self.W.T, self.alpha.T) if self.apart else (self.W, self.alpha)
@@ -255,7 +255,7 @@ class _Group:
 
 def descend_classes(
     problems: ClassProblems,
-    alphas: np.ndarray,
+    alphas: Floats,
     *,
     tol: float,
     max_iter: int,
@@ -298,7 +298,7 @@ def descend_classes(
     return coef, intercept, histories
 
 
-def _aligned_zeros(*shape: int) -> np.ndarray:
+def _aligned_zeros(*shape: int) -> Floats:
     """Zeros that begin at a cache line, so that no row of eight lies across two."""
     size = int(np.prod(shape))
     buffer = np.zeros(size + LANES)

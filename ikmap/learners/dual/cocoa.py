@@ -32,16 +32,9 @@ from ikmap.learners.dual import (
     _momentum_loops,
     _momentum_svr_loops,
 )
+from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.linear_svm import (
-    LOSSES,
-    SVMFit,
-    SVMParams,
-    class_costs,
-    problem_numbers,
-    solution,
-    warn_unless_solved,
-)
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, class_costs, problem_numbers, solution, warn_unless_solved
 from ikmap.learners.dual.regression_problem import moments, standardisation, together
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
@@ -90,10 +83,10 @@ class Report:
         of the round; zeros where no certificate was ordered.
     """
 
-    change: np.ndarray
-    dual: np.ndarray
-    loss: np.ndarray
-    gap: np.ndarray
+    change: Floats
+    dual: Floats
+    loss: Floats
+    gap: Floats
     n_support: np.ndarray
 
 
@@ -171,10 +164,10 @@ def improve(
     part: int,
     reader: BlockReader,
     order: Order,
-    alpha: np.ndarray,
-    alpha_before: np.ndarray,
-    w: np.ndarray,
-    w_before: np.ndarray,
+    alpha: Floats,
+    alpha_before: Floats,
+    w: Floats,
+    w_before: Floats,
 ) -> tuple[np.ndarray, Report]:
     """Do one round's work on one part.
 
@@ -329,7 +322,7 @@ class Coordinator:
         }
 
     @classmethod
-    def restore(cls, rounds: Rounds, state: CoordinatorState, w: np.ndarray, w_before: np.ndarray) -> Coordinator:
+    def restore(cls, rounds: Rounds, state: CoordinatorState, w: Floats, w_before: Floats) -> Coordinator:
         """Go on from :meth:`state` and the weights."""
         self = cls(rounds, w.shape[1] - 1)
         self.w, self.w_before, self.round = w, w_before, int(state["round"])
@@ -338,7 +331,7 @@ class Coordinator:
         self._unsolved, self._certify_at = list(state["unsolved"]), int(state["certify_at"])
         return self
 
-    def fit(self, alphas: np.ndarray | None = None) -> SVMFit:
+    def fit(self, alphas: Floats | None = None) -> SVMFit:
         """The solution, when there is nothing left to order; `alphas`, shape (P, n), where somebody has them."""
         if alphas is None:
             alphas = np.empty((len(self.rounds.problems), 0))

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ikmap.arrays import Floats
+
 
 class DualVariables:
     """A float64 for every problem and row, rows in the order of the blocks; at first zero.
@@ -26,7 +28,7 @@ class DualVariables:
         weakref.finalize(self, self._file.close)
         self._file.truncate(8 * max(1, n_problems * self._starts[-1]))
 
-    def read(self, problem: int, numbers: Sequence[int]) -> np.ndarray:
+    def read(self, problem: int, numbers: Sequence[int]) -> Floats:
         """Those of one problem and some blocks, one block after the other."""
         alpha = np.empty(sum(self._starts[b + 1] - self._starts[b] for b in numbers))
         for place, rows in self._runs(problem, numbers):
@@ -34,7 +36,7 @@ class DualVariables:
             self._file.readinto(alpha[rows].data)
         return alpha
 
-    def write(self, problem: int, numbers: Sequence[int], alpha: np.ndarray) -> None:
+    def write(self, problem: int, numbers: Sequence[int], alpha: Floats) -> None:
         """The reverse of :meth:`read`."""
         for place, rows in self._runs(problem, numbers):
             self._file.seek(place)

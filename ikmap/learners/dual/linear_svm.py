@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ikmap._threads import usable_cores
+from ikmap.arrays import Bools, Floats
 from ikmap.json_values import Label
 from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual._linear_svm_loops import LOSSES
@@ -58,14 +59,14 @@ class SVMFit:
     """
 
     problems: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Floats
+    intercept: Floats
     alphas: np.ndarray
-    primal: np.ndarray
-    dual: np.ndarray
-    gap: np.ndarray
+    primal: Floats
+    dual: Floats
+    gap: Floats
     n_iter: np.ndarray
-    converged: np.ndarray
+    converged: Bools
     n_support: np.ndarray
     history: tuple[np.ndarray, ...]
     center: float = 0.0
@@ -152,8 +153,8 @@ def _fit_in_blocks(
     n_classes: int,
     numbers: Sequence[int],
     params: SVMParams,
-    class_cost: np.ndarray,
-    alpha0: np.ndarray | None,
+    class_cost: Floats,
+    alpha0: Floats | None,
     total_cost: float,
     n_threads: int,
 ) -> SVMFit:
@@ -197,7 +198,7 @@ def _fit_in_blocks(
     )
 
 
-def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, alpha0: np.ndarray | None) -> SVMFit:
+def _fit_regression(reader: BlockReader, params: SVMParams, cost: Floats, alpha0: Floats | None) -> SVMFit:
     """Solve the problem of numbers; a single block stays in memory."""
     assert reader.columns is not None
     duals = DualVariables(1, list(reader.sizes.values()))
@@ -233,8 +234,8 @@ def _fit_in_memory(
     n_classes: int,
     numbers: Sequence[int],
     params: SVMParams,
-    class_cost: np.ndarray,
-    alpha0: np.ndarray | None,
+    class_cost: Floats,
+    alpha0: Floats | None,
     n_threads: int,
 ) -> SVMFit:
     """Solve the problem of two classes, or those of more together."""
@@ -298,8 +299,8 @@ def class_costs(params: SVMParams, counts: np.ndarray) -> tuple[float, ...]:
 
 def solution(
     numbers: Sequence[int],
-    coef: np.ndarray,
-    intercept: np.ndarray,
+    coef: Floats,
+    intercept: Floats,
     alphas: np.ndarray,
     n_support: np.ndarray,
     histories: Sequence[Sequence[tuple[float, float, float, float]]],

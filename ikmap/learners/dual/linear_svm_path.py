@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Blocks
 
@@ -44,7 +45,7 @@ def fit_linear_svm_path(
         del fit  # Its weights, which may be large, are not needed for the next.
 
 
-def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> np.ndarray:
+def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> Floats:
     """Dual variables to start from at C, given those of the solution at a smaller C."""
     ratio = C / before
     if loss == "logistic":

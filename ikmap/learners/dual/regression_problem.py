@@ -45,7 +45,7 @@ class RegressionProblem(BlockProblem):
     center: float = 0.0
     scale: float = 1.0
 
-    def objective(self, y: np.ndarray, weight: np.ndarray) -> Targets:
+    def objective(self, y: np.ndarray, weight: Floats) -> Targets:
         z = (y - self.center) / self.scale
         return loops.Targets(z, self.class_cost, weight, self.bias, self.epsilon, self.loss)
 
@@ -63,7 +63,7 @@ class RegressionProblem(BlockProblem):
             return length, 6.0 * LONGER * float(np.sqrt(0.5 * cost * length))
         return length, LONGER * cost
 
-    def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def costs(self, y: np.ndarray, weight: Floats) -> Floats:
         return self.class_cost[0] * (weight if weight.size else np.ones(y.size))
 
     def sweep(

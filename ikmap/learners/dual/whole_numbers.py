@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from ikmap.arrays import Integers, Words
+from ikmap.arrays import Floats, Integers, Words
 from ikmap.learners.dual.momentum import LONGER
 from ikmap.learners.rows import CellArrays, RowArrays
 
@@ -38,13 +38,13 @@ class WholeNumbers(NamedTuple):
         codes, base, value = rows
         return codes, base, value * value / self.unit, self.unit
 
-    def counted(self, w: np.ndarray) -> np.ndarray:
+    def counted(self, w: Floats) -> np.ndarray:
         """Weights in whole numbers, rounded."""
         numbers = w / self.cell
         numbers[-1] = w[-1] / self.constant if self.constant else 0.0
         return np.rint(numbers).astype(np.int64)
 
-    def weights(self, counted: np.ndarray) -> np.ndarray:
+    def weights(self, counted: np.ndarray) -> Floats:
         """The reverse of :meth:`counted`, in float64."""
         w = counted * self.cell
         w[-1] = counted[-1] * self.constant

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_from
 from ikmap.learners.kernel.support_set import SupportSet
@@ -44,8 +45,8 @@ class KernelModel(Model):
     version: ClassVar[int] = 1
 
     points: Rows
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Floats
+    intercept: Floats
     scale: float
     kernel: JsonObject
     learner: str
@@ -61,7 +62,7 @@ class KernelModel(Model):
             support.append(self.points, self.coef)
         return support
 
-    def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+    def decision_function(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
         Of a one-vs-one classifier of three classes or more these are the numbers of votes, a column for each class.
@@ -84,7 +85,7 @@ class KernelModel(Model):
         return np.asarray(self.classes)[self.predict_index(rows)]
 
 
-def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
+def votes(decisions: Floats, n_classes: int) -> Floats:
     """Votes for each class, float64, shape (n, n_classes), from the decisions of all pairs of classes."""
     out = np.zeros((decisions.shape[0], n_classes))
     for column, (a, b) in enumerate(combinations(range(n_classes), 2)):

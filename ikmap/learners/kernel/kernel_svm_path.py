@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from ikmap._threads import single_threaded_blas
+from ikmap.arrays import Bools, Floats
 from ikmap.learners.kernel._smo_loops import optimize
 from ikmap.learners.kernel.kernel_model import votes
 
@@ -40,10 +41,10 @@ class SVMPath:
     n_classes : int
     """
 
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Floats
+    intercept: Floats
     steps: np.ndarray
-    converged: np.ndarray
+    converged: Bools
     n_classes: int
 
     def end(self) -> SVMPath:
@@ -51,7 +52,7 @@ class SVMPath:
         coef, intercept = self.coef[:, -1:].copy(), self.intercept[-1:].copy()
         return SVMPath(coef, intercept, self.steps[-1:], self.converged[-1:], self.n_classes)
 
-    def predict(self, K: np.ndarray) -> np.ndarray:
+    def predict(self, K: Floats) -> np.ndarray:
         """Class numbers: int64, shape (C, m), from kernel values of m rows with those learned from, shape (m, n)."""
         n, n_C, pairs = self.coef.shape
         with single_threaded_blas:
@@ -62,7 +63,7 @@ class SVMPath:
 
 
 def fit_kernel_svm_path(
-    K: np.ndarray,
+    K: Floats,
     y: np.ndarray,
     n_classes: int,
     Cs: Sequence[float],
@@ -106,7 +107,7 @@ def fit_kernel_svm_path(
 
 
 def _two_classes(
-    K: np.ndarray, sign: np.ndarray, Cs: Sequence[float], tol: float, begun: np.ndarray | None
+    K: Floats, sign: Floats, Cs: Sequence[float], tol: float, begun: Floats | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
     """Coefficients, offset, number of steps and whether they were enough, for each C.
 
@@ -135,9 +136,7 @@ def _two_classes(
     return found
 
 
-def _optimized(
-    K: np.ndarray, low: np.ndarray, high: np.ndarray, coef: np.ndarray, left: np.ndarray, tol: float
-) -> tuple[int, float]:
+def _optimized(K: Floats, low: Floats, high: Floats, coef: Floats, left: Floats, tol: float) -> tuple[int, float]:
     """Optimise coefficients in place; return the number of steps and the violation that is left.
 
     Steps cost as much as there are rows. So what is not done after as many steps as rows goes on with those that are
@@ -167,7 +166,7 @@ def _optimized(
     return steps, violation
 
 
-def _stretch(coef: np.ndarray, left: np.ndarray, sign: np.ndarray, C: float) -> None:
+def _stretch(coef: Floats, left: Floats, sign: Floats, C: float) -> None:
     """Multiply the coefficients by what is best on that line, within the new bounds."""
     largest = np.abs(coef).max()
     if largest == 0.0:

@@ -46,7 +46,7 @@ class SupportSet:
     def __len__(self) -> int:
         return sum(coef.shape[0] for _, _, coef in self._full) + sum(coef.shape[0] for _, coef in self._open)
 
-    def append(self, rows: Rows, coefficients: np.ndarray) -> None:
+    def append(self, rows: Rows, coefficients: Floats) -> None:
         """Add points, checked by the kernel; coefficients: float64, shape (n, K)."""
         self._open.append((rows, coefficients))
         waiting = sum(part.shape[0] for _, part in self._open)
@@ -68,7 +68,7 @@ class SupportSet:
             return None
         return stack([part[0] for part in parts]), np.concatenate([part[-1] for part in parts])
 
-    def sums(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+    def sums(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Sum of coefficient times kernel value, for each row and output: float64, shape (n, K).
 
         If all coefficients are whole, in the kernel's steps: see :attr:`unit`.

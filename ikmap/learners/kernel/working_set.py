@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from ikmap._threads import for_each_block
+from ikmap.arrays import Bools, Floats
 from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.kernel.support_set import SupportSet
@@ -83,7 +84,7 @@ class TwoClassSolution:
         Times that LIBSVM was called; its steps in all.
     """
 
-    coef: np.ndarray
+    coef: Floats
     intercept: float
     working_set: int
     rounds: int
@@ -92,7 +93,7 @@ class TwoClassSolution:
 
 def solve_two_classes(
     rows: Rows,
-    second: np.ndarray,
+    second: Bools,
     kernel: AnyKernel,
     params: KernelSVMParams,
     weights: tuple[float, float] = (1.0, 1.0),
@@ -158,7 +159,7 @@ def solve_two_classes(
     return TwoClassSolution(coef, intercept, largest, rounds, steps)
 
 
-def levels(second: np.ndarray) -> np.ndarray:
+def levels(second: Bools) -> np.ndarray:
     """When rows may join: first those of the highest level, then also those one below, down to 0.
 
     Rows of at least a level are evenly spaced in each class, every 2^level-th, and at most :data:`FIRST_ROWS` of the
@@ -178,7 +179,7 @@ def levels(second: np.ndarray) -> np.ndarray:
 
 
 def _libsvm(
-    K: np.ndarray, second: np.ndarray, params: KernelSVMParams, weights: tuple[float, float]
+    K: Floats, second: Bools, params: KernelSVMParams, weights: tuple[float, float]
 ) -> tuple[np.ndarray, float, int]:
     """Coefficients, offset and number of steps of the solution for a matrix of kernel values."""
     from sklearn.svm import SVC  # takes a second to import
@@ -199,7 +200,7 @@ class _Working:
         self._values = np.empty(0)
 
     @property
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> Floats:
         """Kernel values, float64, shape (|W|, |W|), C order; not to be kept over a change."""
         return self._values.reshape(self.numbers.size, self.numbers.size)
 

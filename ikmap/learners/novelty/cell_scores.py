@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.json_values import JsonObject
 from ikmap.learners._scores_loops import decisions
@@ -38,7 +39,7 @@ class CellScores(Model):
     learner: str
     params: JsonObject = field(default_factory=dict)
 
-    def mean(self, rows: Cells) -> np.ndarray:
+    def mean(self, rows: Cells) -> Floats:
         """Sum of the table over the cells of each row, by the divisor: float64, shape (n,); no cell adds nothing.
 
         Raises
@@ -56,7 +57,7 @@ class CellScores(Model):
         """How novel each row is, float64, shape (n,): larger is more."""
         raise NotImplementedError
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Cells) -> Floats:
         """How far each score lies above the threshold, float64, shape (n, 1)."""
         return (self.score(rows) - self.threshold)[:, None]
 
@@ -78,7 +79,7 @@ class CellMasses(CellScores):
 
     kind: ClassVar[str] = "cell-masses"
 
-    def score(self, rows: Cells) -> np.ndarray:
+    def score(self, rows: Cells) -> Floats:
         return 1.0 - self.mean(rows)
 
 
@@ -93,6 +94,6 @@ class CellDepths(CellScores):
 
     kind: ClassVar[str] = "cell-depths"
 
-    def score(self, rows: Cells) -> np.ndarray:
+    def score(self, rows: Cells) -> Floats:
         found: np.ndarray = np.exp2(-self.mean(rows))
         return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap.arrays import Floats
+
 EULER_GAMMA = 0.5772156649015329
 
 
-def average_path_length(points: np.ndarray) -> np.ndarray:
+def average_path_length(points: np.ndarray) -> Floats:
     """c(n): mean path length of an unsuccessful search in a binary search tree of n points; 0 for n < 2, 1 for n = 2.
 
     Source: Isolation Forest (Liu, Ting and Zhou, ICDM 2008), equation 1, with H(i) by ln(i) + Euler's constant.
@@ -18,7 +20,7 @@ def average_path_length(points: np.ndarray) -> np.ndarray:
     return np.where(n > 2, found, np.where(n == 2, 1.0, 0.0))
 
 
-def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offsets: np.ndarray) -> Floats:
     """Depth of each leaf, by feature column: float64, shape (offsets[-1],).
 
     Parameters

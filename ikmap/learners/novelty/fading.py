@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.novelty._fading_loops import fading_pass
@@ -50,9 +51,9 @@ class FadingMasses:
     alert_rate: float
     half_life: float | None
     learner: str
-    masses: np.ndarray
-    bins: np.ndarray
-    numbers: np.ndarray
+    masses: Floats
+    bins: Floats
+    numbers: Floats
     n_seen: int = 0
 
     @classmethod

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, absent_code
 from ikmap.learners.novelty._masses_loops import count_rows
 from ikmap.learners.rows import check_rows
 
 
-def add_rows(rows: Cells, masses: np.ndarray) -> None:
+def add_rows(rows: Cells, masses: Floats) -> None:
     """Count each row once in each of its cells.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.mapped_model import MappedModel
@@ -56,7 +57,7 @@ def adaraker_map(
     scales = sigmas if sigma_is == "frequency" else [1.0 / sigma for sigma in sigmas]
     degrees = 1 if flavour == "script" else None
 
-    def drawn(p: int) -> np.ndarray:
+    def drawn(p: int) -> Floats:
         if orthogonal:
             return orthogonal_normals(n_frequencies, n_columns, seed, p, degrees=degrees)
         return normals(n_frequencies, n_columns, seed, p)

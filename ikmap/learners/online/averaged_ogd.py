@@ -53,7 +53,7 @@ class AveragedOGDState:
     """
 
     def __init__(
-        self, state: OGDState | SquaredOGDState, every: int, mean: np.ndarray | None = None, n_added: int = 0
+        self, state: OGDState | SquaredOGDState, every: int, mean: Floats | None = None, n_added: int = 0
     ) -> None:
         self.state = state
         self.every = every
@@ -99,7 +99,7 @@ class AveragedOGDState:
         together = np.concatenate(predicted)
         return OGDProgress(together, support) if isinstance(progress, OGDProgress) else type(progress)(together)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values with the weights as they are now."""
         return self.state.decision_function(rows)
 

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import TILE, AnyKernel
@@ -112,7 +113,7 @@ class KernelOGDState:
         self.n_seen += done
         return OGDProgress(predicted[:done], self.n_support - before)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values with the support set as it is now: shape (n, K), one column for two classes."""
         check_rows(rows, self._columns)
         return self.eta * self.support.sums(rows, self.n_threads) / self.support.unit

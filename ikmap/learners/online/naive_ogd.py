@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap.arrays import Int32s
+from ikmap.arrays import Floats, Int32s
 from ikmap.cells import Cells
 from ikmap.learners.online._naive_ogd_loops import naive_decisions, naive_pass
 from ikmap.learners.online.ogd import OGDProgress, OGDState, steps_to_margin
@@ -37,11 +37,11 @@ class NaiveOGDState(OGDState):
         self.table = np.ascontiguousarray(steps.T, dtype=np.int64)
         return support
 
-    def _steps(self) -> np.ndarray:
+    def _steps(self) -> Floats:
         """The integers as float64, whose sums are as exact, class by class: shape (K, n_columns)."""
         return np.ascontiguousarray(self.table.T, dtype=np.float64)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
         rows, complete = self._checked(_only_cells(rows))
         out = np.empty((n_rows(rows), self.table.shape[1]))

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import AnyKernel
@@ -140,7 +141,7 @@ class NOGDState:
         assert self.map is not None
         return MappedModel(self.map, linear)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values of the model as it is now: shape (n, K), one column for two classes."""
         if self._linear is None:
             assert self._dual is not None

@@ -52,8 +52,8 @@ class NormaNumbers:
         Thresholds, offsets, and the sums of both before each row.
     """
 
-    scalars: np.ndarray
-    moving: np.ndarray
+    scalars: Floats
+    moving: Floats
 
     @classmethod
     def start(cls, rule: NormaRule, n_outputs: int) -> Self:
@@ -101,11 +101,11 @@ class NormaNumbers:
         """What all functions so far count in their sum; 1 where there are none."""
         return float(self.scalars[loops.COUNTED]) or 1.0
 
-    def thresholds(self, average: bool) -> np.ndarray:
+    def thresholds(self, average: bool) -> Floats:
         """As they are now, or their mean before each row."""
         return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
 
-    def offsets(self, average: bool) -> np.ndarray:
+    def offsets(self, average: bool) -> Floats:
         """As they are now, or their mean before each row."""
         return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
 
@@ -157,7 +157,7 @@ class NormaState:
     """
 
     rule: NormaRule
-    table: np.ndarray
+    table: Floats
     divisor: float
     numbers: NormaNumbers
     center: float = 0.0
@@ -184,12 +184,12 @@ class NormaState:
         return self.numbers.alert_threshold(self.rule)
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Floats:
         """Of the last function, float64, shape (n_columns, K)."""
         return self.numbers.scale * self._halves()[0]
 
     @property
-    def mean_weights(self) -> np.ndarray:
+    def mean_weights(self) -> Floats:
         """Of the mean of the functions before each row so far.
 
         Raises
@@ -203,7 +203,7 @@ class NormaState:
         k = self.numbers.moving.shape[1]
         return self.table[:, :k], self.table[:, k:]
 
-    def _summed(self) -> np.ndarray:
+    def _summed(self) -> Floats:
         if not self.rule.average:
             raise ValueError("average: found a rule without it, which keeps no mean of all functions")
         now, others = self._halves()
@@ -243,7 +243,7 @@ class NormaState:
         self.n_support += int(learn(arrays, targets, *rule, self.divisor, self.table, *numbers, predicted, beyond))
         return NormaProgress(said(self, predicted, beyond), beyond)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decisions, shape (n, K), as those of :meth:`model`."""
         classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
         return self.model(classes).decision_function(rows)
@@ -307,7 +307,7 @@ def outputs_of(rule: NormaRule, n_classes: int) -> int:
 
 def targets_of(
     rule: NormaRule, y: np.ndarray | None, n: int, n_classes: int, center: float = 0.0, unit: float = 1.0
-) -> np.ndarray:
+) -> Floats:
     """Targets as compiled loops take them: float64, shape (n,).
 
     Raises

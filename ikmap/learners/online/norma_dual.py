@@ -68,7 +68,7 @@ class Terms:
             self._full.pop(0)
             self.coefficients, self.rounds = self.coefficients[TILE:], self.rounds[TILE:]
 
-    def values(self, block: Sized, n_threads: int | None) -> np.ndarray:
+    def values(self, block: Sized, n_threads: int | None) -> Floats:
         """Kernel of some prepared rows with all terms and with each other: float64, shape (n, terms + n)."""
         tiles = [points for _, points in self._full]
         if self._open:
@@ -179,7 +179,7 @@ class NormaDualState:
             self.kernel.values(points, points, values)
             self.rule.check_norm(float(values.diagonal().max()))
 
-    def _learn(self, block: Rows, y: np.ndarray, fixed: np.ndarray, found: np.ndarray) -> None:
+    def _learn(self, block: Rows, y: np.ndarray, fixed: Floats, found: Floats) -> None:
         terms, n = self.terms, y.size
         if self.tau is not None:
             terms.drop(self.n_seen + 1 - self.tau)
@@ -207,7 +207,7 @@ class NormaDualState:
             return rows, (self.numbers.total * coefficients[:, :k] + coefficients[:, k:]) / self.numbers.counted
         return rows, self.numbers.scale * coefficients[:, :k]
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decisions, shape (n, K), as those of :meth:`model`."""
         check_rows(rows, self._columns)
         classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []

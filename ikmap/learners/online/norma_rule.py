@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ikmap.arrays import Floats
 from ikmap.step_size import StepTooLarge
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED, LOGISTIC, INSENSITIVE = range(9)
 """Losses by number, in compiled loops. Novelty detection is NU with the target 1 for all rows."""
@@ -151,7 +152,7 @@ class NormaRule:
         """The largest absolute derivative of the loss by the prediction; infinite for squared errors."""
         return math.inf if self.loss == "squared" else 1.0
 
-    def fixed(self) -> np.ndarray:
+    def fixed(self) -> Floats:
         """For :func:`~ikmap.learners.online._norma_loops.norma_pass`."""
         import numpy as np
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Int32s
+from ikmap.arrays import Floats, Int32s
 from ikmap.cells import Cells, constant_added, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
@@ -96,7 +96,7 @@ class OGDState:
     n_updates: np.ndarray
     n_seen: int = 0
     n_support: int = 0
-    total: np.ndarray | None = None
+    total: Floats | None = None
     constant: bool = False
     #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
     _room: int = field(default=0, init=False, repr=False)
@@ -133,7 +133,7 @@ class OGDState:
         return max(2, self.table.shape[1])
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Floats:
         """The weights as they are now: a new float64 array of shape (n_columns, K)."""
         return self._float_weights() if self._counts else self.table.copy()
 
@@ -141,10 +141,10 @@ class OGDState:
     def _counts(self) -> bool:
         return self.table.dtype != np.float64
 
-    def _float_weights(self) -> np.ndarray:
+    def _float_weights(self) -> Floats:
         return np.multiply(self.table, self.eta, dtype=np.float64) if self._counts else self.table
 
-    def partial_fit(self, rows: Rows, y: np.ndarray, sample_weight: np.ndarray | None = None) -> OGDProgress:
+    def partial_fit(self, rows: Rows, y: np.ndarray, sample_weight: Floats | None = None) -> OGDProgress:
         """Predict and then learn from each row in turn.
 
         Parameters
@@ -214,7 +214,7 @@ class OGDState:
                 self.table = self.table.astype(INTEGERS[INTEGERS.index(self.table.dtype.type) + 1])
         return support
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
         rows, complete = self._checked(rows)
         out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)

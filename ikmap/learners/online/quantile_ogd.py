@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
@@ -62,12 +63,12 @@ class QuantileOGDState:
     """
 
     offsets: np.ndarray
-    levels: np.ndarray
+    levels: Floats
     eta: float
-    weights: np.ndarray
+    weights: Floats
     rows: np.ndarray
-    intercepts: np.ndarray
-    numbers: np.ndarray
+    intercepts: Floats
+    numbers: Floats
 
     @classmethod
     def start(cls, offsets: np.ndarray, levels: Sequence[float], eta: float = 0.5) -> Self:

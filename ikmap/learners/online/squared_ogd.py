@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
@@ -52,7 +53,7 @@ class SquaredOGDState:
         Rows seen, and rows whose error was not 0.
     """
 
-    weights: np.ndarray
+    weights: Floats
     eta: float
     divisor: float
     total: float = 0.0
@@ -125,7 +126,7 @@ class SquaredOGDState:
         self.n_support += int((predicted != y).sum())
         return SquaredProgress(predicted)
 
-    def decision_function(self, rows: Rows) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> Floats:
         """Predictions with the weights as they are now, shape (n, 1)."""
         complete = check_rows(rows, self.weights.size)
         out = np.empty((n_rows(rows), 1))

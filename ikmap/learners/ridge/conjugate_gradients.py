@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.ridge._ridge_loops import ONES, PRODUCTS, RESIDUALS
 from ikmap.learners.ridge.sums import Order, Sums
 
@@ -74,7 +75,7 @@ class ConjugateGradients:
     """
 
     problem: Problem
-    w: np.ndarray
+    w: Floats
     phase: int = COUNT
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0))
     mean: float = 0.0
@@ -128,7 +129,7 @@ class ConjugateGradients:
         self.mean = float(sums.rows[2]) / self.total if self.total > 0 else 0.0
         self.phase = CERTIFY
 
-    def _centred(self, sums: Sums) -> np.ndarray:
+    def _centred(self, sums: Sums) -> Floats:
         """The sums over cells, of values whose mean is taken away."""
         if not self.problem.fit_intercept or self.total == 0.0:
             return self.problem.value * sums.cells
@@ -182,6 +183,6 @@ class ConjugateGradients:
         )  # fmt: skip
 
 
-def dot(a: np.ndarray, b: np.ndarray) -> float:
+def dot(a: Floats, b: Floats) -> float:
     """Inner product, whose bits depend on no number of threads, as those of BLAS may."""
     return float(np.multiply(a, b).sum())

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from ikmap._threads import single_threaded_blas
+from ikmap.arrays import Floats
 from ikmap.kernels.base import AnyKernel
 from ikmap.learners.rows import Rows
 
@@ -25,9 +26,9 @@ class KernelRidge:
 
     kernel: AnyKernel
     points: Rows
-    dual: np.ndarray
+    dual: Floats
 
-    def predict(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Shape (m,)."""
         found: np.ndarray = self.kernel.matrix(rows, self.points, n_threads) @ self.dual
         return found

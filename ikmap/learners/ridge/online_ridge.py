@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells, in_wider_layout
 
 
@@ -50,7 +51,7 @@ class OnlineRidge:
         inverse[np.ix_(known, known)] = self._inverse
         self._inverse, self._offsets = inverse, offsets
 
-    def partial_fit(self, cells: Cells, y: np.ndarray) -> np.ndarray:
+    def partial_fit(self, cells: Cells, y: np.ndarray) -> Floats:
         """Learn from rows one after the other; return what was predicted of each before, shape (n,)."""
         predicted = np.empty(len(cells))
         for i, columns in enumerate(cells.columns()):

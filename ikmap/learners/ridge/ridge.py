@@ -18,6 +18,7 @@ from typing import TypedDict, cast
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.json_values import JsonObject
 from ikmap.learners.linear_model import LinearModel
@@ -49,7 +50,7 @@ class RidgeFit:
         Whether ``gap <= tol * objective``.
     """
 
-    coef: np.ndarray
+    coef: Floats
     intercept: float
     objective: float
     gap: float
@@ -152,5 +153,5 @@ class _Held:
                 state.absorb(total)
 
 
-def _part(weight: np.ndarray | None, start: int, stop: int) -> np.ndarray | None:
+def _part(weight: Floats | None, start: int, stop: int) -> Floats | None:
     return None if weight is None else weight[start:stop]

@@ -41,8 +41,8 @@ class Tile:
     codes: np.ndarray
     absent: int
     base: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
+    y: Floats
+    weight: Floats
 
     @classmethod
     def of(cls, block: Block) -> Iterator[Self]:
@@ -81,7 +81,7 @@ class Order:
 
     kind: int
     shift: float
-    p: np.ndarray
+    p: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class Sums:
         Weighted squares, values, and targets.
     """
 
-    cells: np.ndarray
-    rows: np.ndarray
+    cells: Floats
+    rows: Floats
 
     @classmethod
     def none(cls, n_columns: int) -> Self:
@@ -129,7 +129,7 @@ def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def matrix_sums(order: Order, X: Floats | sp.csr_array, y: np.ndarray, weight: np.ndarray | None = None) -> Sums:
+def matrix_sums(order: Order, X: Floats | sp.csr_array, y: np.ndarray, weight: Floats | None = None) -> Sums:
     """The same over the rows of a matrix, dense or CSR, whose columns stand for cells."""
     if order.kind == ONES:
         value = np.ones(y.size)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap.arrays import Floats
 
-def forest_weights(columns: np.ndarray, y: np.ndarray, alpha: float, n_columns: int) -> np.ndarray:
+
+def forest_weights(columns: np.ndarray, y: np.ndarray, alpha: float, n_columns: int) -> Floats:
     """Weights of a forest, in the scale of ridge regression's: ``1 / sqrt(t)`` of the sum of targets over n + alpha.
 
     Parameters

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.learners.sweeps._gradient_loops import (
     HINGE,
@@ -104,7 +105,7 @@ class GradientSweep:
         self._scale, self._epochs, self._steps = 1.0, 0, 0.0
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Floats:
         """Shape (number of columns, outputs)."""
         found: np.ndarray = self._scale * self._v[: self.columns.n]
         return found
@@ -146,7 +147,7 @@ class GradientSweep:
             self._steps += len(order)
         self._epochs += 1
 
-    def decisions(self, which: int = 1) -> np.ndarray:
+    def decisions(self, which: int = 1) -> Floats:
         """Of the rows of one set: shape (n, outputs)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), self._v.shape[1]))

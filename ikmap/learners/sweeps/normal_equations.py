@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as sl
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.learners.sweeps._counts_loops import add_counts
 from ikmap.learners.sweeps.columns import Columns
@@ -29,7 +30,7 @@ class Solved(NamedTuple):
     log_determinant: float
 
 
-def factor_of(matrix: np.ndarray, alpha: float) -> np.ndarray:
+def factor_of(matrix: Floats, alpha: float) -> Floats:
     """Cholesky's factor of a matrix with alpha on its diagonal, which is overwritten.
 
     Raises
@@ -151,7 +152,7 @@ class NormalEquations:
             more = n + n // 4 - len(self._b)
             self._shared, self._b = np.pad(self._shared, (0, more)), np.pad(self._b, (0, more))
 
-    def _factor(self, of: np.ndarray) -> np.ndarray:
+    def _factor(self, of: np.ndarray) -> Floats:
         """Cholesky's factor of A, of some columns."""
         matrix = self._shared[np.ix_(of, of)]
         matrix /= self._columns.n_partitions
@@ -160,7 +161,7 @@ class NormalEquations:
         return factor_of(matrix, self._alpha)
 
     @staticmethod
-    def _solved(factor: np.ndarray, b: np.ndarray) -> Solved:
+    def _solved(factor: Floats, b: Floats) -> Solved:
         weights = sl.cho_solve((factor, True), b, check_finite=False)
         return Solved(weights, 2.0 * float(np.log(np.diag(factor)).sum()))
 

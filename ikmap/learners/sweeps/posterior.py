@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ikmap.arrays import Floats
 
-def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: float) -> np.ndarray:
+
+def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: float) -> Floats:
     """Probability of each checkpoint, which stands for all values from its own to the next one's, or to the limit.
 
     Parameters

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from ikmap._threads import single_threaded_blas
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.kernels.isolation import IsolationKernel
 from ikmap.learners.sweeps._counts_loops import part
@@ -42,7 +43,7 @@ class RidgePoint:
     """
 
     value: float
-    weights: np.ndarray
+    weights: Floats
     log_likelihood: float
 
 
@@ -91,14 +92,14 @@ class RidgeSweep:
         with single_threaded_blas:
             return self._point(self._dual() if self._primal is None else self._primal.solve())
 
-    def decisions(self, point: RidgePoint, which: int = 1) -> np.ndarray:
+    def decisions(self, point: RidgePoint, which: int = 1) -> Floats:
         """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), 1))
         decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), found)
         return found[:, 0]
 
-    def variances(self, which: int = 1) -> np.ndarray:
+    def variances(self, which: int = 1) -> Floats:
         """Posterior variance of f for the rows of one set, where the sweep stands: ``alpha x' A^-1 x``, shape (n,)."""
         of, t = self.columns.of, self.columns.n_partitions
         with single_threaded_blas:
@@ -125,7 +126,7 @@ class RidgeSweep:
         ) - N / 2 * math.log(2 * math.pi)  # fmt: skip
         return RidgePoint(self.columns.value, w, likelihood)
 
-    def _kernel(self) -> np.ndarray:
+    def _kernel(self) -> Floats:
         shared = shared_rows(self.columns.of[0], self.columns.of[0]) if self._shared is None else self._shared
         found: np.ndarray = shared / self.columns.n_partitions
         return found
@@ -148,7 +149,7 @@ class RidgeSweep:
         return Solved(w / math.sqrt(t), log_determinant)
 
 
-def shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def shared_rows(a: np.ndarray, b: np.ndarray) -> Floats:
     """In how many partitionings two rows share a column: float64, shape (n, m)."""
     t = a.shape[1]
     offsets = np.zeros(t + 1, dtype=np.int64)  # columns are numbered across partitionings

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, TILE
 from ikmap.partitioners.voronoi.scores import squared_norms
 from ikmap.rows import Rows, as_dense
@@ -29,9 +30,9 @@ class Frame:
     axes : float64 ndarray, shape (d, k)
     """
 
-    axes: np.ndarray
+    axes: Floats
 
-    def points(self, X: Rows) -> np.ndarray:
+    def points(self, X: Rows) -> Floats:
         """Coordinates of float64 rows, then the length of the rest: (n, k + 1)."""
         along = X @ self.axes
         # Of the very numbers that have the coordinates: a length of rows rounded otherwise could exceed any bound.
@@ -46,7 +47,7 @@ def principal_frame(X: Rows) -> Frame:
     return Frame(np.ascontiguousarray(vectors[:, ::-1][:, :AXES]))
 
 
-def bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bounds(points: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest coordinates of each run of 64 points: float32 (k, boxes), padded to a multiple of 16."""
     starts = np.arange(0, points.shape[0], TILE)
     shape = (points.shape[1], -(-starts.size // 16) * 16)
@@ -56,7 +57,7 @@ def bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def reach_of(limit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def reach_of(limit: np.ndarray, lengths: Floats) -> np.ndarray:
     """Squared distance beyond which no score is within the limit, with room for the rounding of boxes."""
     squared = np.maximum(limit.astype(np.float64) + lengths**2, 0.0)
     reach = squared + 2.0**-18 * (lengths + np.sqrt(squared)) ** 2 + LEAST_ERROR

@@ -199,7 +199,9 @@ def _added_up(terms: DeviceArray) -> DeviceArray:
     return total
 
 
-def limits_of(xp: Namespace, low: DeviceArray, block: DeviceBlock, reach: float) -> tuple[DeviceArray, DeviceArray]:
+def limits_of[Left, Held](
+    xp: Namespace, low: DeviceArray, block: DeviceBlock[Left, Held], reach: float
+) -> tuple[DeviceArray, DeviceArray]:
     """Scores beyond which no member can be the nearest of its partitioning; and whether any other need be looked at.
 
     As ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.

@@ -64,8 +64,8 @@ class Queries:
     """
 
     rows: Rows
-    lengths: np.ndarray
-    units: np.ndarray
+    lengths: Floats
+    units: Floats
     left: tuple[np.ndarray, ...]
 
     @property
@@ -93,7 +93,7 @@ class DenseScores:
         self.cost = 1.5 * d + 30.0
         self.row_bytes = 16 * d
 
-    def scaled(self, numbers: np.ndarray | slice = _ALL) -> np.ndarray:
+    def scaled(self, numbers: np.ndarray | slice = _ALL) -> Floats:
         """Centres, shifted and scaled."""
         with np.errstate(over="ignore", under="ignore"):
             moved = self.operand[numbers] - self.shift
@@ -119,7 +119,7 @@ class DenseScores:
     def begun(self, block: Queries, tiles: Tiles) -> tuple[np.ndarray, ...]:  # noqa: ARG002
         return block.left
 
-    def points(self, block: Queries) -> np.ndarray:
+    def points(self, block: Queries) -> Floats:
         """The rows in the frame of :meth:`scaled`."""
         return block.left[0] * np.float64(-0.5)
 
@@ -212,7 +212,7 @@ class SparseScores:
         return sp.csr_array((values, block.rows.indices, block.rows.indptr), shape=block.rows.shape)
 
 
-def _empty_tiles(numbers: np.ndarray, squared: np.ndarray, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
+def _empty_tiles(numbers: np.ndarray, squared: Floats, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
     """Centre numbers padded with -1 to whole tiles, and their tiles: squared lengths, other lines still 0."""
     padded = np.full(-(-numbers.size // TILE) * TILE, -1, dtype=np.int32)
     padded[: numbers.size] = numbers
@@ -221,7 +221,7 @@ def _empty_tiles(numbers: np.ndarray, squared: np.ndarray, n_lines: int) -> tupl
     return padded, lines
 
 
-def squared_norms(X: Rows) -> np.ndarray:
+def squared_norms(X: Rows) -> Floats:
     """Squared length of each row; infinite where it overflows."""
     with np.errstate(over="ignore", under="ignore"):
         if isinstance(X, np.ndarray):
@@ -230,7 +230,7 @@ def squared_norms(X: Rows) -> np.ndarray:
         return np.bincount(row_of, weights=X.data * X.data, minlength=X.shape[0])
 
 
-def _scale_of(squared: np.ndarray) -> float:
+def _scale_of(squared: Floats) -> float:
     """A power of two that brings the centres to size 1, so that float32 keeps its range and integers stay exact.
 
     0 where squares overflow or underflow: nothing can be said in float32 then.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Array
+from ikmap.arrays import Array, Floats
 from ikmap.partitioners.voronoi import _nearest_loops as nearest
 from ikmap.partitioners.voronoi import _scores_loops as scoring
 from ikmap.partitioners.voronoi import _settle_loops as settling
@@ -176,7 +176,7 @@ class Search:
         left: tuple[Array, ...],
         points: np.ndarray | None,
         limit: np.ndarray,
-        lengths: np.ndarray,
+        lengths: Floats,
         lists: settling.Lists,
     ) -> int:
         """List the centres of a level that are within the rows' limits; returns the tiles scored, over all rows."""

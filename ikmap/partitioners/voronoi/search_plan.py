@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ikmap.arrays import Bools, Floats
 from ikmap.partitioners.voronoi import _layout_loops as layout
 from ikmap.partitioners.voronoi._scores_loops import TILE
 from ikmap.partitioners.voronoi._settle_loops import NONE, Membership
@@ -71,7 +72,7 @@ def edges_of(base: int, psis: tuple[int, ...]) -> list[int]:
     return edges
 
 
-def _block_order(members: np.ndarray, first: np.ndarray, base: int) -> np.ndarray:
+def _block_order(members: np.ndarray, first: Bools, base: int) -> np.ndarray:
     """Centres (k, i) of the first members, filled up to whole tiles; a repeated member is left out."""
     order = np.where(first[:, :base], members[:, :base], -1).T.ravel()
     # Whole vectors are read, from the last members too.
@@ -82,7 +83,7 @@ def lay_out(
     members: np.ndarray,
     n_centers: int,
     scores: DenseScores | SparseScores,
-    points: np.ndarray | None,
+    points: Floats | None,
     ends: np.ndarray,
     edges: list[int],
 ) -> SearchPlan:

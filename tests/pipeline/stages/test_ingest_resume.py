@@ -14,10 +14,11 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets import registry as datasets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.readers import Sizes
+from pipeline.record_types import Record
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record
+from pipeline.running.stage import Context
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece
 from pipeline.storage.durable import promised, taken

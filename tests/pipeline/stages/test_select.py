@@ -15,10 +15,11 @@ from jsonschema import Draft202012Validator
 from cluster import connect
 from flows.options.batch import BatchOptions
 from pipeline.params import Params
+from pipeline.record_types import Record
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.stage import Context, Record, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import Search, select
 from pipeline.watching.events import QuietProgress

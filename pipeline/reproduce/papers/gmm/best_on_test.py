@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.kernels import Kernel, SharedKernel
+from ikmap.kernels import SharedKernel
 from ikmap.kernels.tabled import KernelTable
 from ikmap.methods import KERNELS
 from ikmap.rows import Rows, take_rows
@@ -106,7 +106,7 @@ def best_on_test(
 
 
 def _least_eigenvalues(
-    options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: np.ndarray
+    options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: Floats
 ) -> Iterator[tuple[str, float]]:
     """Yield the smallest eigenvalue, relative to the largest, of the kernels with those gamma that the options name."""
     asked = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
@@ -163,7 +163,7 @@ def kernels_of(
             chosen = tuple(numbers[one] for one in names)
             if not wanted(chosen):
                 continue
-            kernel: Kernel = kind.of_record(numbers)[0].kernel(learned.shape[1])
+            kernel = kind.of_record(numbers)[0].kernel(learned.shape[1])
             if isinstance(kernel, SharedKernel):
                 if shared is None:
                     shared = KernelTable.of(kernel, learned, tested).values

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ikmap.kernels import Kernel, MinMaxKernel
+from ikmap.arrays import Floats
+from ikmap.kernels import AnyKernel, MinMaxKernel
 from ikmap.learners.dual.linear_svm import SVMParams, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
@@ -58,7 +59,7 @@ def linearised_on_test(
     hashes = GCWSPartitions(seed=random, t=CODES, p=1.0, b=BITS, gamma=1, full=True, n_features=X.shape[1])
     codes = hashes.cells(X, 1).to_csr()
 
-    def nystroem(kernel: Kernel, count: int) -> np.ndarray:
+    def nystroem(kernel: AnyKernel, count: int) -> Floats:
         points = X[:half][draw_points(half, min(count, half), random)]
         return NystroemMap.fit(points, kernel, len(points)).transform(X)
 
@@ -76,7 +77,7 @@ def linearised_on_test(
     return {"accuracy": max(accuracy for *_, accuracy in grid), "grid": [list(one) for one in grid]}
 
 
-def _accuracy(features: np.ndarray, y: np.ndarray, half: int, n_classes: int) -> float:
+def _accuracy(features: Floats, y: np.ndarray, half: int, n_classes: int) -> float:
     """In per cent, of a linear SVM at the best C."""
     params = SVMParams(tol=1e-2, max_iter=200)
     best = 0.0

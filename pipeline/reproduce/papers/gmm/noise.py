@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.seeds import generator
 
 WIDTHS = {1: 2.0, 2: 1.6, 3: 1.25, 4: 0.95, 5: 0.7, 6: 0.45}
@@ -19,7 +20,7 @@ NOISE = 103
 """Stream of random numbers."""
 
 
-def noisy(images: np.ndarray, level: int, seed: int) -> np.ndarray:
+def noisy(images: Floats, level: int, seed: int) -> Floats:
     """The images, lighter than their background: float64, shape (n, side * side), values in [0, 1].
 
     A pixel is the larger of the digit's, scaled to [0, 1] over all images, and the background's.
@@ -41,17 +42,18 @@ def noisy(images: np.ndarray, level: int, seed: int) -> np.ndarray:
     smooth = np.einsum("ab,nbc,dc->nad", blur, fields, blur, optimize=True)
     # Ranks of a normal distribution: rows of the blur have unit length, so each pixel is standard normal.
     background = 0.5 * (1.0 + _erf(smooth / math.sqrt(2.0)))
-    return np.maximum(digits, background.reshape(n, size))
+    noisy: Floats = np.maximum(digits, background.reshape(n, size))
+    return noisy
 
 
-def _blur(side: int, width: float) -> np.ndarray:
+def _blur(side: int, width: float) -> Floats:
     """Weights of a Gaussian around every place in a line, of unit length."""
     places = np.arange(side)
     weights = np.exp(-0.5 * ((places[:, None] - places) / width) ** 2)
     return np.asarray(weights / np.linalg.norm(weights, axis=1, keepdims=True))
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: Floats) -> Floats:
     from scipy.special import erf
 
     return np.asarray(erf(x))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.learners.kernel.kernel_svm_path import SVMPath, fit_kernel_svm_path
 
 type Values = tuple[float, ...]
@@ -74,7 +75,7 @@ class Search:
         self._factor = Cs[1] / Cs[0]
         self._ends: dict[Values, list[SVMPath]] = {}
 
-    def add(self, chosen: Values, K: np.ndarray) -> None:
+    def add(self, chosen: Values, K: Floats) -> None:
         """Try the values of C that are asked for on a kernel, given its matrix of the first rows with all rows."""
         above = bool(self.Cs) and self.asked[0] > self.Cs[-1]
         starts: Sequence[SVMPath | None] = self._ends[chosen] if above else [None] * len(self._folds)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve
 from scipy.stats import kurtosis
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.learners.sweeps.forest import forest_weights
 from ikmap.learners.sweeps.gradient import GradientSweep
@@ -244,7 +245,7 @@ SIDES = ("train", "validation", "test")
 BINS = 60
 
 
-def described(weights: np.ndarray) -> Record:
+def described(weights: Floats) -> Record:
     """A histogram, and the excess kurtosis."""
     heights, edges = np.histogram(weights, BINS)
     return {

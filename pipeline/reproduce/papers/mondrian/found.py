@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from pipeline.record_types import RecordView
 from pipeline.report.text import MISSING
 
@@ -18,7 +19,7 @@ FEWEST = 5
 """From so many features on, slopes are told."""
 
 
-def slope(M: Sequence[int], errors: np.ndarray) -> float:
+def slope(M: Sequence[int], errors: Floats) -> float:
     """Of the logarithm of errors against that of M."""
     few = np.asarray(M) >= FEWEST
     return float(np.polyfit(np.log(np.asarray(M)[few]), np.log(errors[few]), 1)[0])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
@@ -48,7 +49,7 @@ class Splits:
         sides = [(X[of], target[of]) for of in at]
         return cls((sides[0][0], sides[0][1] - shift), sides[1], sides[2], shift)
 
-    def error(self, predicted: np.ndarray, side: tuple[np.ndarray, np.ndarray]) -> float:
+    def error(self, predicted: Floats, side: tuple[np.ndarray, np.ndarray]) -> float:
         """``100 |yhat - y| / |y|`` of predictions without the shift."""
         return float(100 * np.linalg.norm(predicted + self.shift - side[1]) / np.linalg.norm(side[1]))
 
@@ -80,11 +81,11 @@ class Fitted:
     """
 
     value: float
-    weights: np.ndarray
+    weights: Floats
     columns: Columns
     log_likelihood: float | None = None
 
-    def decisions(self, which: int, weights: np.ndarray | None = None) -> np.ndarray:
+    def decisions(self, which: int, weights: np.ndarray | None = None) -> Floats:
         """Return the decisions of one set of rows, by these weights or by others of the same columns."""
         found = np.empty((len(self.columns.of[which]), 1))
         padded = np.append(self.weights if weights is None else weights, 0.0)[
@@ -154,7 +155,7 @@ def ridge_on_features(options: RecordView, features: list[np.ndarray], y: np.nda
     return [of @ w for of in features[1:]]
 
 
-def _descended(Z: np.ndarray, y: np.ndarray, settings: GradientSettings) -> np.ndarray:
+def _descended(Z: Floats, y: np.ndarray, settings: GradientSettings) -> Floats:
     """Return the weights of dense features, by the steps that :class:`GradientSweep` takes on cells."""
     w, n_steps = np.zeros(Z.shape[1]), 0
     for epoch in range(settings.epochs):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ikmap.arrays import Array
+from ikmap.arrays import Array, Floats
 from ikmap.kernels import GaussianKernel
 from ikmap.learners.online.norma_dual import NormaDualState
 from ikmap.learners.online.norma_rule import usual_rule
@@ -61,11 +61,11 @@ def novel_digits(rows: Rows, target: np.ndarray, options: RecordView) -> Record:
     return found
 
 
-def _dense(rows: Rows) -> np.ndarray:
+def _dense(rows: Rows) -> Floats:
     return np.ascontiguousarray(as_dense(rows), dtype=np.float64)
 
 
-def _digit(pixels: np.ndarray, target: Array, row: int, score: float | None) -> list[object]:
+def _digit(pixels: Floats, target: Array, row: int, score: float | None) -> list[object]:
     # Bright on dark, as they were scanned.
     shades = np.clip(np.rint((pixels + 1.0) * 127.5), 0, 255).astype(int).tolist()
     return [row, int(target), None if score is None else round(score, 6), shades]
