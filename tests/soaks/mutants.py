@@ -47,8 +47,8 @@ PRELOADED = ("scipy.sparse", "numba", "sklearn.base", "distributed", "pytest")
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 QUICK = 10.0
 """Seconds of tests that a mutant meets first, but at least one test."""
-CPU_SECONDS = 120
-"""After so many a mutant is ended: it loops. Waiting for others does not count."""
+CPU_SECONDS = {"survived quick tests": 120, "survived": 900}
+"""CPU seconds after which a mutant is ended, in each of the two stages: it loops. Waiting for others does not count."""
 
 
 def main() -> int:
@@ -67,6 +67,7 @@ def main() -> int:
         tree = Path(folder) / "tree"
         shutil.copytree(Path.cwd(), tree, ignore=shutil.ignore_patterns(".*", "__pycache__"), symlinks=True)
         os.environ["NUMBA_CACHE_DIR"] = str(_cache(Path(folder)))
+        os.environ["PYTHONPATH"] = str(tree)  # processes that tests start import the changed code too
         os.chdir(tree)
         lines = covering(to.with_suffix(".lines"))
         mutants = list(drawn(asked.take, asked.seed, asked.only))
@@ -178,7 +179,7 @@ def covering(to: Path) -> dict[tuple[str, int], list[tuple[float, str]]]:
     """Return the tests that run each line, with their seconds; `to` is a file of an earlier run, or written."""
     if not to.exists():
         folders = [f"tests/ikmap/{package}" for package in PACKAGES]
-        if _status(folders, Lines, to):
+        if _status(folders, resource.RLIM_INFINITY, Lines, to):
             raise SystemExit("found tests that fail before anything was changed, expected none")
     return {(path, line): [tuple(test) for test in tests] for path, line, tests in json.loads(to.read_text())}
 
@@ -213,7 +214,7 @@ def tried(tree: Path, mutant: dict[str, Any], tests: Sequence[str], otherwise: s
     after = mutate_code(before, get_operator(f"core/{mutant['operator']}")(), mutant["occurrence"])
     path.write_text(after)
     try:
-        status = _status(tests) if tests else 0
+        status = _status(tests, CPU_SECONDS[otherwise]) if tests else 0
     finally:
         path.write_text(before)
     name = str(path.relative_to(tree))
@@ -226,16 +227,15 @@ def tried(tree: Path, mutant: dict[str, Any], tests: Sequence[str], otherwise: s
     }
 
 
-def _status(tests: Sequence[str], plugin: Any = None, *of: Any) -> int:
-    """Return the exit status of tests, in a process of their own; below 0: they were ended after a while."""
+def _status(tests: Sequence[str], cpu_seconds: int, plugin: Any = None, *of: Any) -> int:
+    """Return the exit status of tests in a process of their own, which is below 0 if `cpu_seconds` ended them."""
     if not (child := os.fork()):
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         try:
-            if plugin is None:
-                resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
             for name in [name for name in sys.modules if name.partition(".")[0] in ("ikmap", "tests")]:
                 del sys.modules[name]
             sys.path[0] = os.getcwd()
