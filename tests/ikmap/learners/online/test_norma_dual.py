@@ -104,7 +104,8 @@ def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
     whole.partial_fit(X, y)
     rows, alpha = whole.expansion()
     at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
-    for tau in (1, 10, 40, 100):
+    reached: list[bool] = []
+    for tau in range(1, 100, 11):
         single, total = truncation_bounds(rule, tau)
         age = 300 - whole.terms.rounds
         old = age >= tau
@@ -112,6 +113,9 @@ def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
         norm = float(np.sqrt(max(0.0, dropped @ K[np.ix_(at, at)] @ dropped)))
         assert norm <= total
         assert np.abs(alpha[old, 0]).max(initial=0.0) <= single * (1 + 1e-9)
+        reached += [pytest.approx(single, rel=1e-9) == abs(value) for value in alpha[age == tau, 0]]
+    assert len(reached) > 1  # steps of the hinge loss are all as long as they can be
+    assert all(reached)
     for error in (0.5, 1e-2, 1e-4):
         tau = rounds_kept(rule, error)
         assert truncation_bounds(rule, tau)[1] <= error < truncation_bounds(rule, tau - 1)[1]
