@@ -166,7 +166,8 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
     token = _terminal.set(terminal)
     try:
         with _quiet_console(errors=values["debug"]):
-            return _result_of(flow, values)
+            checked = flow.with_options(validate_parameters=False)  # the options have been checked
+            return dict(_result_of(lambda: checked(**values)))
     except CancelledRun as stop:
         raise KeyboardInterrupt(str(stop)) from None
     except httpx.HTTPError as error:
@@ -180,14 +181,13 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
         _terminal.reset(token)
 
 
-def _result_of(flow: Flow[..., Any], values: Mapping[str, Any]) -> Result:
-    """Call a flow with options that have been checked."""
+def _result_of[T](call: Callable[[], T]) -> T:
+    """Return the result of a call of Prefect's; a `Failure` becomes the error that it stands for."""
     try:
-        result: Result = flow.with_options(validate_parameters=False)(**values)
-        return result
+        return call()
     except Failure as failure:
         error = failure.error
-    raise error  # with the causes that it had
+    raise error  # outside of the handler: with the causes that it had
 
 
 def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -> Result:
@@ -206,7 +206,7 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
         try:
             return work()
         except Exception as error:  # as a state, so that one line tells it and not a traceback
-            return Failed(message=_in_a_line(error), data=error)
+            return Failed(message=_in_a_line(error), data=Failure(error))
 
     task = Task(
         stage,
@@ -219,13 +219,13 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
     )
     outcome: Any = task()
     if isinstance(outcome, State):
-        outcome.result()  # raises the error
+        _result_of(outcome.result)  # raises the error
     return dict(outcome)
 
 
 def _may_be_tried_again(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG001
     # A wrong file is as wrong the second time.
-    return not isinstance(state.result(raise_on_failure=False), InputError)
+    return not isinstance(state.result(raise_on_failure=False).error, InputError)
 
 
 def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O], values: Mapping[str, Any]) -> Any:

@@ -7,9 +7,13 @@ compiled loops are left out. Only a copy of the tree is changed.
 
 The tests of these packages run once, and the lines that each of them runs are kept beside ``--to``. A mutant then meets
 the tests that run its line, the quickest first; of a line that runs as its module is imported, those that run anything
-of the module. If it survives, it meets all files of tests, but those of whole processes, that name its module. What is
-left is printed as a difference. All results are written to ``--to``, one JSON object a line; a run that finds lines
-there goes on from them.
+of the module. If it survives, it meets all files of tests, but those of whole processes, that name its module; not with
+``--quick``. What is left is printed as a difference. All results are written to ``--to``, one JSON object a line; a run
+that finds lines there goes on from them.
+
+``mutant_verdicts.json`` beside this file says of mutants why no test can tell them from the code, or none should. These
+meet only the quick tests. With ``--record``, nothing is changed or run: what is in ``--to`` goes into
+``docs/measured/mutants.json``, the mutants that are left with their verdicts.
 """
 
 from __future__ import annotations
@@ -26,9 +30,20 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from benchmarks.records import WRITTEN, Record, Table, commit, save
+
+
+class Change(NamedTuple):
+    """Lines of a module, and what was put in their place."""
+
+    module: str
+    was: str
+    became: str
+
 
 PACKAGES = ("learners", "partitioners", "tasks")
 OPERATORS = (
@@ -47,8 +62,8 @@ PRELOADED = ("scipy.sparse", "numba", "sklearn.base", "distributed", "pytest")
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 QUICK = 10.0
 """Seconds of tests that a mutant meets first, but at least one test."""
-CPU_SECONDS = 120
-"""After so many a mutant is ended: it loops. Waiting for others does not count."""
+CPU_SECONDS = {"survived quick tests": 60, "survived": 900}
+"""CPU seconds after which a mutant is ended, in each of the two stages: it loops. Waiting for others does not count."""
 
 
 def main() -> int:
@@ -57,35 +72,88 @@ def main() -> int:
     parser.add_argument("--take", type=int, default=300, help="places to draw")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="modules whose path contains this")
+    parser.add_argument("--quick", action="store_true", help="stop after the quick tests")
+    parser.add_argument("--record", action="store_true", help="write docs/measured/mutants.json from --to, and stop")
     parser.add_argument("--to", type=Path, default=Path("mutants.jsonl"))
     asked = parser.parse_args()
-    for name in PRELOADED:
-        __import__(name)
     to = asked.to.absolute()
     known = {tuple(m["place"]): m for m in map(json.loads, to.read_text().splitlines())} if to.exists() else {}
+    explained = verdicts()
+    if asked.record:
+        save("mutants", record(known.values(), explained))
+        return 0
+    for name in PRELOADED:
+        __import__(name)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(Path.cwd(), tree, ignore=shutil.ignore_patterns(".*", "__pycache__"), symlinks=True)
         os.environ["NUMBA_CACHE_DIR"] = str(_cache(Path(folder)))
+        os.environ["PYTHONPATH"] = str(tree)  # processes that tests start import the changed code too
         os.chdir(tree)
         lines = covering(to.with_suffix(".lines"))
         mutants = list(drawn(asked.take, asked.seed, asked.only))
-        for again in (False, True):  # all of them meet the quick tests before any meets more
+        for again in (False,) if asked.quick else (False, True):  # all meet the quick tests before any meets more
             for mutant in mutants:
                 place = tuple(mutant["place"])
-                if known[place]["outcome"] != "survived quick tests" if again else place in known:
+                if _has_met(known.get(place), again=again) or (again and change_of(known[place]) in explained):
                     continue
                 tests = files_naming(Path(place[0])) if again else quick_tests(lines, *place[:2])
                 known[place] = mutant | tried(tree, mutant, tests, "survived" if again else "survived quick tests")
                 with to.open("a") as out:
                     out.write(json.dumps(known[place]) + "\n")
                 print(known[place]["outcome"], f"{known[place]['seconds']:.0f} s", *place, flush=True)
-    left = [mutant for mutant in known.values() if mutant["outcome"] == "survived"]
+    left = [m for m in known.values() if m["outcome"].startswith("survived") and change_of(m) not in explained]
     for mutant in left:
         print("\n" + mutant["difference"])
     counts = Counter(mutant["outcome"] for mutant in known.values())
     print(f"{len(known)} mutants:", ", ".join(f"{n} {outcome}" for outcome, n in counts.items()))
     return 1 if left else 0
+
+
+def _has_met(mutant: dict[str, Any] | None, *, again: bool) -> bool:
+    """Whether a mutant has met the tests of this stage, the quick ones or (`again`) all."""
+    return mutant is not None and (not again or mutant["outcome"] != "survived quick tests")
+
+
+def change_of(mutant: dict[str, Any]) -> Change:
+    """Return the module of a mutant, and what was put in place of what."""
+    lines = mutant["difference"].splitlines()[3:]
+    was, became = ("\n".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
+    return Change(mutant["place"][0], was, became)
+
+
+def verdicts() -> dict[Change, str]:
+    """Return the changes that are explained, with the reason why no test finds them."""
+    found = json.loads(Path(__file__).with_name("mutant_verdicts.json").read_text(encoding="utf-8"))
+    return {Change(verdict["module"], verdict["was"], verdict["became"]): verdict["why"] for verdict in found}
+
+
+def record(mutants: Iterable[dict[str, Any]], explained: dict[Change, str]) -> Record:
+    """Return the counts of each package, and every mutant that no test has found, with its verdict."""
+    counts: dict[str, Counter[str]] = {package: Counter() for package in PACKAGES}
+    left: list[list[str]] = []
+    for mutant in mutants:
+        change, outcome = change_of(mutant), mutant["outcome"]
+        if outcome.startswith("survived"):
+            outcome = "explained" if change in explained else "not explained"
+            left.append([*change, explained.get(change, "")])
+        counts[change.module.split("/")[1]][outcome] += 1
+    kinds = ("killed", "ended", "explained", "not explained")
+    rows = [[package, str(found.total()), *(str(found[kind]) for kind in kinds)] for package, found in counts.items()]
+    total = sum(counts.values(), Counter())
+    rows.append(["all", str(total.total()), *(str(total[kind]) for kind in kinds)])
+    return Record(
+        "python -m tests.soaks.mutants --record",
+        time.strftime("%Y-%m-%d"),
+        commit(),
+        "",
+        WRITTEN,
+        "Small changes of the code, one at a time: how many the tests noticed, and why no test notices the others.",
+        [
+            Table(["package", "mutants", "killed", "ended: they loop", "explained", "not explained"], rows),
+            Table(["module", "was", "became", "why no test fails"], sorted(left)),
+        ],
+    )
 
 
 def _cache(folder: Path) -> Path:
@@ -178,7 +246,7 @@ def covering(to: Path) -> dict[tuple[str, int], list[tuple[float, str]]]:
     """Return the tests that run each line, with their seconds; `to` is a file of an earlier run, or written."""
     if not to.exists():
         folders = [f"tests/ikmap/{package}" for package in PACKAGES]
-        if _status(folders, Lines, to):
+        if _status(folders, resource.RLIM_INFINITY, Lines, to):
             raise SystemExit("found tests that fail before anything was changed, expected none")
     return {(path, line): [tuple(test) for test in tests] for path, line, tests in json.loads(to.read_text())}
 
@@ -213,7 +281,7 @@ def tried(tree: Path, mutant: dict[str, Any], tests: Sequence[str], otherwise: s
     after = mutate_code(before, get_operator(f"core/{mutant['operator']}")(), mutant["occurrence"])
     path.write_text(after)
     try:
-        status = _status(tests) if tests else 0
+        status = _status(tests, CPU_SECONDS[otherwise]) if tests else 0
     finally:
         path.write_text(before)
     name = str(path.relative_to(tree))
@@ -226,16 +294,15 @@ def tried(tree: Path, mutant: dict[str, Any], tests: Sequence[str], otherwise: s
     }
 
 
-def _status(tests: Sequence[str], plugin: Any = None, *of: Any) -> int:
-    """Return the exit status of tests, in a process of their own; below 0: they were ended after a while."""
+def _status(tests: Sequence[str], cpu_seconds: int, plugin: Any = None, *of: Any) -> int:
+    """Return the exit status of tests in a process of their own, which is below 0 if `cpu_seconds` ended them."""
     if not (child := os.fork()):
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         try:
-            if plugin is None:
-                resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
             for name in [name for name in sys.modules if name.partition(".")[0] in ("ikmap", "tests")]:
                 del sys.modules[name]
             sys.path[0] = os.getcwd()

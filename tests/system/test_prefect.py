@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import socket
 import sys
 import time
@@ -187,6 +188,98 @@ def test_the_query_of_a_url_is_not_for_prefect(api: Any, capsys: pytest.CaptureF
     assert run.state.message == message
     known = [run.model_dump_json(), *log_lines(api, run, message), *capsys.readouterr()]
     assert not [text for text in known if "0123456789" in text]
+
+
+def files_of_prefect_with(text: str) -> list[Path]:
+    """Return the files of Prefect's home and of its server's database in which a text stands."""
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    database = Path(settings.server.database.connection_url.get_secret_value().partition(":///")[2])
+    files = [path for path in (*settings.home.rglob("*"), *database.parent.glob("*")) if path.is_file()]
+    assert database in files
+    return [path for path in files if text.encode() in path.read_bytes()]
+
+
+@prefect_test
+@pytest.mark.parametrize("place", ["flow", "stage"])
+def test_the_query_of_a_url_in_an_error(
+    api: Any, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error has it in its arguments, which Prefect repeats in its log; nothing of it reaches the server."""
+    from flows.prefect import flows as prefect_flows
+
+    secret = f"{place}0123456789"
+    text = "https://host/x.csv?...: wrong"
+
+    def stage() -> dict[str, Any]:
+        raise InputError(f"https://host/x.csv?sig={secret}: wrong")
+
+    def run(*_: Any, call: Callable[..., dict[str, Any]], **__: Any) -> dict[str, Any]:
+        return call("ingest", stage) if place == "stage" else stage()
+
+    monkeypatch.setattr(prefect_flows.run_batch, "run", run)
+    assert run_command(flows.batch.main, ["--workers", "1"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {text}"
+    found = last_run(api)
+    assert (found.state.name, found.state.message) == ("Failed", text)
+    assert text in log_lines(api, found, "Finished in state Failed")
+    assert files_of_prefect_with("https://host/x.csv?...")
+    assert files_of_prefect_with(secret) == []
+
+
+@prefect_test
+@pytest.mark.parametrize("place", ["flow", "stage"])
+@pytest.mark.parametrize("started_by", ["command", "deployment"])
+def test_defect(
+    api: Any,
+    place: str,
+    started_by: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The server has the failed run with one traceback in its log, and Prefect keeps no secret of it anywhere."""
+    from flows.prefect import flows as prefect_flows
+
+    secret = f"{place}{started_by}0123456789"
+    url = f"https://host/x.csv?sig={secret}"
+    text = "ValueError: https://host/x.csv?...: odd"
+
+    def stage() -> dict[str, Any]:
+        try:
+            raise KeyError(url)
+        except KeyError as cause:
+            raise ValueError(f"{url}: odd") from cause
+
+    def run(*_: Any, call: Callable[..., dict[str, Any]], **__: Any) -> dict[str, Any]:
+        return call("ingest", stage) if place == "stage" else stage()
+
+    monkeypatch.setattr(prefect_flows.run_batch, "run", run)
+    monkeypatch.chdir(tmp_path)
+    if started_by == "command":
+        assert run_command(flows.batch.main, ["--workers", "1"]) == 1
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last == f"internal error: {text}; rerun with --debug for the traceback"
+    else:
+        with pytest.raises(prefect_flows.Failure, match=f"^{re.escape(text)}$") as raised:
+            prefect_flows.batch(workers=1)
+        assert isinstance(raised.value.error.__cause__, KeyError)
+
+    found = last_run(api)
+    assert found.state.type == "FAILED"
+    assert found.state.message.endswith(text)
+    states = task_states(api, found, int(place == "stage"))
+    assert {name: (state.name, state.message) for name, state in states.items()} == (
+        {"ingest": ("Failed", text)} if place == "stage" else {}
+    )
+    lines = log_lines(api, found, "Finished in state Failed")
+    (trace,) = [line for line in lines if "Traceback" in line]
+    assert "KeyError: 'https://host/x.csv?...'" in trace
+    assert trace.rstrip().splitlines()[-1] == text
+
+    assert files_of_prefect_with(text)
+    assert files_of_prefect_with(secret) == []
 
 
 @prefect_test

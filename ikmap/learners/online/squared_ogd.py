@@ -61,7 +61,7 @@ class SquaredOGDState:
     n_support: int = 0
 
     @classmethod
-    def start(cls, offsets: np.ndarray, eta: float = 0.5, divisor: float = 1.0) -> Self:
+    def start(cls, offsets: np.ndarray, eta: float, divisor: float = 1.0) -> Self:
         """State before the first row of cells with these offsets.
 
         Raises

@@ -88,3 +88,9 @@ def test_each_of_many_classes_has_its_own(loss, monkeypatch):
     assert with_it.converged.all()
     np.testing.assert_allclose(with_it.primal, without.primal, rtol=2e-6)
     assert with_it.n_iter.sum() < without.n_iter.sum()
+
+
+def test_weights_that_turn_round_stay_within_the_bound():
+    """From one end of what they can be to the other, and on from there."""
+    w = np.array([1.0, -1.0])
+    assert np.abs(ahead(w, -w, momentum.MOST)).max() <= momentum.LONGER

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.learners.dual.whole_numbers import complete_cells, whole_numbers
+from ikmap.learners.dual.momentum import LONGER
+from ikmap.learners.dual.whole_numbers import complete_cells, dual_bound, whole_numbers
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 2.5])
@@ -35,10 +36,21 @@ def test_the_largest_sums_fit(t: int, value: float, bias: float, length: float, 
     assert 2**59 <= largest < 2**60
 
 
+@pytest.mark.parametrize("cost", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("dual", [1e-2, 1.0, 1e4])
+def test_a_warm_start_is_within_the_bound_on_dual_variables(cost: float, dual: float) -> None:
+    """One dual variable may have all of the bound on ``|w|^2``, a^2 / (2 C), to itself, and go on by momentum."""
+    assert dual_bound(dual**2 / (2 * cost), cost) >= LONGER * dual
+    assert dual_bound(0.0, cost) >= LONGER * 2 * cost  # a margin of 0 under the squared hinge
+
+
 def test_numbers_that_are_too_coarse_are_none() -> None:
     assert whole_numbers(10, 0.3, 0.0, 1.0, 1e18) is None
     assert whole_numbers(10, 0.3, 0.0, np.inf, 1.0) is None
     assert whole_numbers(10, 0.3, 0.0, 1.0, 1e300) is None
+    # The unit is 2^57 for both; 2^30 times a row's squared length, of the constant feature too, is below it or not.
+    assert whole_numbers(1, 1.0, 2.0**13, 1.0, 1.0) is not None
+    assert whole_numbers(1, 1.0, 2.0**14, 1.0, 1.0) is None
 
 
 def test_only_cells_of_which_none_is_absent_are_counted() -> None:

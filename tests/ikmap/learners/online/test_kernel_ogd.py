@@ -278,3 +278,9 @@ def test_memory_is_foreseen(layout, d, n_classes):
     assert state.n_support == 3000
     foreseen = support_set_bytes(3000, d, rows.nnz if layout == "csr" else None, n_classes)
     assert 0.4 * foreseen < used < foreseen
+
+
+def test_memory_of_coefficients():
+    """One of eight bytes for each row, with more than two classes for each row and class."""
+    of = [support_set_bytes(1000, 20, n_classes=n_classes) for n_classes in (2, 3, 4)]
+    assert [more - of[0] for more in of[1:]] == [16_000, 24_000]

@@ -275,3 +275,9 @@ def test_memory_is_foreseen(layout, d, b):
     run()
     foreseen = nogd_bytes(d, rows.nnz / 2200 if layout == "csr" else None, b)
     assert 0.2 * foreseen < peak_bytes(run) < foreseen
+
+
+def test_memory_of_outputs():
+    """Two numbers of eight bytes for each point and feature: of one output for two classes, else of one a class."""
+    of = [nogd_bytes(20, None, 50, 30, n_classes) for n_classes in (2, 3, 4)]
+    assert [more - of[0] for more in of[1:]] == [2 * 16 * 80, 3 * 16 * 80]

@@ -313,8 +313,9 @@ def test_targets_have_a_centre_and_a_unit() -> None:
     for loss in OF_NUMBERS:
         plain, moved = started(usual_rule(loss), cells), started(usual_rule(loss), cells)
         moved.center, moved.unit = 1000.0, 50.0
-        plain.partial_fit(cells.packed(), numbers)
-        moved.partial_fit(cells.packed(), 1000 + 50 * numbers)
+        before_each = plain.partial_fit(cells.packed(), numbers).predicted
+        said = moved.partial_fit(cells.packed(), 1000 + 50 * numbers)
+        assert said.predicted == pytest.approx(1000 + 50 * before_each, rel=1e-9)
         expected = 1000 + 50 * plain.decision_function(cells)
         assert moved.decision_function(cells) == pytest.approx(expected, rel=1e-9)
         if loss == "trimmed":

@@ -104,7 +104,8 @@ def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
     whole.partial_fit(X, y)
     rows, alpha = whole.expansion()
     at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
-    for tau in (1, 10, 40, 100):
+    reached: list[bool] = []
+    for tau in range(1, 100, 11):
         single, total = truncation_bounds(rule, tau)
         age = 300 - whole.terms.rounds
         old = age >= tau
@@ -112,9 +113,14 @@ def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
         norm = float(np.sqrt(max(0.0, dropped @ K[np.ix_(at, at)] @ dropped)))
         assert norm <= total
         assert np.abs(alpha[old, 0]).max(initial=0.0) <= single * (1 + 1e-9)
+        reached += [pytest.approx(single, rel=1e-9) == abs(value) for value in alpha[age == tau, 0]]
+    assert len(reached) > 1  # steps of the hinge loss are all as long as they can be
+    assert all(reached)
     for error in (0.5, 1e-2, 1e-4):
         tau = rounds_kept(rule, error)
         assert truncation_bounds(rule, tau)[1] <= error < truncation_bounds(rule, tau - 1)[1]
+        tau = rounds_kept(rule, error, largest=9.0)
+        assert truncation_bounds(rule, tau, 9.0)[1] <= error < truncation_bounds(rule, tau - 1, 9.0)[1]
     assert rounds_kept(usual_rule("hinge", eta=1.0, regularization=1.0), 0.1) == 1
 
 
@@ -132,6 +138,20 @@ def test_rows_that_cannot_be_dropped(rule: NormaRule, error: float, message: str
     with pytest.raises(ValueError, match="truncation: found") as refused:
         rounds_kept(rule, error)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("tau", [1, 5])
+def test_old_terms_are_forgotten_by_the_tile(tau: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most a tile of them stays in memory beside the last `tau`."""
+    monkeypatch.setattr(norma_dual, "TILE", 8)
+    X, numbers = some_rows(60)
+    state = NormaDualState(usual_rule("epsilon", nu=1.0), GaussianKernel(1.0), tau=tau)
+    kept = []
+    for i in range(60):
+        state.partial_fit(X[i : i + 1], numbers[i : i + 1])
+        kept.append(state.n_support)
+    assert kept[: 8 + tau] == [*range(1, 9 + tau)]  # every row adds a term
+    assert max(kept) == 8 + tau
 
 
 def test_a_tau_that_cannot_be() -> None:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from ikmap.cells import Cells
 from ikmap.learners.online.naive_ogd import NaiveOGDState
-from ikmap.learners.online.ogd import OGDState, ogd_divisor
+from ikmap.learners.online.ogd import OGDState, ogd_divisor, steps_to_margin
 from tests.naive import learners as naive
 
 T, PSI = 13, 6
@@ -366,3 +366,22 @@ def test_average_of_the_weights_after_each_step(layout, n_classes):
     np.testing.assert_allclose(state.weights, plain.weights, atol=1e-9)
     assert len(seen) == state.n_support > 100
     np.testing.assert_allclose(state.model(list(range(n_classes))).coef, np.mean(seen, axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("eta", "divisor", "expected"),
+    [
+        (1.0, 1.0, 1),
+        (1.0, 10.0, 10),
+        (3.0, 10.0, 4),
+        (20.0, 10.0, 1),
+        (0.35, 84.0, 240),  # 84 / 0.35 is a little more than 240, and 0.35 * 240 / 84 is 1.0
+        (0.29, 261.0, 900),
+        (1e-300, 1e300, 2**53),
+    ],
+)
+def test_steps_to_a_margin_of_one(eta, divisor, expected):
+    """The smallest number of steps by which the margin, as it is computed, is 1."""
+    assert steps_to_margin(eta, divisor) == expected
+    assert expected == 2**53 or eta * expected / divisor >= 1.0
+    assert expected == 1 or eta * (expected - 1) / divisor < 1.0
