@@ -27,7 +27,6 @@ from pipeline.running.dispatch import Task
 from pipeline.running.healing import check_models
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context as RunContext
-from pipeline.running.stage import Record
 from pipeline.runs.batch import Call, call_directly, run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data

@@ -338,3 +338,14 @@ def test_blocks_that_change_are_noticed():
 
     with pytest.raises(ValueError, match=r"rows, had .* when read before"):
         fit_linear_svm(Shrinking(cells, y, [50, 100]), 2, SVMParams(tol=1e-9))
+
+
+@pytest.mark.parametrize("bounds", [[], [70, 140]])
+def test_a_survey_finds_the_heaviest_row(bounds):
+    """Dual variables grow with it, so that what is reserved for them does too."""
+    cells, y = problem()
+    for weight, expected in ((None, 1.0), (np.linspace(0.1, 0.3, 200), 0.3), (np.linspace(7.0, 0.0, 200), 7.0)):
+        reader = BlockReader(Reread(cells, y, bounds, weight), 2, None, True)
+        of_classes = np.ones(200) if weight is None else weight
+        np.testing.assert_allclose(reader.survey(), [of_classes[y == k].sum() for k in (0, 1)])
+        assert reader.heaviest == expected

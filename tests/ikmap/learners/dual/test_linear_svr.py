@@ -14,6 +14,9 @@ from ikmap.learners.dual import _linear_svr_loops as loops
 from ikmap.learners.dual import block_minimization
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
+from ikmap.learners.dual.momentum import LONGER
+from ikmap.learners.dual.progress import Progress
+from ikmap.learners.dual.regression_problem import RegressionProblem
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive.svr import svr_dual, svr_pass, svr_primal
 
@@ -167,3 +170,16 @@ def test_what_is_refused() -> None:
     y[7] = 0.0
     with pytest.warns(ConvergenceWarning, match="after 1 sweeps"):
         fit_linear_svm([Block(cells, y)], 0, params(LOSSES[0], max_iter=1))
+
+
+@pytest.mark.parametrize("heaviest", [0.25, 1.0, 8.0])
+@pytest.mark.parametrize("total_cost", [1.0, 1e6])
+def test_dual_variables_of_heavy_rows_are_within_their_bound(heaviest, total_cost):
+    """That is C times the weight; with squared errors a^2 / (2 C weight) is at most what bounds ``|w|^2``."""
+    for loss in (loops.EPSILON_INSENSITIVE, loops.SQUARED_EPSILON_INSENSITIVE):
+        it = RegressionProblem(0, 0, 0, np.array([2.0]), 0.0, loss, np.zeros(4), Progress(1e-3, 10, 0.0))
+        length, bound = it.bounds(total_cost, 0.0, heaviest)
+        cost = 2.0 * heaviest
+        assert length >= 2 * total_cost
+        largest = cost if loss == loops.EPSILON_INSENSITIVE else np.sqrt(2 * cost * length)
+        assert LONGER * largest <= bound <= 10 * LONGER * largest

@@ -157,7 +157,9 @@ def test_a_stream_fades_as_it_says(half_life: float | None) -> None:
     state = FadingMasses.start(offsets, 0.2, half_life, "idk")
     found = state.partial_fit(Cells(codes, offsets).packed(), np.full(300, -1)).predicted
     predicted, masses = naive_stream(codes, 0.2, half_life)
-    model = state.model([])
+    model = state.model([], {"half_life": half_life})
+    assert model.params == {"half_life": half_life}
+    assert state.model([]).params == {}
     assert np.allclose(model.table.reshape(3, 4) * 3 / model.divisor, masses, rtol=1e-9, atol=1e-12)
     if half_life != 0.05:  # there, scores are 0 or 1 but for rounding
         assert np.mean(found != predicted) <= 0.01

@@ -284,3 +284,10 @@ def test_memory_of_coefficients():
     """One of eight bytes for each row, with more than two classes for each row and class."""
     of = [support_set_bytes(1000, 20, n_classes=n_classes) for n_classes in (2, 3, 4)]
     assert [more - of[0] for more in of[1:]] == [16_000, 24_000]
+
+
+def test_memory_of_sparse_rows():
+    """Entries and what finds the rows: both are there twice."""
+    of = [support_set_bytes(n, 20, nnz) for n, nnz in ((1000, 0), (3000, 0), (3000, 7))]
+    assert of[1] - of[0] == 2000 * (2 * 24 + 8)
+    assert of[2] - of[1] == 2 * 7 * 20

@@ -37,6 +37,7 @@ def test_row_by_row_is_all_at_once_while_cells_come_to_be() -> None:  # MO12
         np.testing.assert_allclose(online.coef, w, rtol=1e-8, atol=1e-10)
     new = np.random.default_rng(1).random((9, 2)) * 1.5
     np.testing.assert_allclose(online.decision_function(model.cells(new)), model.cells(new).to_csr() @ w, atol=1e-9)
+    np.testing.assert_allclose(online.decision_function(model.cells(X)), phi @ w, atol=1e-9)
     assert online.n_seen == 80
     with pytest.raises(ValueError, match=r"alpha: found 0\.0, expected a number above 0"):
         OnlineRidge(model.offsets, 0.0)
