@@ -15,6 +15,7 @@ from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IForest
 from ikmap.methods.iforest_score import IForestScore
 from ikmap.methods.inne import INNE
+from ikmap.methods.intersection import Intersection
 from ikmap.methods.isolation import Isolation
 from ikmap.methods.kernel_ogd import KernelOGD
 from ikmap.methods.kernel_svm import IsolationSVM, KernelSVM
@@ -36,6 +37,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Laplacian,
     Gaussian,
     AdditiveChi2,
+    Intersection,
     Linear,
     Cosine,
     CosineRBF,
