@@ -18,6 +18,7 @@ from ikmap.methods.inne import INNE
 from ikmap.methods.intersection import Intersection
 from ikmap.methods.isolation import Isolation
 from ikmap.methods.kernel_ogd import KernelOGD
+from ikmap.methods.kernel_ridge import KernelRidge
 from ikmap.methods.kernel_svm import IsolationSVM, KernelSVM
 from ikmap.methods.laplacian import Laplacian
 from ikmap.methods.linear_kernel import Cosine, Linear
@@ -53,6 +54,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     LogisticRegression,
     Ridge,
     LinearSVR,
+    KernelRidge,
     OGD,
     NaiveOGD,
     DualOGD,

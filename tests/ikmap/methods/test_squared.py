@@ -1,0 +1,77 @@
+"""Learners of numbers that solve ridge regression in one piece, against NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ikmap.learners.rows import Block
+from ikmap.methods import FieldError, Training
+from ikmap.methods.gaussian import Gaussian
+from ikmap.methods.gmm import EGMM
+from ikmap.methods.intersection import Intersection
+from ikmap.methods.kernel_ridge import KernelRidge
+from ikmap.methods.laplacian import Laplacian
+from ikmap.model import from_parts
+from tests.naive import kernels as naive
+
+ROWS, NEW = 60, 17
+
+
+def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((ROWS + NEW, 4)) * (rng.random((ROWS + NEW, 4)) < 0.8)
+    y = 20.0 + np.cos(5 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=len(X))
+    return X[:ROWS], y[:ROWS], X[ROWS:]
+
+
+def trained(X: object, y: np.ndarray, weight: np.ndarray | None = None) -> Training:
+    return Training(Block(X, y, weight), [], 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "naively"),
+    [
+        (Gaussian(gamma=0.7), lambda X, Y: naive.kernel(X, Y, "gaussian", 0.7)),
+        (Laplacian(gamma=0.4), lambda X, Y: naive.kernel(X, Y, "laplacian", 0.4)),
+        (Intersection(), lambda X, Y: naive.kernel(X, Y, "intersection")),
+    ],
+    ids=["gaussian", "laplacian", "intersection"],
+)
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_kernel_ridge_solves_the_equations(kernel, naively, layout):
+    X, y, new = problem()
+    model, summary = KernelRidge(kernel=kernel, C=2.5).fit(trained(layout(X), y))
+    dual = np.linalg.solve(naively(X, X) + 0.2 * np.eye(ROWS), y - y.mean())
+    expected = naively(new, X) @ dual + y.mean()
+    found = model.decision_function(layout(new))
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10)
+    assert summary == {"alpha": 0.2}
+    stored = from_parts(model.metadata(), model.arrays())
+    np.testing.assert_array_equal(stored.decision_function(layout(new)), found)
+
+
+def test_whole_weights_of_kernel_ridge_are_rows_that_stand_there_as_often():
+    X, y, new = problem()
+    weight = np.random.default_rng(4).integers(0, 4, ROWS)
+    learner = KernelRidge(kernel=Gaussian(gamma=1.5), C=3.0)
+    assert learner.takes_weights("regression")
+    weighed, _ = learner.fit(trained(X, y, weight.astype(float)))
+    repeated, _ = learner.fit(trained(np.repeat(X, weight, axis=0), np.repeat(y, weight)))
+    np.testing.assert_allclose(weighed.decision_function(new), repeated.decision_function(new), rtol=1e-9)
+
+
+def test_kernel_ridge_shares_what_values_of_a_kernel_have_in_common():
+    X, y, new = problem()
+    learner = KernelRidge(kernel=EGMM(le=3.0))
+    assert learner.sharing() == ()
+    sharing, learned, tested = learner.shared(X, new)
+    model, _ = sharing.fit(trained(learned, y))
+    alone, _ = learner.fit(trained(X, y))
+    np.testing.assert_array_equal(model.decision_function(tested), alone.decision_function(new))
+    assert replace(learner, C=1.0) != learner
+    with pytest.raises(FieldError, match=r"^C: found 0"):
+        KernelRidge(C=0.0)
