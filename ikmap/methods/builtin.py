@@ -25,6 +25,7 @@ from ikmap.methods.linear_kernel import Cosine, Linear
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.method import Method
 from ikmap.methods.mondrian import Mondrian
+from ikmap.methods.mondrian_forest import MondrianForest
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
@@ -55,6 +56,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Ridge,
     LinearSVR,
     KernelRidge,
+    MondrianForest,
     OGD,
     NaiveOGD,
     DualOGD,

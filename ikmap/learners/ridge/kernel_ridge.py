@@ -60,4 +60,4 @@ def fit_kernel_ridge(
     with single_threaded_blas:
         # K is symmetric; transposed, it has the order of LAPACK, which then needs no copy.
         factor = sl.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
-        return KernelRidge(kernel, rows, sl.cho_solve(factor, y))
+        return KernelRidge(kernel, rows, sl.cho_solve(factor, y, check_finite=False))

@@ -9,12 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.learners.rows import Block
-from ikmap.methods import FieldError, Training
+from ikmap.methods import FieldError, Sample, Training
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.gmm import EGMM
 from ikmap.methods.intersection import Intersection
 from ikmap.methods.kernel_ridge import KernelRidge
 from ikmap.methods.laplacian import Laplacian
+from ikmap.methods.mondrian import Mondrian
+from ikmap.methods.mondrian_forest import MondrianForest
 from ikmap.model import from_parts
 from tests.naive import kernels as naive
 
@@ -75,3 +77,40 @@ def test_kernel_ridge_shares_what_values_of_a_kernel_have_in_common():
     assert replace(learner, C=1.0) != learner
     with pytest.raises(FieldError, match=r"^C: found 0"):
         KernelRidge(C=0.0)
+
+
+def naive_forest(codes: np.ndarray, y: np.ndarray, new: np.ndarray, gamma2: float) -> np.ndarray:
+    """Tree by tree and row by row."""
+    mean, out = sum(y) / len(y), []
+    for row in new.tolist():
+        trees = []
+        for m, cell in enumerate(row):
+            inside = [target - mean for target, known in zip(y, codes[:, m], strict=True) if known == cell != -1]
+            trees.append(mean + (sum(inside) / (len(inside) + gamma2) if inside else 0.0))
+        out.append(sum(trees) / len(trees))
+    return np.array(out)
+
+
+def cells_of_trees() -> tuple[object, np.ndarray, object]:
+    X, y, new = problem()
+    model = Mondrian(t=7, lifetime=1.5).fit(Sample(ROWS, 4, None, X.__getitem__, 2))
+    return model.cells(X), y, model.cells(np.concatenate([new, 3.0 * new]))  # some beyond all that the trees know
+
+
+def test_a_mondrian_forest_is_the_mean_of_its_trees():
+    cells, y, new = cells_of_trees()
+    assert (new.codes < 0).any()
+    model, summary = MondrianForest(C=0.8).fit(trained(cells, y))
+    expected = naive_forest(cells.codes, y, new.codes, 0.625)
+    np.testing.assert_allclose(model.decision_function(new)[:, 0], expected, rtol=1e-12)
+    assert summary == {"alpha": 0.625}
+
+
+def test_whole_weights_of_a_mondrian_forest_are_rows_that_stand_there_as_often():
+    cells, y, new = cells_of_trees()
+    weight = np.random.default_rng(4).integers(0, 4, ROWS)
+    learner = MondrianForest()
+    assert learner.takes_weights("regression")
+    weighed, _ = learner.fit(trained(cells, y, weight.astype(float)))
+    repeated, _ = learner.fit(trained(cells[np.repeat(np.arange(ROWS), weight)], np.repeat(y, weight)))
+    np.testing.assert_allclose(weighed.decision_function(new), repeated.decision_function(new), rtol=1e-12)
