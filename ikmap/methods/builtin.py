@@ -30,6 +30,7 @@ from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
 from ikmap.methods.ogd import OGD, DualOGD, NaiveOGD
+from ikmap.methods.online_ridge import OnlineRidgeRegression
 from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
 from ikmap.methods.ridge import Ridge
@@ -63,6 +64,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Norma,
     IsolationSVM,
     Quantile,
+    OnlineRidgeRegression,
     KernelOGD,
     NormaDual,
     NOGD,
