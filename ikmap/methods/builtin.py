@@ -8,6 +8,7 @@ from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
 from ikmap.methods.chi2 import Chi2Linear, Chi2SVM
 from ikmap.methods.fourier import FourierLinear
+from ikmap.methods.fourier_ridge import FourierRidge
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.gcws import GCWS
 from ikmap.methods.gmm import GMM_KERNELS, CosineRBF
@@ -57,6 +58,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Ridge,
     LinearSVR,
     KernelRidge,
+    FourierRidge,
     MondrianForest,
     OGD,
     NaiveOGD,

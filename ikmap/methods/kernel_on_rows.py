@@ -41,7 +41,9 @@ class KernelName(Choice):
 type KernelField = Annotated[
     KernelMethod,
     KernelName(),
-    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd and fourier-linear"),
+    Doc(
+        "kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd, fourier-linear and fourier-ridge"
+    ),
 ]
 """The field of a learner that names a kernel; the record of the learner has its name."""
 

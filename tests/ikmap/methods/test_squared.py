@@ -9,7 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.learners.rows import Block
+from ikmap.maps.fourier import FourierMap
 from ikmap.methods import FieldError, Sample, Training
+from ikmap.methods.fourier import FourierLinear, OnFourier
+from ikmap.methods.fourier_ridge import FourierRidge
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.gmm import EGMM
 from ikmap.methods.intersection import Intersection
@@ -114,3 +117,45 @@ def test_whole_weights_of_a_mondrian_forest_are_rows_that_stand_there_as_often()
     weighed, _ = learner.fit(trained(cells, y, weight.astype(float)))
     repeated, _ = learner.fit(trained(cells[np.repeat(np.arange(ROWS), weight)], np.repeat(y, weight)))
     np.testing.assert_allclose(weighed.decision_function(new), repeated.decision_function(new), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_fourier_ridge_solves_the_equations_of_its_features(layout, weighted, orthogonal, monkeypatch):
+    monkeypatch.setattr("ikmap.methods.fourier_ridge.BLOCK_BYTES", 5000)  # several blocks
+    X, y, new = problem()
+    weight = np.random.default_rng(5).random(ROWS) if weighted else np.ones(ROWS)
+    learner = FourierRidge(kernel=Gaussian(gamma=0.7), features=9, C=2.5, orthogonal=orthogonal)
+    assert learner.takes_weights("regression")
+    model, summary = learner.fit(trained(layout(X), y, weight if weighted else None))
+    frequencies = FourierMap.gaussian(9, 4, 0.7, 3, orthogonal=orthogonal).frequencies
+    Z, mean = naive.fourier_features(X, frequencies), np.average(y, weights=weight)
+    w = np.linalg.solve(Z.T @ (weight[:, None] * Z) + 0.2 * np.eye(18), Z.T @ (weight * (y - mean)))
+    expected = naive.fourier_features(new, frequencies) @ w + mean
+    np.testing.assert_allclose(model.decision_function(layout(new))[:, 0], expected, rtol=1e-9)
+    assert summary == {"alpha": 0.2}
+
+
+@pytest.mark.parametrize("learner", [FourierLinear, FourierRidge])
+def test_orthogonal_frequencies_are_at_right_angles(learner: type[OnFourier]):
+    features = learner(kernel=Gaussian(gamma=0.5), features=10, orthogonal=True).fourier_map(4, 0).frequencies
+    for start in (0, 4, 8):
+        block = features[start : start + 4]
+        products = block @ block.T
+        np.testing.assert_allclose(products, np.diag(np.diagonal(products)), atol=1e-12)
+    with pytest.raises(FieldError, match=r"^orthogonal: found kernel laplacian, and no .*, expected kernel gaussian$"):
+        learner(kernel=Laplacian(), orthogonal=True)
+    with pytest.raises(FieldError, match=r"^kernel intersection: found learner fourier-\w+, and no random"):
+        learner(kernel=Intersection())
+
+
+def test_many_features_of_fourier_ridge_predict_as_the_exact_kernel():
+    X, y, new = problem()
+    exact = KernelRidge(kernel=Laplacian(gamma=0.4)).fit(trained(X, y))[0].decision_function(new)
+    sizes, off = (10, 40, 160, 640), []
+    for features in sizes:
+        learner = FourierRidge(kernel=Laplacian(gamma=0.4), features=features)
+        models = [learner.fit(replace(trained(X, y), seed=seed))[0] for seed in range(10)]
+        off.append(np.sqrt(np.mean([(model.decision_function(new) - exact) ** 2 for model in models])))
+    assert np.polyfit(np.log(sizes), np.log(off), 1)[0] == pytest.approx(-0.5, abs=0.1)  # as products do (RF1)
