@@ -153,9 +153,17 @@ def test_orthogonal_frequencies_are_at_right_angles(learner: type[OnFourier]):
 def test_many_features_of_fourier_ridge_predict_as_the_exact_kernel():
     X, y, new = problem()
     exact = KernelRidge(kernel=Laplacian(gamma=0.4)).fit(trained(X, y))[0].decision_function(new)
-    sizes, off = (10, 40, 160, 640), []
+    sizes, off = (100, 400, 1600), []
     for features in sizes:
         learner = FourierRidge(kernel=Laplacian(gamma=0.4), features=features)
-        models = [learner.fit(replace(trained(X, y), seed=seed))[0] for seed in range(10)]
+        models = [learner.fit(replace(trained(X, y), seed=seed))[0] for seed in range(5)]
         off.append(np.sqrt(np.mean([(model.decision_function(new) - exact) ** 2 for model in models])))
-    assert np.polyfit(np.log(sizes), np.log(off), 1)[0] == pytest.approx(-0.5, abs=0.1)  # as products do (RF1)
+    assert np.polyfit(np.log(sizes), np.log(off), 1)[0] == pytest.approx(-0.5, abs=0.2)  # as products do (RF1)
+
+
+def test_a_record_with_a_kernel_is_checked_with_that_kernel():
+    learner, _ = FourierRidge.of_record({"kernel": "gaussian", "orthogonal": True})
+    assert learner.orthogonal
+    assert isinstance(learner.kernel, Gaussian)
+    with pytest.raises(FieldError, match=r"^orthogonal: found kernel laplacian"):
+        FourierRidge.of_record({"kernel": "laplacian", "orthogonal": True})
