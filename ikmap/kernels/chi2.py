@@ -49,11 +49,11 @@ def first_negative(rows: Rows) -> tuple[int, int, float] | None:
     return int(row), int(rows.indices[entry]), float(values[entry])
 
 
-def refuse_negative(rows: Rows) -> None:
-    """Raise ValueError if a value is below 0, naming row, column and value."""
+def refuse_negative(rows: Rows, kernel: str = "chi-square") -> None:
+    """Raise ValueError if a value is below 0, naming row, column and value, and the kernel, in words."""
     if (found := first_negative(rows)) is not None:
         row, column, value = found
         raise ValueError(
-            f"row {row}, column {column}: found {value}, expected a value >= 0: chi-square is not defined "
+            f"row {row}, column {column}: found {value}, expected a value >= 0: {kernel} is not defined "
             "for negative ones (scale the columns to [0, 1])"
         )

@@ -8,6 +8,7 @@ from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
 from ikmap.methods.chi2 import Chi2Linear, Chi2SVM
 from ikmap.methods.fourier import FourierLinear
+from ikmap.methods.fourier_ridge import FourierRidge
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.gcws import GCWS
 from ikmap.methods.gmm import GMM_KERNELS, CosineRBF
@@ -15,18 +16,22 @@ from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IForest
 from ikmap.methods.iforest_score import IForestScore
 from ikmap.methods.inne import INNE
+from ikmap.methods.intersection import Intersection
 from ikmap.methods.isolation import Isolation
 from ikmap.methods.kernel_ogd import KernelOGD
+from ikmap.methods.kernel_ridge import KernelRidge
 from ikmap.methods.kernel_svm import IsolationSVM, KernelSVM
 from ikmap.methods.laplacian import Laplacian
 from ikmap.methods.linear_kernel import Cosine, Linear
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.method import Method
 from ikmap.methods.mondrian import Mondrian
+from ikmap.methods.mondrian_forest import MondrianForest
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
 from ikmap.methods.ogd import OGD, DualOGD, NaiveOGD
+from ikmap.methods.online_ridge import OnlineRidgeRegression
 from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
 from ikmap.methods.ridge import Ridge
@@ -36,6 +41,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Laplacian,
     Gaussian,
     AdditiveChi2,
+    Intersection,
     Linear,
     Cosine,
     CosineRBF,
@@ -57,15 +63,19 @@ BUILT_IN: tuple[type[Method], ...] = (
     Norma,
     IsolationSVM,
     Quantile,
+    MondrianForest,
+    OnlineRidgeRegression,
     KernelOGD,
     NormaDual,
     NOGD,
     AdaRaker,
     Raker,
     KernelSVM,
+    KernelRidge,
     Chi2SVM,
     Chi2Linear,
     FourierLinear,
+    FourierRidge,
     IDK,
     IForestScore,
 )

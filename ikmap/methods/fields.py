@@ -426,7 +426,7 @@ class Configured:
         FieldError
             A field cannot have its value, or values contradict each other.
         """
-        values: dict[str, object] = {}
+        values = cls._held_in_record(record)
         searched: set[str] = set()
         for name, field in fields_of(cls).items():
             if field.nested is not None:
@@ -443,6 +443,11 @@ class Configured:
         configured = cls(**values)
         configured.check(frozenset(searched))
         return configured, frozenset(searched)
+
+    @classmethod
+    def _held_in_record(cls, record: Mapping[str, object]) -> dict[str, object]:  # noqa: ARG003
+        """Return, by field, the configured objects that a record names, each with its defaults."""
+        return {}
 
     def record(self, searched: frozenset[str] = frozenset()) -> dict[str, object]:
         """Return every field as a plain JSON type; AUTO for those that are searched.

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from ikmap.capability import capability
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, FieldError
-from ikmap.methods.kernel import HasFourier
+from ikmap.methods.kernel import HasFourier, HasOrthogonalFourier
 from ikmap.methods.kernel_on_rows import OnKernel
 from ikmap.methods.mapped import LinearOnMap
 from ikmap.methods.sample import Shape, Training
@@ -17,37 +17,70 @@ from ikmap.methods.sample import Shape, Training
 if TYPE_CHECKING:
     from ikmap.maps import FourierMap
 
-type Frequencies = Annotated[int, Ge(1), Doc("random frequencies of fourier-linear and of each kernel of adaraker")]
+type Frequencies = Annotated[
+    int, Ge(1), Doc("random frequencies of fourier-linear and fourier-ridge, and of each kernel of adaraker")
+]
+MODELS = ("ikmap.learners.mapped_model", "ikmap.maps.fourier")
 
 
-class FourierLinear(OnKernel, LinearOnMap):
+class OnFourier(OnKernel):
+    """Base of learners on random Fourier features of a kernel.
+
+    Attributes
+    ----------
+    features : int
+        Number of frequencies: each has a sine and a cosine.
+    orthogonal : bool
+    """
+
+    features: Frequencies = 50
+    orthogonal: Annotated[
+        bool,
+        Doc(
+            "draw the frequencies of the Gaussian kernel at right angles to each other, as many at a time as there are "
+            "columns: products are nearer to the kernel"
+        ),
+    ] = False
+
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        self._refuse_kernel(HasFourier, "kernel", self.kernel.about.name, "no random Fourier features of it")
+        if self.orthogonal:
+            self._refuse_kernel(HasOrthogonalFourier, "orthogonal", None, "no orthogonal features of its kernel")
+
+    def _refuse_kernel(self, kind: type[HasFourier], field: str, value: str | None, lacks: str) -> None:
+        """Refuse a kernel that cannot do something, by the value of a field."""
+        from ikmap.methods.registry import KERNELS
+
+        if capability(self.kernel, kind) is not None:
+            return
+        able = [name for name, one in KERNELS.items() if issubclass(one, kind)]
+        found = f"{{learner}} {self.about.name}, and {lacks}"
+        if value is None:
+            found = f"{{kernel}} {self.kernel.about.name}, and {lacks}"
+            raise FieldError(field, found, " or ".join(f"{{kernel}} {name}" for name in able))
+        raise FieldError(field, found, able[0] if len(able) == 1 else f"one of {', '.join(able)}", value=value)
+
+    def fourier_map(self, n_columns: int, seed: int) -> FourierMap:
+        """Return the map of rows to features."""
+        if self.orthogonal:
+            orthogonal = capability(self.kernel, HasOrthogonalFourier)
+            assert orthogonal is not None
+            return orthogonal.orthogonal_fourier(self.features, n_columns, seed)
+        kernel = capability(self.kernel, HasFourier)
+        assert kernel is not None
+        return kernel.fourier(self.features, n_columns, seed)
+
+
+class FourierLinear(OnFourier, LinearOnMap):
     """Linear SVM on random Fourier features of a kernel."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="fourier-linear",
-        title="linear SVM on random Fourier features",
-        on="rows",
-        models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
+        name="fourier-linear", title="linear SVM on random Fourier features", on="rows", models=MODELS
     )
-    features: Frequencies = 50
-
-    def check(self, searched: frozenset[str]) -> None:
-        from ikmap.methods.registry import KERNELS
-
-        super().check(searched)
-        if capability(self.kernel, HasFourier) is None:
-            able = [name for name, kind in KERNELS.items() if issubclass(kind, HasFourier)]
-            raise FieldError(
-                "kernel",
-                "{learner} fourier-linear, and no random Fourier features of it",
-                able[0] if len(able) == 1 else f"one of {', '.join(able)}",
-                value=self.kernel.about.name,
-            )
 
     def feature_map(self, training: Training) -> FourierMap:
-        kernel = capability(self.kernel, HasFourier)
-        assert kernel is not None
-        return kernel.fourier(self.features, training.rows.shape[1], training.seed)
+        return self.fourier_map(training.rows.shape[1], training.seed)
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
         return shape.rows_bytes + 8 * (3 * 2 * self.features * shape.n + 3 * self.features * shape.d)

@@ -8,7 +8,7 @@ from annotated_types import Gt
 
 from ikmap.methods.about import KernelAbout
 from ikmap.methods.fields import Doc, Searched
-from ikmap.methods.kernel import HasFourier, KernelMethod
+from ikmap.methods.kernel import HasOrthogonalFourier, KernelMethod
 from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample
 from ikmap.methods.width import GAMMAS, WIDTH
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ikmap.maps import FourierMap
 
 
-class Gaussian(KernelMethod, HasFourier):
+class Gaussian(KernelMethod, HasOrthogonalFourier):
     """The Gaussian kernel exp(-gamma |x - y|^2)."""
 
     about: ClassVar[KernelAbout] = KernelAbout(name="gaussian", title="Gaussian kernel")
@@ -42,6 +42,11 @@ class Gaussian(KernelMethod, HasFourier):
         from ikmap.maps import FourierMap
 
         return FourierMap.gaussian(features, n_columns, self._width(n_columns), seed)
+
+    def orthogonal_fourier(self, features: int, n_columns: int, seed: int) -> FourierMap:
+        from ikmap.maps import FourierMap
+
+        return FourierMap.gaussian(features, n_columns, self._width(n_columns), seed, orthogonal=True)
 
     def _width(self, n_columns: int) -> float:
         """Return gamma: where nobody gave one, by the columns, as Online Learning with Kernels has it in figure 1."""

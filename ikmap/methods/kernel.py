@@ -53,3 +53,11 @@ class HasFourier(ABC):
     @abstractmethod
     def fourier(self, features: int, n_columns: int, seed: int) -> FourierMap:
         """Return a map to so many random features."""
+
+
+class HasOrthogonalFourier(HasFourier):
+    """A kernel whose frequencies can be drawn at right angles to each other."""
+
+    @abstractmethod
+    def orthogonal_fourier(self, features: int, n_columns: int, seed: int) -> FourierMap:
+        """Return a map to so many random features, of frequencies that are orthogonal within blocks of the columns."""

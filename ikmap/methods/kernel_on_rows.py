@@ -41,7 +41,7 @@ class KernelName(Choice):
 type KernelField = Annotated[
     KernelMethod,
     KernelName(),
-    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, nogd and fourier-linear"),
+    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd, fourier-linear, fourier-ridge"),
 ]
 """The field of a learner that names a kernel; the record of the learner has its name."""
 
@@ -82,6 +82,13 @@ class OnKernel(Learner, SharesWork):
 
     all_pairs: ClassVar[bool] = False
     kernel: KernelField = Laplacian()
+
+    @classmethod
+    def _held_in_record(cls, record: Mapping[str, object]) -> dict[str, object]:
+        from ikmap.methods.registry import KERNELS
+
+        kind = KERNELS.get(str(record.get("kernel")))
+        return {} if kind is None else {"kernel": kind.of_record({})[0]}
 
     def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
         own = super().tunable(searched)

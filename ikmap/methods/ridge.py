@@ -67,6 +67,13 @@ class Ridge(RoundsLearner, FollowsSplits):
             "file, or in pieces by many workers; auto goes by size"
         ),
     ] = "auto"
+    sweep_by: Annotated[
+        Literal["auto", "exact", "sgd"],
+        Doc(
+            "how ridge is solved along a sweep over lifetimes: exactly, which takes the square of the rows in memory, "
+            "or by stochastic gradient descent; auto: exactly for up to 3000 rows without weights"
+        ),
+    ] = "auto"
 
     @property
     def alpha(self) -> float:
@@ -128,7 +135,7 @@ class Ridge(RoundsLearner, FollowsSplits):
         return self._made(fit_ridge([training.block], problem, training.n_threads), self.alpha, offsets)
 
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        yield from ridge_sweep(self.C, training, held_out, splits)
+        yield from ridge_sweep(self.C, training, held_out, splits, self.sweep_by)
 
     def path(self, training: Training, Cs: Sequence[float]) -> Iterator[LinearModel]:
         from ikmap.learners.ridge.ridge import fit_ridge_path

@@ -61,12 +61,15 @@ class Shape:
         Entries of sparse rows; None: they are dense.
     outputs : int
         Columns of decisions: one for two classes, else one for each.
+    cells : int
+        Feature columns of all partitionings together, at most, for a learner on cells.
     """
 
     n: int
     d: int
     nnz: int | None
     outputs: int
+    cells: int = 0
 
     @property
     def n_classes(self) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from ikmap.methods.fields import FieldError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,15 +51,23 @@ def gradient_sweep(
         yield Swept(value, float(criterion.row_scores(held_out.y, predicted).sum()))
 
 
-def ridge_sweep(C: float, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-    """Follow splits with ridge regression: exactly for few rows, else by gradient descent."""
+def ridge_sweep(
+    C: float, training: Training, held_out: Block, splits: Iterator[CellSplit], by: Literal["auto", "exact", "sgd"]
+) -> Iterator[Swept]:
+    """Follow splits with ridge regression: exactly, by gradient descent, or (auto) exactly for few rows.
+
+    Raises
+    ------
+    FieldError
+        It is to be exact, and the rows are too many to be in memory, or have weights.
+    """
     from ikmap.learners.sweeps.stored import StoredRows
 
-    if (
-        isinstance(training.rows, StoredRows)
-        or len(training.y) > EXACT_ROWS
-        or training.block.sample_weight is not None
-    ):
+    stored, weighed = isinstance(training.rows, StoredRows), training.block.sample_weight is not None
+    if by == "exact" and (stored or weighed):
+        found = "rows that are read block by block" if stored else "rows with weights"
+        raise FieldError("sweep_by", found, "auto or sgd", value=by)
+    if by == "sgd" or stored or weighed or (by == "auto" and len(training.y) > EXACT_ROWS):
         yield from gradient_sweep("squared", C, training, held_out, splits)
         return
     from ikmap.learners.sweeps.ridge import RidgeSweep

@@ -116,7 +116,7 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
         f"{'dense' if sizes.dense else 'sparse'}"
     )
     t = params.map_at(value).n_partitions if params.on_cells else 0
-    own = _own_bytes(params, sizes, t)
+    own = _own_bytes(params, sizes, t, _columns(params, value) if params.on_cells else 0)
     parts = [_Part(3.0 * READ_BYTES, _kept_bytes(sizes, own, t))]
     if is_asked(params):
         parts.append(_Part(*_calibrating(params, value, sizes, t)))
@@ -139,11 +139,11 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
     return Plan(lines, worker, int(output), heaviest if own[heaviest] > shared else "")
 
 
-def _own_bytes(params: Params, sizes: DataSizes, t: int) -> dict[str, int]:
+def _own_bytes(params: Params, sizes: DataSizes, t: int, cells: int) -> dict[str, int]:
     """What training each learner takes beside what all take."""
     shapes = {"rows": Shape(sizes.rows_train, sizes.columns, None if sizes.dense else sizes.nnz, sizes.outputs)}
     if params.on_cells:
-        shapes["cells"] = Shape(sizes.rows_train, t, None, sizes.outputs)
+        shapes["cells"] = Shape(sizes.rows_train, t, None, sizes.outputs, cells)
     return {name: params.of(name).memory(shapes[LEARNERS[name].about.on]) for name in params.learners}
 
 

@@ -16,6 +16,7 @@ from ikmap.tasks import Metric, Task, criteria_of, criterion_of
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import Record
+from pipeline.resolve import worded
 from pipeline.rows.row_weights import weigher
 from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
 from pipeline.stages.select_rows import cv_folds, cv_sample
@@ -98,7 +99,8 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
     assert learner is not None
     curve = learner.sweep(training, held_out, splits)
     assert training.task is not None
-    found = best_of_sweep(curve, training.task, held_out.y.size, name)
+    with worded():
+        found = best_of_sweep(curve, training.task, held_out.y.size, name)
     found = {"parameter": params.map_parameter, **found}
     return {"bytes_read": int(read), "held_out": int(held_out.y.size), "scores": [], "swept": found}
 

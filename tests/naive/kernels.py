@@ -10,12 +10,15 @@ TERMS = {
     "laplacian": lambda x, y: abs(x - y),
     "gaussian": lambda x, y: (x - y) * (x - y),
     "chi2": lambda x, y: 2.0 * (x * y) / (x + y) if x + y else 0.0,
+    "intersection": min,
 }
 COMMON = {
     "laplacian": lambda x, y: min(abs(x), abs(y)) if x * y > 0 else 0.0,
     "gaussian": lambda x, y: x * y,
     "chi2": TERMS["chi2"],
+    "intersection": min,
 }
+ADDITIVE = ("chi2", "intersection")
 
 
 def _sums(X, Y, term):
@@ -30,7 +33,7 @@ def _sums(X, Y, term):
 
 
 def _values(sums, name, gamma):
-    return sums if name == "chi2" else np.exp(-gamma * sums)
+    return sums if name in ADDITIVE else np.exp(-gamma * sums)
 
 
 def kernel(X, Y, name, gamma=None):
@@ -41,7 +44,7 @@ def kernel(X, Y, name, gamma=None):
 def sparse_kernel(X, Y, name, gamma=None):
     """The same from norms and what two rows have in common, as it is made of sparse rows."""
     common = _sums(X, Y, COMMON[name])
-    if name == "chi2":
+    if name in ADDITIVE:
         return common
     origin = np.zeros((1, X.shape[1]))
     left, right = _sums(X, origin, TERMS[name]), _sums(Y, origin, TERMS[name])

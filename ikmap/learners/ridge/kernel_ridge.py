@@ -35,9 +35,9 @@ class KernelRidge:
 
 
 def fit_kernel_ridge(
-    rows: Rows, y: np.ndarray, kernel: AnyKernel, alpha: float, n_threads: int | None = None
+    rows: Rows, y: np.ndarray, kernel: AnyKernel, alpha: float | np.ndarray, n_threads: int | None = None
 ) -> KernelRidge:
-    """Solve ``(K + alpha 1) dual = y`` by Cholesky's factor: memory for n^2 numbers, time for n^3.
+    """Solve ``(K + alpha 1) dual = y`` by Cholesky's factor, in place: memory for n^2 numbers, time for n^3.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def fit_kernel_ridge(
     y : ndarray of float64, shape (n,)
         Targets; a mean that is to be left out is subtracted by the caller.
     kernel : Kernel
-    alpha : float
-        > 0.
+    alpha : float, or ndarray of shape (n,)
+        > 0. Of rows with a weight, a number for each row, divided by its weight.
 
     Returns
     -------
@@ -59,5 +59,6 @@ def fit_kernel_ridge(
     K = kernel.matrix(rows, None, n_threads)
     K[np.diag_indices(len(y))] += alpha
     with single_threaded_blas:
-        factor = sl.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-        return KernelRidge(kernel, rows, sl.cho_solve(factor, y))
+        # K is symmetric; transposed, it has the order of LAPACK, which then needs no copy.
+        factor = sl.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+        return KernelRidge(kernel, rows, sl.cho_solve(factor, y, check_finite=False))

@@ -64,12 +64,12 @@ def _fitted(kind: type[Method], n: int) -> int:
     if one.about.on == "cells":
         packed = Anne(t=50, psi=16).fit(Sample(n, D, None, X.__getitem__, SEED)).cells(X, 1).packed()
         rows, offsets = packed, packed.offsets
-    shape = Shape(n, D if offsets is None else offsets.size - 1, None, 1)
+    columns = 0 if offsets is None else int(offsets[-1])
+    shape = Shape(n, D if offsets is None else offsets.size - 1, None, 1, columns)
     if isinstance(one, StreamLearner):
         state = one.start(Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
         state.partial_fit(rows, y)
-        weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
-        return one.memory(shape) + X.nbytes + weights
+        return one.memory(shape) + X.nbytes + 3 * 8 * columns
     assert isinstance(one, WholeLearner)
     one.fit(Training(Block(rows, y), task.codec.classes, SEED, 1, task=task))
     return one.memory(shape) + X.nbytes

@@ -20,10 +20,12 @@ from ikmap.kernels import (
     kernel_as_dict,
     kernel_from,
 )
+from ikmap.kernels.intersection import IntersectionKernel
 from tests.naive import kernels as naive
 
 GAMMA = 0.37
 OF = {"laplacian": LaplacianKernel(GAMMA), "gaussian": GaussianKernel(GAMMA), "chi2": AdditiveChi2Kernel()}
+OF["intersection"] = IntersectionKernel()
 NAMES = sorted(OF)
 
 
@@ -89,7 +91,7 @@ def test_tiles_and_threads_change_nothing(name, layout, kind):
     rows = layout(X)
     K = OF[name].matrix(rows, n_threads=1)
     np.testing.assert_array_equal(K, K.T)
-    if name != "chi2":
+    if name not in naive.ADDITIVE:
         assert (np.diag(K) == 1.0).all()
     for n_threads in (1, 2, 4):
         np.testing.assert_array_equal(OF[name].matrix(rows, n_threads=n_threads), K)
@@ -176,12 +178,13 @@ def test_bad_rows_are_named(layout):
             kernel.matrix(layout(good[:, :3]), layout(good))
         with pytest.raises(ValueError, match=f"^the {kernel.name} kernel takes dense or CSR rows, got cells$"):
             kernel.matrix(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)))
-    message = (
-        "row 301, column 1: found -0.5, expected a value >= 0: chi-square is not defined for negative ones "
-        "(scale the columns to [0, 1])"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        AdditiveChi2Kernel().matrix(layout(negative))
+    for kernel, words in ((AdditiveChi2Kernel(), "chi-square"), (IntersectionKernel(), "the intersection kernel")):
+        message = (
+            f"row 301, column 1: found -0.5, expected a value >= 0: {words} is not defined for negative ones "
+            "(scale the columns to [0, 1])"
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            kernel.matrix(layout(negative))
     assert LaplacianKernel(1.0).matrix(layout(negative)).shape == (400, 400)
 
 

@@ -26,21 +26,27 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
 def test_row_by_row_is_all_at_once_while_cells_come_to_be() -> None:  # MO12
     X, y = problem()
     model = fit_mondrian(X[:20], 6, 3.0, 1)
-    online = OnlineRidge(model.offsets, ALPHA)
+    y += 3.0
+    online = OnlineRidge.start(model.offsets, ALPHA)
     online.partial_fit(model.cells(X[:20]), y[:20])
     for start, stop in ((20, 21), (21, 50), (50, 80)):
+        old = model.offsets
         model, cells = model.extended(X[start:stop])
-        online.grow(model.offsets)
-        online.partial_fit(cells, y[start:stop])
+        online.grow(old, model.offsets)
+        before = online.decision_function(cells[:1])
+        predicted = online.partial_fit(cells, y[start:stop]).predicted
+        np.testing.assert_allclose(predicted[:1], before[0], rtol=1e-10)
         phi = model.cells(X[:stop]).to_csr().toarray()
-        w = np.linalg.solve(phi.T @ phi + ALPHA * np.eye(phi.shape[1]), phi.T @ y[:stop])
+        mean = y[:stop].mean()
+        w = np.linalg.solve(phi.T @ phi + ALPHA * np.eye(phi.shape[1]), phi.T @ (y[:stop] - mean))
         np.testing.assert_allclose(online.coef, w, rtol=1e-8, atol=1e-10)
-    new = np.random.default_rng(1).random((9, 2)) * 1.5
-    np.testing.assert_allclose(online.decision_function(model.cells(new)), model.cells(new).to_csr() @ w, atol=1e-9)
-    np.testing.assert_allclose(online.decision_function(model.cells(X)), phi @ w, atol=1e-9)
+        assert online.intercept == pytest.approx(mean, rel=1e-12)
+    new = model.cells(np.random.default_rng(1).random((9, 2)) * 1.5)
+    np.testing.assert_allclose(online.decision_function(new)[:, 0], new.to_csr() @ w + mean, atol=1e-9)
+    np.testing.assert_array_equal(online.model([]).decision_function(new), online.decision_function(new))
     assert online.n_seen == 80
     with pytest.raises(ValueError, match=r"alpha: found 0\.0, expected a number above 0"):
-        OnlineRidge(model.offsets, 0.0)
+        OnlineRidge.start(model.offsets, 0.0)
 
 
 def test_many_trees_predict_as_the_exact_kernel() -> None:  # MO14

@@ -1,0 +1,82 @@
+"""The intersection kernel of non-negative rows (algorithms.md 8.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ikmap.arrays import Matrix
+from ikmap.cells import Cells
+from ikmap.kernels._min_max_loops import PANEL, dense_minima, sparse_minima
+from ikmap.kernels._pairs_loops import bit_sums
+from ikmap.kernels.chi2 import refuse_negative
+from ikmap.kernels.points import Points, RowKernel
+from ikmap.rows import Rows
+
+
+@dataclass(frozen=True)
+class IntersectionKernel(RowKernel["PanelPoints"]):
+    """K(x, y) = sum_j min(x_j, y_j). Dense and sparse rows have the same values, to the bit."""
+
+    name: ClassVar[str] = "intersection"
+
+    def checked(self, rows: Matrix | Cells) -> Rows:
+        """Return the rows as float64 in C order, or as a canonical csr_array.
+
+        Raises
+        ------
+        ValueError
+            If they are cells, or a value is not finite, or negative: the kernel is not defined there.
+        """
+        checked = super().checked(rows)
+        refuse_negative(checked, "the intersection kernel")
+        return checked
+
+    def points(self, rows: Rows) -> PanelPoints:
+        """Return prepared rows."""
+        return PanelPoints(rows)
+
+    def values(self, left: PanelPoints, right: PanelPoints, out: np.ndarray) -> None:
+        """Write the kernel values of all pairs to `out`.
+
+        Raises
+        ------
+        ValueError
+            If their numbers of columns differ.
+        """
+        if left.n_columns != right.n_columns:
+            raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
+        if left.binary and right.binary:
+            bit_sums(left.words, right.word_columns, True, out)
+        elif left.dense and right.dense:
+            minima = np.empty((len(left.panels) * PANEL, len(right.panels) * PANEL))
+            dense_minima(left.panels, right.panels, minima)
+            out[:] = minima[: len(left), : len(right)]
+        else:
+            data, indices, indptr = left.entries
+            used, others, owner, begin = right.sparse.inverted
+            place = np.minimum(np.searchsorted(used, indices), max(0, used.size - 1))
+            place = np.where(used[place] == indices, place, -1) if used.size else np.full(indices.size, -1)
+            sparse_minima(data, place, indptr, others, owner, begin, out)
+
+
+class PanelPoints(Points):
+    """Rows that are also laid out side by side, so many to a panel."""
+
+    @cached_property
+    def panels(self) -> np.ndarray:
+        """The rows, 16 to a panel: float64, shape (ceil(n / 16), d, 16); the last panel is filled up with zeros."""
+        n, d = self.rows.shape
+        wide = np.zeros((-(-n // PANEL) * PANEL, d))
+        wide[:n] = self.rows
+        return np.ascontiguousarray(wide.reshape(-1, PANEL, d).transpose(0, 2, 1))
+
+    @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values, columns and row starts of the sparse rows."""
+        rows = self.sparse.rows
+        assert not isinstance(rows, np.ndarray)
+        return rows.data, rows.indices, rows.indptr.astype(np.int64)
