@@ -36,6 +36,7 @@ from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
 from ikmap.methods.ridge import Ridge
 from ikmap.methods.svr import LinearSVR
+from ikmap.methods.two_stage_gmm import TwoStageGMM
 
 BUILT_IN: tuple[type[Method], ...] = (
     Laplacian,
@@ -76,6 +77,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     Chi2Linear,
     FourierLinear,
     FourierRidge,
+    TwoStageGMM,
     IDK,
     IForestScore,
 )

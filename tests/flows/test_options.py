@@ -96,7 +96,13 @@ NORMA = BatchOptions(
 NUMBERS = BatchOptions(dataset="a9a", learner=("norma",), threshold=2.0, offset="yes")
 DUAL = BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25)
 FEATURES = BatchOptions(
-    dataset="a9a", learner=("fourier-ridge", "ridge"), kernel="gaussian", orthogonal=True, sweep_by="sgd"
+    dataset="a9a",
+    learner=("fourier-ridge", "ridge", "two-stage-gmm"),
+    kernel="gaussian",
+    orthogonal=True,
+    sweep_by="sgd",
+    codes=64,
+    code_bits=4,
 )
 SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, DUAL, FEATURES)
 ONLINE = OnlineOptions(
@@ -307,7 +313,8 @@ GIVEN: dict[str, dict[str, object]] = {
     "feature_scale": {"feature_scale": "raw"}, "kernel": {"kernel": "gaussian", "gamma": 0.5},
     "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
-    "sweep_by": {"sweep_by": "sgd"}, "orthogonal": {"kernel": "gaussian", "orthogonal": True},
+    "codes": {"codes": 20}, "code_bits": {"code_bits": 3}, "sweep_by": {"sweep_by": "sgd"},
+    "orthogonal": {"kernel": "gaussian", "orthogonal": True},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
@@ -330,6 +337,8 @@ def uses(learner, name, given):
         return RUN_OPTIONS[name] in (kind.about.on, "online" if issubclass(kind, StreamLearner) else "batch")
     if (name, learner) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
+    if "kernel" in given and name != "kernel" and "kernel" not in fields_of(kind):
+        return False  # that is refused
     on_features = {"features", "kernel"} <= fields_of(kind).keys()
     if on_features and not issubclass(KERNELS[given.get("kernel", "laplacian")], HasFourier):
         return False
