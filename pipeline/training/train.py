@@ -54,7 +54,8 @@ def train(
     lesson = Lesson(context, learner, fitted, value, n_threads)
     result = runner_of(learner).train(lesson)
     if not result.get("converged", True):
-        tol = context.params.learner_as(DualLearner, learner).tol
+        tol = context.params.of(learner).value_at("tol")
+        assert isinstance(tol, float)
         context.events.message(f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {tol:g}")
     return result
 

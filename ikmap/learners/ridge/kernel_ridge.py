@@ -59,6 +59,6 @@ def fit_kernel_ridge(
     K = kernel.matrix(rows, None, n_threads)
     K[np.diag_indices(len(y))] += alpha
     with single_threaded_blas:
-        # K is symmetric; transposed, it has the order of LAPACK, which then needs no copy.
-        factor = sl.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+        # K is symmetric. Transposed, it has the order of LAPACK, which then needs no copy.
+        factor = sl.cho_factor(K.T, lower=False, overwrite_a=True, check_finite=False)
         return KernelRidge(kernel, rows, sl.cho_solve(factor, y, check_finite=False))
