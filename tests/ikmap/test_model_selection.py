@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from ikmap.methods import map_of
+from ikmap.methods import MAPS, Map, Sample
+from ikmap.methods.search import cells_of_values
 from ikmap.model_selection import CS, FOLDS, MANY, PSIS, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.partitioners import METHODS, draw_subsamples, fit_partitions
 from tests.support.point_sets import DATA, LAYOUTS, N
+
+
+def path_of(one: Map, psis: list[int], seed: int, fit_rows: Any, map_rows: list[Any]) -> Any:
+    """Return the cells of several sets of rows for every psi, of partitionings that were drawn from some rows."""
+    sample = Sample(*fit_rows.shape, None, fit_rows.__getitem__, seed)
+    return cells_of_values(one, frozenset({"psi"}), psis, sample, map_rows)
 
 
 @pytest.mark.parametrize(("n", "n_folds"), [(10, 5), (11, 5), (14, 5), (103, 3), (5, 5)])
@@ -54,8 +61,7 @@ def test_search_range_of_the_paper() -> None:
 def test_cells_of_every_psi_equal_separate_fits(method: str, layout: str) -> None:
     X = LAYOUTS[layout](DATA["sparse"])
     fit_rows, psis = X[: N // 2], [16, 2, 4]
-    one = map_of(method)
-    found = list(one.path(one.Options(t=6), psis, 3, fit_rows, [X, X[:5]]))
+    found = list(path_of(MAPS[method].of_record({"t": 6})[0], psis, 3, fit_rows, [X, X[:5]]))
     assert [psi for psi, _ in found] == [2, 4, 16]
     for psi, (every, few) in found:
         model = fit_partitions(fit_rows, draw_subsamples(N // 2, 6, psi, 3), method=method, seed=3)
@@ -66,9 +72,9 @@ def test_cells_of_every_psi_equal_separate_fits(method: str, layout: str) -> Non
 
 def test_options_reach_the_method() -> None:
     X = DATA["continuous"]
-    iforest, anne = map_of("iforest"), map_of("anne")
     (_, (limited,)), (_, (full,)) = (
-        next(iforest.path(iforest.Options(t=6, max_depth=depth), [32], 0, X, [X])) for depth in ("log2", "none")
+        next(path_of(MAPS["iforest"].of_record({"t": 6, "max_depth": depth})[0], [32], 0, X, [X]))
+        for depth in ("log2", "none")
     )
     assert np.unique(limited.columns()).size < np.unique(full.columns()).size == 6 * 32
     draws = draw_subsamples(N, 6, 4, 0)
@@ -77,7 +83,7 @@ def test_options_reach_the_method() -> None:
     with pytest.raises(ValueError, match="method must be one of anne, iforest, got 'trees'"):
         fit_partitions(X, draws, method="trees", seed=0)
     with pytest.raises(ValueError, match="psi must be between 1 and the number of training rows, 60, got 61"):
-        next(anne.path(anne.Options(t=6), [4, 61], 0, X, [X]))
+        next(path_of(MAPS["anne"].of_record({"t": 6})[0], [4, 61], 0, X, [X]))
 
 
 class _Majority:
@@ -101,10 +107,10 @@ def test_scores_of_one_fold(method: str) -> None:
     fit, held = folds(90, 1)[2]
     learner, constant = _Majority(), lambda cells, y: lambda rows: np.full(rows.n_rows, 1)  # noqa: ARG005
     both = {"majority": learner, "constant": constant}
-    one, options = map_of(method), map_of(method).Options(t=3)
+    one, _ = MAPS[method].of_record({"t": 3})
 
     def score(learners: Any) -> Any:
-        path = one.path(options, list(learners), 5, X[fit], [X[fit], X[held]])
+        path = path_of(one, list(learners), 5, X[fit], [X[fit], X[held]])
         return score_fold(path, y[fit], y[held], learners, dict.fromkeys(both, np.equal))
 
     correct = score({8: both, 2: both})
@@ -148,8 +154,7 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
             yield lambda rows, count=count: (np.arange(rows.n_rows) >= count).astype(int)
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    anne = map_of("anne")
-    path = anne.path(anne.Options(t=2), [4], 0, X[fit], [X[fit], X[held]])
+    path = path_of(MAPS["anne"].of_record({"t": 2})[0], [4], 0, X[fit], [X[fit], X[held]])
     correct = score_fold(path, y[fit], y[held], {4: {"many": learner}}, {"many": np.equal})
     assert [int(rows.sum()) for rows in correct["many"][4]] == made == right[:tried]
 

@@ -21,8 +21,8 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "urls", "watching", "errors", "resolve", "params", "storage", "running", "readers", "tables", "datasets",
-        "rows", "training", "stages", "streams", "report", "reproduce", "runs",
+        "record_types", "urls", "watching", "errors", "resolve", "params", "storage", "running", "readers",
+        "tables", "datasets", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
@@ -31,7 +31,7 @@ ROOMS = {
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
-MOST_ARROWS = {"pipeline": 78, "flows": 22, "ikmap/learners": 28}
+MOST_ARROWS = {"pipeline": 90, "flows": 22, "ikmap/learners": 29}
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

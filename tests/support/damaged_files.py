@@ -223,7 +223,7 @@ def _rows(path: Path) -> None:
     source, _ = data.sources
     source.identity()
     source.least_rows()
-    found = [kind.store(block.y, block.X.shape[0])[1] for piece in source.pieces() for block in source.read(piece)]
+    found = [kind.read(block.y, block.X.shape[0])[1] for piece in source.pieces() for block in source.read(piece)]
     find_task(source.url, [{"found": part} for part in found], data, _PARAMS, lambda _: None)
 
 

@@ -17,7 +17,7 @@ from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.score import result_lines
 from ikmap.learners.novelty.fading import FadingMasses
-from ikmap.methods import LEARNERS, MAPS, Sample, counts_learner
+from ikmap.methods import LEARNERS, MAPS, Sample
 from pipeline.errors import InputError
 from pipeline.rows import block_sizes
 from pipeline.rows.permutation import position_in_shuffle
@@ -162,15 +162,15 @@ def test_counting_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.Monke
     with one_process():
         command(tmp_path / "rows.csv").run(tmp_path / "whole")
         with monkeypatch.context() as patch:
-            of, done = getattr(counts_learner("idk"), what), []
+            of, done = getattr(LEARNERS["idk"], what), []
 
-            def until(_: Any, *args: Any) -> Any:
+            def until(self: Any, *args: Any) -> Any:
                 done.append(args)
                 if len(done) == 2:
                     raise Killed
-                return of(*args)
+                return of(self, *args)
 
-            patch.setattr(type(LEARNERS["idk"]), what, until)
+            patch.setattr(LEARNERS["idk"], what, until)
             with pytest.raises(Killed):
                 command(tmp_path / "rows.csv").run(tmp_path / "run")
         command(tmp_path / "rows.csv").run(tmp_path / "run")
@@ -187,8 +187,8 @@ def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
         check_metrics(tmp_path / "run")
     about = metrics["learners"]["idk"]
     predicted = np.fromfile(tmp_path / "run" / "predictions" / "idk.int32", dtype=np.int32)
-    of_map, options = MAPS["iforest"], MAPS["iforest"].Options(t=20, psi=8)
-    cells = of_map.fit(options, 8, Sample(100, 3, None, X[:100].__getitem__, 0), 1).cells(X).packed()
+    of_map, _ = MAPS["iforest"].of_record({"t": 20, "psi": 8})
+    cells = of_map.fit(Sample(100, 3, None, X[:100].__getitem__, 0), 1).cells(X).packed()
     state = FadingMasses.start(cells.offsets, 0.05, 80.0, "idk")
     state.partial_fit(cells[:100], np.zeros(100))
     expected: list[int] = []
@@ -222,8 +222,8 @@ def test_a_stream_whose_normal_rows_are_named(tmp_path: Path, order: str) -> Non
     about = metrics["learners"]["idk"]
     came = np.arange(N) if order == "file" else np.argsort(position_in_shuffle(np.arange(N), N, 0))
     first = came[:100][usual[came[:100]]]
-    of_map, options = MAPS["iforest"], MAPS["iforest"].Options(t=20, psi=8)
-    cells = of_map.fit(options, 8, Sample(first.size, 3, None, X[first].__getitem__, 0), 1).cells(X).packed()
+    of_map, _ = MAPS["iforest"].of_record({"t": 20, "psi": 8})
+    cells = of_map.fit(Sample(first.size, 3, None, X[first].__getitem__, 0), 1).cells(X).packed()
     state = FadingMasses.start(cells.offsets, 0.05, None, "idk")
     state.partial_fit(cells[first], np.zeros(first.size))
     scores = np.full(N, -np.inf)

@@ -126,7 +126,7 @@ def test_rounds_go_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(tmp_path / "rows.csv")
     monkeypatch.setattr(train_rounds, "CHECKPOINT_SECONDS", 0.0)
     asked = {"C": 5.0, "tol": 1e-8, "solver": solver}
-    kind, made = type(LEARNERS["ridge"]), []
+    kind, made = LEARNERS["ridge"], []
     of = kind.sums
 
     def until(most: int | None) -> Iterator[Any]:

@@ -13,19 +13,18 @@ from ikmap.methods.mondrian import Mondrian
 from ikmap.methods.ridge import Ridge
 from ikmap.methods.sweeping import EXACT_ROWS
 from ikmap.splits import Swept
-from ikmap.tasks import TASKS, LearningTask
-from ikmap.tasks.task import Asked
+from ikmap.tasks import TASKS, LabelRequest, Task, criterion_of
 
 ROWS = 90
 LIMIT = 2.0
 
 
-def problem() -> tuple[np.ndarray, np.ndarray, LearningTask]:
+def problem() -> tuple[np.ndarray, np.ndarray, Task]:
     rng = np.random.default_rng(0)
     X = rng.random((ROWS, 2))
     y = np.cos(5 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=ROWS)
     kind = TASKS["regression"]
-    return X, y, kind.find([kind.store(y, y.size)[1]], Asked())
+    return X, y, kind.find([kind.read(y, y.size)[1]], LabelRequest())
 
 
 def swept(by: Literal["auto", "exact", "sgd"], weight: np.ndarray | None = None) -> list[Swept]:
@@ -44,7 +43,7 @@ def test_an_exact_sweep_solves_the_equations_of_the_last_lifetime():
     phi, mean = model.cells(X[:60]).to_csr().toarray(), y[:60].mean()
     w = np.linalg.solve(phi.T @ phi + 0.1 * np.eye(phi.shape[1]), phi.T @ (y[:60] - mean))
     predicted = model.cells(X[60:]).to_csr() @ w + mean
-    assert last.total == pytest.approx(float(task.row_scores(y[60:], predicted).sum()), rel=1e-9)
+    assert last.total == pytest.approx(float(criterion_of(task).row_scores(y[60:], predicted).sum()), rel=1e-9)
     assert last.log_likelihood is not None
 
 

@@ -150,7 +150,7 @@ def test_a_target_that_never_changes() -> None:
 
 def test_what_auto_means() -> None:
     assert task_named("regression") is REGRESSION
-    served = [one for one in TASKS.values() if one.name in LEARNERS["ogd"].tasks]
+    served = [one for one in TASKS.values() if one.name in LEARNERS["ogd"].about.tasks]
     assert task_by_labels(served, two_class=False) is BY_LABELS
     assert task_by_labels(served, two_class=True) is CLASSIFICATION
     assert task_by_labels([REGRESSION], two_class=False) is REGRESSION

@@ -220,4 +220,4 @@ def test_labels_without_a_class() -> None:
     with pytest.raises(InputError, match=r"found label 0, 1, 2, 3, 4, \.\.\., expected"):
         refuse_strangers(found(*range(9)), classes, "file")
     two = CLASSIFICATION.of([-1, 1], [["x"], ["y"]])
-    assert [two.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]
+    assert [two.codec.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]
