@@ -13,6 +13,11 @@ import numpy as np
 CLOSE = 1e-9
 """Fractions may differ by this much of the largest one beside them."""
 
+NEWER = frozenset({
+    "intersection", "kernel-ridge", "mondrian-forest", "online-ridge", "fourier-ridge", "two-stage-gmm",
+})  # fmt: skip
+"""Methods that have come since the runs were recorded."""
+
 type Entries = dict[str, Any]
 
 

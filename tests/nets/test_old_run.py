@@ -85,7 +85,9 @@ def test_an_unfinished_run_goes_on(name: str) -> None:
 def test_a_run_is_still_identified_as_it_was(name: str) -> None:
     """The same command has the same identity, key by key, as it stands in the manifest."""
     unpack(name)
-    assert differences(read_json(Path(RUN, MANIFEST))["identity"], identity_now(RUNS[name].command())) == []
+    lines = differences(read_json(Path(RUN, MANIFEST))["identity"], identity_now(RUNS[name].command()))
+    # Options that have come since then have their defaults.
+    assert [line for line in lines if ": not recorded, now " not in line] == []
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -126,7 +126,9 @@ TABLE = (
     ),
     Stands(
         "CellRidge", ("ridge",), own=frozenset({"alpha"}),
-        lacks={"solver": OF_RUNS, "C": "alpha is 1 / (2 C), as Ridge of scikit-learn has it"},
+        lacks={
+            "solver": OF_RUNS, "sweep_by": OF_RUNS, "C": "alpha is 1 / (2 C), as Ridge of scikit-learn has it",
+        },
     ),
     Stands(
         "CellOGDClassifier", ("ogd",), {"feature_scale": "scale"},
