@@ -314,7 +314,7 @@ class Params:
 
     @property
     def map(self) -> Map:
-        """What makes the cells. Searched fields have their defaults."""
+        """The map that makes the cells. Searched fields have their defaults."""
         found = self._configuration(self.partitioner).method
         assert isinstance(found, Map)
         return found

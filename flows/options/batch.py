@@ -202,7 +202,7 @@ class BatchOptions(TableOptions, CommonOptions):
         common=True,
         session=True,
         environment="IKMAP_RUN_DIR",
-        help="run directory; an unfinished run is resumed (default: runs/<dataset>-<time>)",
+        help="an unfinished run in it is resumed (default: runs/<dataset>-<time>)",
     )
     fresh: bool = option(
         False, Flag(), group=RUN, common=True, session=True, help="start over, discarding the run in --run-dir"

@@ -1,4 +1,4 @@
-"""What the class of a method says of itself: for people, and for whoever picks it by name."""
+"""Descriptions of the classes of methods, for people and for code that picks a method by its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What every method says of itself.
+    """Description of any method.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class About:
 
 @dataclass(frozen=True, kw_only=True)
 class MapAbout(About):
-    """What a map to cells says of itself.
+    """Description of a map to cells.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class MapAbout(About):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerAbout(About):
-    """What a learner says of itself.
+    """Description of a learner.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class LearnerAbout(About):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelAbout(About):
-    """What a kernel says of itself.
+    """Description of a kernel.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What only some methods can do. A stage asks for it by ``capability(method, Kind)``.
+"""Capabilities: abstract classes for what only some methods can do, asked for by ``capability(method, Kind)``.
 
 A method has a capability as a further base class. A map that is put together from several answers for its parts
 (:class:`~ikmap.capability.Offers`), so that nobody asks by ``isinstance``.
@@ -33,7 +33,7 @@ class Path(ABC):
     @property
     @abstractmethod
     def along(self) -> frozenset[str]:
-        """These fields: maps that differ in nothing else share a task of cross-validation."""
+        """Names of these fields: maps that differ in nothing else share a task of cross-validation."""
 
     @property
     def small_first(self) -> bool:
@@ -175,7 +175,7 @@ class Splitting(Protocol):
 
     @property
     def lineage(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What all splits amount to, of columns that are numbered in the order of their creation.
+        """Parent of each column, in order of creation, and the column of each feature.
 
         The first columns are those before any split. Of the two cells that a split makes, one keeps the column of the
         cell that is split; the other has the next. The first array has, for each column, the one that it was split

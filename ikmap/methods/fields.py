@@ -24,8 +24,11 @@ from dataclasses import MISSING, dataclass
 from inspect import get_annotations
 from types import SimpleNamespace, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
+    ClassVar,
     Literal,
+    NoReturn,
     Self,
     TypeAliasType,
     Union,
@@ -57,14 +60,14 @@ class Doc:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to give instead, said to somebody who gave a value that the field cannot have."""
+    """Advice to somebody who gave a value that the field cannot have: what to give instead."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """How papers and reports write a field that a result depends on.
+    """Sign and words of a field that a result depends on, for papers and reports.
 
     Attributes
     ----------
@@ -149,7 +152,7 @@ def with_options(text: str, option: Callable[[str], str] = str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """What is known of one field of a configured class.
+    """One field of a configured class, as its annotations declare it.
 
     Attributes
     ----------
@@ -201,7 +204,7 @@ class Field:
 
     @property
     def given_kind(self) -> Kind:
-        """What values may be given: those of `kind`, and AUTO if it can be searched."""
+        """Kind of the values that may be given: those of `kind`, and AUTO if the field can be searched."""
         kind = self.kind
         if self.searched is None or not isinstance(kind, Integer | Real) or AUTO in kind.words:
             return kind
@@ -263,19 +266,34 @@ def fields_of(cls: type[Configured]) -> Mapping[str, Field]:
 
 
 _FIELDS: dict[type, Mapping[str, Field]] = {}
-"""Of classes that were asked for."""
+"""Fields by class, kept because reading annotations takes long."""
 
 
 def _hints(cls: type, names: Container[str]) -> dict[str, object]:
     """Return the annotations of fields, each read with the names of the module in which it stands."""
     found: dict[str, object] = {}
     for base in reversed(cls.__mro__):
-        own = {name: hint for name, hint in get_annotations(base).items() if name in names}
-        module = sys.modules.get(base.__module__)
-        found |= get_type_hints(
-            SimpleNamespace(__annotations__=own), globalns={} if module is None else vars(module), include_extras=True
-        )
+        own = tuple(name for name in vars(base).get("__annotations__", ()) if name in names)
+        if own:
+            found |= _own_hints(base, own)
     return found
+
+
+def _own_hints(base: type, names: tuple[str, ...]) -> Mapping[str, object]:
+    """Return the annotations of fields that a class declares itself: bases are asked for by all that have them."""
+    if (base, names) not in _HINTS:
+        annotations = get_annotations(base)
+        module = sys.modules.get(base.__module__)
+        _HINTS[base, names] = get_type_hints(
+            SimpleNamespace(__annotations__={name: annotations[name] for name in names}),
+            globalns={} if module is None else vars(module),
+            include_extras=True,
+        )
+    return _HINTS[base, names]
+
+
+_HINTS: dict[tuple[type, tuple[str, ...]], Mapping[str, object]] = {}
+"""Of classes that were asked for."""
 
 
 def _field(field: dataclasses.Field[object], hint: object) -> Field:
@@ -357,7 +375,6 @@ def _arms(hint: object) -> Iterator[object]:
         yield hint
 
 
-@dataclass(frozen=True, kw_only=True)
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Configured:
     """Base of objects that are configured by their fields: each subclass is made a frozen dataclass.
@@ -370,10 +387,34 @@ class Configured:
         A field cannot have its value, or values contradict each other.
     """
 
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # What a dataclass compares and shows is written once below: commands wait until all classes are made.
-        dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
+        _make_dataclass(cls)
+
+    def __init__(self, **values: object) -> None:
+        for field in dataclasses.fields(self):
+            if field.name in values:
+                value = values.pop(field.name)
+            elif field.default is not MISSING:
+                value = field.default
+            elif field.default_factory is not MISSING:
+                value = field.default_factory()
+            else:
+                raise TypeError(f"{type(self).__name__}: found no value of {field.name!r}, which has no default")
+            object.__setattr__(self, field.name, value)
+        if values:
+            names = ", ".join(field.name for field in dataclasses.fields(self))
+            raise TypeError(f"{type(self).__name__}: found {min(values)!r}, expected some of {names}")
+        self.__post_init__()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; replace() gives other values")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values() == other._values()
@@ -410,9 +451,12 @@ class Configured:
         """Return the names of fields whose values stand beside a result, whether they were chosen or given.
 
         Those that cross-validation is to choose are among them. Their order is that of the record. By default, all
-        fields that are marked with :class:`Searched`, but C, which every learner that has it chooses by itself.
+        fields that are marked with :class:`Searched`, but those that are searched with the map: results have these
+        under a key of their own.
         """
-        return tuple(name for name, field in fields_of(type(self)).items() if field.searched and name != "C")
+        return tuple(
+            name for name, field in fields_of(type(self)).items() if field.searched and not field.searched.with_map
+        )
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> tuple[Self, frozenset[str]]:
@@ -492,6 +536,14 @@ class Configured:
         head, _, rest = path.partition(".")
         value: object = getattr(self, head)
         return value.value_at(rest) if rest and isinstance(value, Configured) else value
+
+
+def _make_dataclass(cls: type) -> None:
+    """Make a dataclass of a class, whose methods stand in Configured: commands wait until all classes are made."""
+    dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls)
+
+
+_make_dataclass(Configured)
 
 
 def within(searched: frozenset[str], name: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What learners with a kernel on the rows themselves share: the field that names it."""
+"""The base of learners with a kernel on the rows themselves: the field that names it, and shared kernel values."""
 
 from __future__ import annotations
 

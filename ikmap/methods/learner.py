@@ -131,15 +131,15 @@ class Learner(Method):
 
 
 class Progress(Protocol):
-    """What a state says of rows that it has learned from."""
+    """Report of a state on rows that it has learned from."""
 
     @property
     def predicted(self) -> NDArray[np.generic]:
-        """What it predicted of each row before it learned from it, shape (n,)."""
+        """Prediction for each row before it was learned from, shape (n,)."""
 
 
 class State(Protocol):
-    """What a :class:`StreamLearner` knows so far.
+    """State of a :class:`StreamLearner` between two rows.
 
     `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where a row has no cell, or dense or CSR rows, as
     ``about.on`` says. `y` are targets: of classes their numbers, int32 from 0. K is 1 with two classes, of which a
@@ -280,7 +280,7 @@ class DualLearner(Learner):
     @property
     @abstractmethod
     def problem(self) -> DualProblem:
-        """What is to be solved."""
+        """The linear problem that is to be solved."""
 
     def check(self, searched: frozenset[str]) -> None:
         super().check(searched)
@@ -391,7 +391,7 @@ class RoundState(Protocol):
 
     @property
     def order(self) -> Any:
-        """What is to be summed up next, which can be pickled; None once it is done."""
+        """The sums that are wanted next, as an object that can be pickled; None once it is done."""
 
     def absorb(self, sums: Any) -> None:
         """Go on with the sums over all rows."""

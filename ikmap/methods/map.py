@@ -90,7 +90,7 @@ class Map(Method):
 
     @property
     def description(self) -> MapAbout:
-        """What the map says of itself: of one that is put together from several, what they say together."""
+        """Description of the map; of a map that is put together from several, their descriptions joined."""
         return self.about
 
     @property

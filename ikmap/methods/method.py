@@ -43,7 +43,7 @@ class Method(Configured, ABC):
     Attributes
     ----------
     about : About
-        What the class says of itself.
+        Name, title and modules of the class.
     """
 
     about: ClassVar[About]

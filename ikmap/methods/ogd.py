@@ -44,10 +44,6 @@ class ByWeights(OnCells):
 
     grows: ClassVar[bool] = True
 
-    def takes_weights(self, task: str) -> bool:
-        """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
-        return task == "classification"
-
 
 class OGD(ByWeights):
     """Online gradient descent on cells: the weights of the cells of a row are moved."""
@@ -73,6 +69,10 @@ class OGD(ByWeights):
             "with steadier probabilities"
         ),
     ] = False
+
+    def takes_weights(self, task: str) -> bool:
+        """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
+        return task == "classification"
 
     def start(self, sample: Sample, n_threads: int = 1) -> OGDState | SquaredOGDState | AveragedOGDState:
         from ikmap.learners.online.averaged_ogd import AveragedOGDState

@@ -1,4 +1,4 @@
-"""What learners of numbers have in common that solve ridge regression in one piece: the weight of squared errors."""
+"""The base of learners that weigh squared errors against the squared norm of a function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALPHA_SCHEMA: Mapping[str, Mapping[str, Json]] = {
         "exclusiveMinimum": 0,
     }
 }
-"""What all of them report."""
+"""JSON Schema of the value that all of them report."""
 type SquaredC = Annotated[
     float,
     Gt(0),

@@ -10,16 +10,12 @@ import pytest
 
 from tests.nets import declarations
 from tests.nets.command_lines import FILE, PLUGIN, folder_of_lines, lines, outcome, outcomes_with_plugin
-from tests.nets.records import NEWER, differences, read
+from tests.nets.records import NEWER, NEWER_OPTIONS, differences, read
 
 RECORDED = read(FILE)
 WITH_PLUGIN = [line for line in RECORDED if line.startswith(PLUGIN)]
 NEVER_REFUSED = {"clip_rho", "ridge_solver", "svm_scale", "svm_C", "svm_loss", "nogd", "adaraker", "score_scale"}
 """Options of which no line has a refused value: a flag has none, and options of papers are alike."""
-
-
-NEWER_OPTIONS = {"orthogonal", "sweep_by", "codes", "code_bits"}
-"""Options that no run of then could have: ``tests/flows/test_options.py`` gives and refuses each."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +61,7 @@ def test_every_option_of_a_method_is_given_and_refused(status: int) -> None:
     named = set().union(*(names_in(line) for line, entry in RECORDED.items() if entry["status"] == status))
     declared = {name for entry in read(declarations.FILE).values() for name in entry.get("options", ())}
     plain = {name for name in declared if "." not in name}  # those of sums of maps are given as scoped ones
-    assert plain - named - NEWER_OPTIONS - (NEVER_REFUSED if status else set()) == set()
+    assert plain - named - NEWER_OPTIONS.keys() - (NEVER_REFUSED if status else set()) == set()
 
 
 def test_every_method_is_chosen() -> None:

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import ikmap
-from ikmap.estimators.constraints import constraints
 from ikmap.methods import MAPS, Configured, fields_of, method
+from tests.ikmap.estimators.constraints import constraints
 from tests.ikmap.estimators.test_parameters import ESTIMATORS
 
 CELLS = {"t": "n_estimators", "psi": "max_samples"}

@@ -91,14 +91,14 @@ def learned(
     ],
 )
 def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: str, tmp_path: Path) -> None:
-    _, model, result, tested = learned(tmp_path / "a", name, kind=kind)
-    _, again, _, same = learned(tmp_path / "b", name, kind=kind, part_rows=113)
+    # A run chooses le by cross-validation, which there is none of here.
+    own = {"le": 1.0} if name == "two-stage-gmm" else {}
+    _, model, result, tested = learned(tmp_path / "a", name, kind=kind, **own)
+    _, again, _, same = learned(tmp_path / "b", name, kind=kind, part_rows=113, **own)
     assert model.content_hash == again.content_hash == result["content_hash"]
     assert tested == same
     # AdaRaker's steps at eta = 0.5 are so small that in 240 rows it hardly leaves zero.
     least = 0.3 if name == "adaraker" else 0.75 if kind == "dense" else 0.6
-    if name == "two-stage-gmm":  # so few random features of hashes say little, which is what it is there to show
-        least = 0.55
     assert tested["accuracy"] > least
 
 

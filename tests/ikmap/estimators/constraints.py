@@ -1,4 +1,4 @@
-"""What values the parameters of an estimator take, by the fields of the method that it stands for."""
+"""Constraints of an estimator's parameters that follow from the fields of the method that it stands for."""
 
 from __future__ import annotations
 
