@@ -14,12 +14,12 @@ from distributed import Client
 from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
 from ikmap.methods.search import numbers_of
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.rundir import RunDirectory
-from pipeline.watching.events import QuietProgress
 
 TITLE = "Maps side by side"
 ABOUT = (

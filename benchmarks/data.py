@@ -17,7 +17,7 @@ from pipeline.datasets.known import load_registry
 from pipeline.datasets.registry import ResolvedDataset, resolve
 from pipeline.readers import open_source, without
 from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
-from pipeline.rows.side import Side
+from pipeline.rows.split import Split
 
 QUICK_ROWS = 1500
 
@@ -73,7 +73,7 @@ def read_labels_and_rows(name: str, options: Options) -> tuple[np.ndarray, np.nd
     if options.quick:
         X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
     train = np.zeros(y.size, dtype=bool)
-    train[Side(found.split.rule, y.size, found.split.train_rows(y.size)).of_part(0, y.size)] = True
+    train[Split(found.split.rule, y.size, found.split.train_rows(y.size)).of_part(0, y.size)] = True
     return as_dense(X), y.astype(np.float64), train
 
 
@@ -85,7 +85,7 @@ def _load(name: str, data_dir: Path) -> Data:
     if found.test_url is not None:
         X_test, labels_test = _read(found.test_url, found, X.shape[1])
     else:
-        split = Side(found.split.rule, labels.size, found.split.train_rows(labels.size))
+        split = Split(found.split.rule, labels.size, found.split.train_rows(labels.size))
         train = split.of_part(0, labels.size)
         test = np.setdiff1d(np.arange(labels.size), train)
         X, X_test, labels, labels_test = X[train], X[test], labels[train], labels[test]

@@ -23,12 +23,12 @@ from ikmap.learners.ridge.ridge import RidgeFit, fit_ridge
 from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.methods.iforest import IForest
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.rundir import RunDirectory
-from pipeline.watching.events import QuietProgress
 
 TITLE = "Regression"
 ABOUT = (

@@ -13,12 +13,12 @@ from distributed import Client
 
 from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.rundir import RunDirectory
-from pipeline.watching.events import QuietProgress
 
 TITLE = "The search for psi and C"
 ABOUT = (

@@ -18,6 +18,7 @@ from distributed import Client, Worker
 from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout
 from pipeline.rows.prepared import DATA, PreparedRows
@@ -29,7 +30,6 @@ from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.watching.events import QuietProgress
 
 TITLE = "Two workers against one"
 ABOUT = (

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from flows.interrupts import LINE, STATUS, Interrupts, raised
 from pipeline.errors import InputError, OnlyPlanned
-from pipeline.watching.plain_text import printable
+from pipeline.monitoring.plain_text import printable
 
 DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, STATUS
 

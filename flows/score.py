@@ -9,7 +9,7 @@ from flows.cli import leave, run_command
 from flows.options.score import ScoreOptions
 from flows.runs.score import run
 from ikmap.tasks import TASKS
-from pipeline.watching.plain_text import printable
+from pipeline.monitoring.plain_text import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

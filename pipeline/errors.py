@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.watching.plain_text import printable
+from pipeline.monitoring.plain_text import printable
 
 
 class InputError(Exception):

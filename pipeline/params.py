@@ -77,7 +77,7 @@ class Params:
     threshold_for : str or None
         What the threshold of two classes is chosen for (:mod:`ikmap.tasks.classification.threshold`).
     split_by : str or None
-        How rows are divided (:mod:`pipeline.rows.division`); None: at random.
+        How rows are divided (:mod:`pipeline.rows.fitted_split`); None: at random.
     importance : bool
         Whether to find out which columns matter.
     seed : int

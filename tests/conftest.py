@@ -29,7 +29,7 @@ LONGEST = (
     "pipeline/running/compiling", "pipeline/training/train_distributed", "system/second_user",
     "pipeline/storage/durability", "system/two_hosts", "pipeline/runs/plan", "pipeline/running/full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
-    "system/pinned", "pipeline/stages/stages", "pipeline/watching/plain_text", "flows/prefect_offline",
+    "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",
 )  # fmt: skip
 """Files of tests, without their "test_", in the order in which `make test` gives them out.
 

@@ -20,7 +20,7 @@ from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
-from pipeline.rows.divided_by import Division
+from pipeline.rows.split_rule import SplitRule
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx"))
 NAMES = tuple(LEARNERS)
@@ -299,7 +299,7 @@ class BatchOptions(TableOptions, CommonOptions):
         online = [name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)]
         if "order" not in self.at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
-        parses: dict[str, Callable[[str], object]] = {"threshold_for": Threshold.parse, "split_by": Division.parse}
+        parses: dict[str, Callable[[str], object]] = {"threshold_for": Threshold.parse, "split_by": SplitRule.parse}
         for name, parse in parses.items():
             if (word := getattr(self, name)) is not None:
                 try:

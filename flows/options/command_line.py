@@ -22,8 +22,8 @@ from flows.options.declared import Spec, specs_of
 from flows.options.kinds import Pairs
 from ikmap.methods.kinds import Flag
 from pipeline.errors import InputError
+from pipeline.monitoring.plain_text import not_utf8
 from pipeline.urls import Location, refuse_credentials, with_query_encoded, without_secrets
-from pipeline.watching.plain_text import not_utf8
 
 
 class _Parser(argparse.ArgumentParser):

@@ -95,14 +95,14 @@ class TableOptions(Options):
     def check_together(self) -> None:
         """Refuse what no CSV can be read by."""
         super().check_together()
-        csv_asked(self)
+        csv_request(self)
 
 
 _CHARACTERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
 _HEADERS: dict[tuple[str, ...], bool] = {("yes",): True, ("no",): False}
 
 
-def csv_asked(options: TableOptions) -> dict[str, Any]:
+def csv_request(options: TableOptions) -> dict[str, Any]:
     """What the options say of CSV files.
 
     Raises

@@ -23,8 +23,8 @@ from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from cluster import ClusterHandle
 from ikmap.tasks import TaskKind
 from ikmap.tasks.scoring import summary
-from pipeline.watching.events import StageState, format_rate, format_seconds
-from pipeline.watching.plain_text import printable
+from pipeline.monitoring.events import StageState, format_rate, format_seconds
+from pipeline.monitoring.plain_text import printable
 
 PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
@@ -91,7 +91,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 
 
 @_if_possible
-def show_figures(task: TaskKind, learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
+def show_metrics(task: TaskKind, learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
     """Artifact of the name of the task's figure, such as `accuracy` or `alert-rate`: how good each learner is.
 
     `said` is the result in a sentence.

@@ -14,9 +14,9 @@ from prefect import get_client, get_run_logger
 from prefect.context import FlowRunContext
 
 from flows.prefect.artifacts import StageBars, tries
-from pipeline.watching.events import Events, StageState
-from pipeline.watching.plain_text import printable
-from pipeline.watching.progress_log import LogProgress
+from pipeline.monitoring.events import Events, StageState
+from pipeline.monitoring.plain_text import printable
+from pipeline.monitoring.progress_log import LogProgress
 
 _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""

@@ -34,7 +34,7 @@ from flows.options.command_line import Options
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from flows.prefect.artifacts import link_dashboard, show_compared, show_figures, show_report, show_throughput
+from flows.prefect.artifacts import link_dashboard, show_compared, show_metrics, show_report, show_throughput
 from flows.prefect.events import RunLog, Tee, is_cancelled
 from flows.prefect.limit import place_on
 from flows.prefect.parameters import Result, takes
@@ -44,10 +44,10 @@ from flows.runs import reproduce as run_reproduce
 from flows.runs import score as run_score
 from ikmap.tasks import TASKS, task_of
 from pipeline.errors import InputError, OnlyPlanned
+from pipeline.monitoring.events import Events
+from pipeline.monitoring.plain_text import printable
+from pipeline.monitoring.progress import choose_progress
 from pipeline.report.results import result_in_words
-from pipeline.watching.events import Events
-from pipeline.watching.plain_text import printable
-from pipeline.watching.progress import choose_progress
 
 
 @dataclass
@@ -112,7 +112,7 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
     def work(options: BatchOptions, events: Events) -> Result:
         metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
-        show_figures(task_of(metrics), metrics["learners"], result_in_words(metrics))
+        show_metrics(task_of(metrics), metrics["learners"], result_in_words(metrics))
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
         show_report(path.absolute(), metrics["run"]["command"])
         return metrics
@@ -129,7 +129,7 @@ def score(**options: Any) -> Any:
         result = run_score.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_throughput(result["stages"])
         if result["said"] is not None:
-            show_figures(TASKS[result["task"]], {result["learner"]: result})
+            show_metrics(TASKS[result["task"]], {result["learner"]: result})
         return result
 
     return _in_flow(work, ScoreOptions, options)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
 from flows.options.batch import BatchOptions, CommonOptions
-from flows.options.table import csv_asked
+from flows.options.table import csv_request
 from flows.runs.look_first import data_folder, known_data, look_at_data
 from ikmap.methods.registry import FAULTS
 from pipeline.datasets.known import EMBEDDED
@@ -25,10 +25,10 @@ from pipeline.urls import Location
 if TYPE_CHECKING:
     from cluster import ClusterHandle
     from pipeline.datasets.registry import ResolvedDataset
+    from pipeline.monitoring.events import Events
     from pipeline.params import Params
     from pipeline.runs.metrics import Invocation
-    from pipeline.tables import TableAsked
-    from pipeline.watching.events import Events
+    from pipeline.tables import TableRequest
 
 
 def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
@@ -89,14 +89,14 @@ def run_pipeline(
     from datetime import datetime
 
     from pipeline.errors import InputError, OnlyPlanned, writing
+    from pipeline.monitoring.progress import choose_progress
     from pipeline.running.compiling import words_of
-    from pipeline.running.healing import check_models
-    from pipeline.running.monitoring import told_to_scheduler
+    from pipeline.running.repair import check_models
+    from pipeline.running.scheduler_metrics import reported_to_scheduler
     from pipeline.running.stage import Context
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly, default_run_directory
     from pipeline.storage.rundir import RunDirectory
-    from pipeline.watching.progress import choose_progress
 
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
@@ -131,7 +131,7 @@ def run_pipeline(
                 asked = replace(
                     invocation(options, sources, cluster), start_seconds=time.time() - began, stop=cluster.close
                 )
-                with told_to_scheduler(cluster.client, events) as told:
+                with reported_to_scheduler(cluster.client, events) as told:
                     with writing(path):
                         directory.begin()
                     context = Context(cluster.client, directory, params, told, device=options.device)
@@ -159,7 +159,7 @@ def resuming(options: BatchOptions, path: Path) -> BatchOptions:
 
 def listening(options: CommonOptions, events: Events | None) -> Events:
     """Return where progress goes: what is given, else bars on a terminal, log lines elsewhere."""
-    from pipeline.watching.progress import choose_progress
+    from pipeline.monitoring.progress import choose_progress
 
     return events or choose_progress(options.quiet)
 
@@ -269,18 +269,18 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             name=name_of(options.input),
             train_url=read(options.input),
             test_url=None if options.test_input is None else read(options.test_input),
-            table=table_asked(options),
+            table=table_request(options),
             task=options.task,
             format=options.format,
             label=options.label,
-            **csv_asked(options),
+            **csv_request(options),
             n_columns=options.columns,
             split=Split(fraction=1 - options.test_size),
             inliers=options.inliers,
         )
     spec = known_data(options.dataset_file, folder).find(options.dataset or EMBEDDED)
     data = resolve(spec, folder, progress=downloading(events))
-    changes: dict[str, Any] = csv_asked(options)
+    changes: dict[str, Any] = csv_request(options)
     if options.task != "auto":
         changes["task"] = options.task
     if options.label is not None:
@@ -289,7 +289,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
         changes["n_columns"] = options.columns
     if options.inliers is not None:
         changes["inliers"] = options.inliers
-    if (table := table_asked(options)).as_json():
+    if (table := table_request(options)).as_json():
         changes["table"] = table
     if options.test_size != 0.2 and data.test_url is None:
         changes["split"] = Split(fraction=1 - options.test_size)
@@ -303,7 +303,7 @@ def name_of(given: str) -> str:
     return "stdin" if given == "-" else name or "data"
 
 
-def table_asked(options: BatchOptions) -> TableAsked:
+def table_request(options: BatchOptions) -> TableRequest:
     """What the options ask of a table.
 
     Raises
@@ -311,21 +311,21 @@ def table_asked(options: BatchOptions) -> TableAsked:
     InputError
         The plan's file cannot be read.
     """
-    from ikmap.tables import Asked
-    from pipeline.rows.divided_by import Division
+    from ikmap.tables import EncodingRequest
+    from pipeline.rows.split_rule import SplitRule
     from pipeline.tables.plan_file import read_plan
-    from pipeline.tables.spec import TableAsked
+    from pipeline.tables.spec import TableRequest
 
-    division = None if options.split_by is None else Division.parse(options.split_by)
+    division = None if options.split_by is None else SplitRule.parse(options.split_by)
     more: dict[str, Any] = {} if options.missing is None else {"missing": ("", *options.missing)}
-    return TableAsked(
+    return TableRequest(
         drop=options.drop or (),
         id=options.id,
         weight=options.weight,
         categories=options.category or (),
         above=options.above,
         kept=division.column or None if division else None,
-        encode=Asked(options.encode_numbers, options.encode_categories, options.encode_times),
+        encode=EncodingRequest(options.encode_numbers, options.encode_categories, options.encode_times),
         plan={} if options.columns_plan is None else read_plan(options.columns_plan),
         **more,
     )

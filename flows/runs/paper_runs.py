@@ -24,15 +24,17 @@ from flows.runs.local_data import LocalData
 from flows.runs.online import online_identity, online_params
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
+from pipeline.monitoring.events import Events, QuietProgress
+from pipeline.monitoring.plain_text import printable
 from pipeline.params import Params
 from pipeline.record_types import FinishedStage
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rows.prepared import DATA
-from pipeline.running.healing import ATTEMPTS, until_whole, withdraw
 from pipeline.running.machine import describe_machine
-from pipeline.running.monitoring import told_to_scheduler
+from pipeline.running.repair import ATTEMPTS, until_verified, withdraw
+from pipeline.running.scheduler_metrics import reported_to_scheduler
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.running.stage import Context
 from pipeline.running.warm import WarmUp
@@ -44,9 +46,7 @@ from pipeline.stages.ingest import ingest
 from pipeline.stages.select import searches
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory, discard
-from pipeline.storage.whole import stage_is_whole
-from pipeline.watching.events import Events, QuietProgress
-from pipeline.watching.plain_text import printable
+from pipeline.storage.verify import stage_is_verified
 
 STOPPED = "stopped.json"
 """Left in the directory of a run that has reached its time limit."""
@@ -228,7 +228,7 @@ class Runs:
                 left = self.options.limit_seconds - max(directory.spent, _limit_reached(stopped))
                 if left <= 0:
                     raise TimeLimitReached
-                with time_limit(left), told_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
+                with time_limit(left), reported_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
                     context = Context(cluster.client, directory, params, told, share)
                     work = partial(run_study, context, self.options.paper, entry.options)
                     metrics = self._with_rows(work, entry.dataset, "none", True, cluster) if entry.dataset else work()
@@ -266,7 +266,7 @@ class Runs:
             self._link(entry.dataset, "none" if online else params.scale, online, directory, cluster)
         asked = replace(invocation(options, sources_of(data), cluster), dask_report=False)
         quiet = _Quiet(self.events, entry.key)
-        with time_limit(left), told_to_scheduler(cluster.client, quiet) as told:
+        with time_limit(left), reported_to_scheduler(cluster.client, quiet) as told:
             context = Context(cluster.client, directory, params, told, share)
             work: Callable[[], dict[str, Any]] = partial(run_batch, context, data, asked, call=self._named(entry))
             if isinstance(options, OnlineOptions):
@@ -335,12 +335,12 @@ class Runs:
             self._read.add(name)
             directory = RunDirectory(self.path / "data" / name, identity(params, data, sources_of(data)), fresh=fresh)
             try:
-                with told_to_scheduler(cluster.client, _Quiet(self.events, name)) as told:
+                with reported_to_scheduler(cluster.client, _Quiet(self.events, name)) as told:
                     context = Context(cluster.client, directory, params, told)
                     if damaged is not None:
                         withdraw(context, damaged)
-                    if directory.stage("ingest") is None or not stage_is_whole(directory, "ingest"):
-                        until_whole(context, partial(self.call, f"{name}: ingest", partial(ingest, context, data)))
+                    if directory.stage("ingest") is None or not stage_is_verified(directory, "ingest"):
+                        until_verified(context, partial(self.call, f"{name}: ingest", partial(ingest, context, data)))
                 found = directory.stage("ingest")
                 assert found is not None
                 return directory, found

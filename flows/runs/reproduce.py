@@ -16,8 +16,8 @@ from flows.runs.look_first import look_at_paper
 if TYPE_CHECKING:
     from cluster import ClusterHandle
     from flows.runs.local_data import LocalData
+    from pipeline.monitoring.events import Events
     from pipeline.reproduce.paper import Entry, Experiment
-    from pipeline.watching.events import Events
 
 
 def run(
@@ -108,11 +108,11 @@ def check_systems(options: ReproduceOptions) -> None:
 def entries_for(experiment: Experiment, options: ReproduceOptions, data: LocalData) -> list[Entry]:
     """Runs of an experiment on the data sets that are there."""
     from pipeline.reproduce.compared import form_of
-    from pipeline.reproduce.paper import Asked
+    from pipeline.reproduce.paper import Request
 
     paper = options.the_paper
     names = data.those_of(options.datasets or paper.datasets_of(experiment))
     stream: dict[str, Any] = {} if options.order == "shuffled" else {"order": options.order}
     if options.initial is not None:
         stream["initial"] = options.initial
-    return list(form_of(paper, experiment).entries(Asked(names, options.readings, stream, options.systems)))
+    return list(form_of(paper, experiment).entries(Request(names, options.readings, stream, options.systems)))

@@ -13,7 +13,7 @@ from flows.runs.look_first import look_at_model
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
-    from pipeline.watching.events import Events
+    from pipeline.monitoring.events import Events
 
 
 def run(
@@ -51,7 +51,7 @@ def run(
     starting(options, events)
     from pipeline.datasets.download import readable
     from pipeline.datasets.known import default_data_dir
-    from pipeline.running.monitoring import told_to_scheduler
+    from pipeline.running.scheduler_metrics import reported_to_scheduler
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly
     from pipeline.runs.new_data import open_data
@@ -75,7 +75,7 @@ def run(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster)
-                with told_to_scheduler(cluster.client, events) as told:
+                with reported_to_scheduler(cluster.client, events) as told:
                     return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, told))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(options.again) from None

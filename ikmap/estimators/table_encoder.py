@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 
-from ikmap.tables import Asked, ColumnPlan, RawTable, Statistics, choose, fit
+from ikmap.tables import ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
 from ikmap.tables.frames import column_of, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
 from ikmap.tasks import CLASSIFICATION, REGRESSION
@@ -121,7 +121,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(self.encoder_.names, dtype=object)
 
     def _fit(self, X: Any, y: Any) -> RawTable:
-        asked = Asked(self.numbers, self.categories, self.times)
+        asked = EncodingRequest(self.numbers, self.categories, self.times)
         own = {name: dict(about) for name, about in (self.columns or {}).items()}
         names, columns = self._columns(X, reset=True)
         kinds = [own.get(name, {}).get("kind") for name in names]

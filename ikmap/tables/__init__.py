@@ -17,17 +17,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ikmap.tables.encoder import Encoder
-    from ikmap.tables.plan import Asked, ColumnPlan, choose, fit
+    from ikmap.tables.plan import ColumnPlan, EncodingRequest, choose, fit
     from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable
     from ikmap.tables.statistics import Statistics
 
 _PLACES = {
     "encoder": ("Encoder",),
-    "plan": ("Asked", "ColumnPlan", "choose", "fit"),
+    "plan": ("EncodingRequest", "ColumnPlan", "choose", "fit"),
     "raw": ("CATEGORY", "NUMBER", "TIME", "RawTable"),
     "statistics": ("Statistics",),
 }
-__all__ = ["CATEGORY", "NUMBER", "TIME", "Asked", "ColumnPlan", "Encoder", "RawTable", "Statistics", "choose", "fit"]
+__all__ = [
+    "CATEGORY",
+    "NUMBER",
+    "TIME",
+    "ColumnPlan",
+    "Encoder",
+    "EncodingRequest",
+    "RawTable",
+    "Statistics",
+    "choose",
+    "fit",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -77,7 +77,7 @@ class ColumnPlan:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EncodingRequest:
     """What is asked for all columns of a kind; "auto" leaves it to the plan."""
 
     numbers: str = "auto"
@@ -91,7 +91,7 @@ class Asked:
 def choose(
     columns: Sequence[ColumnPlan],
     statistics: Statistics,
-    asked: Asked,
+    request: EncodingRequest,
     *,
     only_numbers: str = "minmax",
     only_times: str = "parts",
@@ -101,7 +101,7 @@ def choose(
     Parameters
     ----------
     only_numbers, only_times : str
-        How numbers, and times, are encoded where nothing else is asked.
+        How numbers, and times, are encoded where the request names no encoding.
 
     Raises
     ------
@@ -109,10 +109,12 @@ def choose(
         A column has too many different words to be one of categories.
     """
     usual = {NUMBER: only_numbers, TIME: only_times}
-    return [_chosen(column, j, statistics, asked, usual) for j, column in enumerate(columns)]
+    return [_chosen(column, j, statistics, request, usual) for j, column in enumerate(columns)]
 
 
-def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, usual: Mapping[str, str]) -> ColumnPlan:
+def _chosen(
+    column: ColumnPlan, j: int, statistics: Statistics, request: EncodingRequest, usual: Mapping[str, str]
+) -> ColumnPlan:
     if column.encoding != "auto":
         return column
     there = statistics.rows - int(statistics.missing[j])
@@ -130,15 +132,15 @@ def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, us
             return _with(column, DROP, "the same in every training row")
         if len(words) > FEW_LEVELS and len(words) > MOSTLY * there:
             return _with(column, DROP, f"{len(words):,} different words in {there:,} rows: an id or free text")
-        if asked.categories != "auto":
-            return _with(column, asked.categories, "asked for")
+        if request.categories != "auto":
+            return _with(column, request.categories, "asked for")
         outputs = statistics.sums.size
         if len(words) <= FEW_LEVELS and outputs != 1:
             return _with(column, "onehot", f"{len(words)} words")
         return _with(column, "target" if outputs else "count", f"{len(words):,} words")
     if statistics.low[j] == statistics.high[j] and not statistics.missing[j]:
         return _with(column, DROP, "the same in every training row")
-    encoding, why = asked.of(column.kind), "asked for"
+    encoding, why = request.of(column.kind), "asked for"
     if encoding == "auto":
         encoding, why = usual[column.kind], ""
     if encoding == "recurring":

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from pipeline.datasets.spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, name_here, parse_spec
 from pipeline.errors import InputError
+from pipeline.monitoring.plain_text import not_utf8
 from pipeline.record_types import Record
 from pipeline.urls import Location
-from pipeline.watching.plain_text import not_utf8
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
 EMBEDDED = "digits"

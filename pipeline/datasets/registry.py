@@ -19,10 +19,10 @@ from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Source, open_source, without
 from pipeline.readers.base import WIDE, check_columns
 from pipeline.readers.files import find_file
-from pipeline.readers.open import format_asked, format_of
+from pipeline.readers.open import format_of, requested_format
 from pipeline.readers.several import named_files
 from pipeline.record_types import Record
-from pipeline.tables import TableAsked, TableSource, open_table
+from pipeline.tables import TableRequest, TableSource, open_table
 from pipeline.tables.opened import TABLES
 from pipeline.urls import Location
 
@@ -54,7 +54,7 @@ class ResolvedDataset:
         Labels that become +1, labels that become -1.
     divide : float
         Every value is to be divided by this.
-    table : TableAsked
+    table : TableRequest
         What is asked of a table.
     registered : bool
         It has a definition that says what its files are; False: the user has named the files.
@@ -78,7 +78,7 @@ class ResolvedDataset:
     divide: float = 1.0
     split: Split = field(default_factory=Split)
     registered: bool = False
-    table: TableAsked = field(default_factory=TableAsked)
+    table: TableRequest = field(default_factory=TableRequest)
 
     @property
     def test_rows(self) -> str:
@@ -123,7 +123,7 @@ class ResolvedDataset:
         named = named_files(url)
         several = len(named) > 1 or bool(named[0].partition)
         first = find_file(named[0].url)
-        asked_format = format_asked(first, self.format, csv)
+        asked_format = requested_format(first, self.format, csv)
         kind = format_of(first, asked_format)
         if isinstance(like, TableSource) or (like is None and (several or kind in TABLES)):
             columns = like.columns if isinstance(like, TableSource) else None

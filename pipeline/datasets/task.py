@@ -11,14 +11,14 @@ from pipeline.params import Params
 from pipeline.resolve import flag
 
 
-def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
+def requested_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
     """The word for what is to be learned, as in ``--task``, and whether the option or the data set says so."""
     if params.task != "auto":
         return params.task, f"--task {params.task}"
     return data.task, f'data set {data.name} is defined with task = "{data.task}"'
 
 
-def asked_task(params: Params, data: ResolvedDataset) -> TaskKind:
+def requested_task(params: Params, data: ResolvedDataset) -> TaskKind:
     """The task of a run.
 
     Raises
@@ -26,7 +26,7 @@ def asked_task(params: Params, data: ResolvedDataset) -> TaskKind:
     InputError
         There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
     """
-    word, said = asked_word(params, data)
+    word, said = requested_word(params, data)
     may_be = [each.learners for each in params.alternatives()]
     served = [
         one
@@ -43,17 +43,17 @@ def asked_task(params: Params, data: ResolvedDataset) -> TaskKind:
         takers = ", ".join(name for name, one in TASKS.items() if one.labels.inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
     params = params.settled(task)
-    heedless = [
+    ignores_weights = [
         name
         for name, kind in LEARNERS.items()
         if capability(task, WeighsRows) and not kind.of_record({})[0].takes_weights(task.name)
     ]
-    able = [name for name, kind in LEARNERS.items() if task.name in kind.about.tasks and name not in heedless]
+    able = [name for name, kind in LEARNERS.items() if task.name in kind.about.tasks and name not in ignores_weights]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
     if refused := [name for name in params.learners if task.name not in LEARNERS[name].about.tasks]:
         verb = "does" if len(refused) == 1 else "do"
         raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({said}); {instead}")
-    if refused := [name for name in params.learners if name in heedless]:
+    if refused := [name for name in params.learners if name in ignores_weights]:
         verb = "ignores" if len(refused) == 1 else "ignore"
         raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
     refuse_unsuited(params, task, said)

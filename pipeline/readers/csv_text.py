@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pipeline.errors import InputError, NoRows
+from pipeline.monitoring.plain_text import not_utf8
 from pipeline.readers.files import File, LongLine, read_record
 from pipeline.readers.labels import LABEL_NAMES, check_names
 from pipeline.readers.limits import MEBIBYTE, MOST_COLUMNS, longest_row
-from pipeline.watching.plain_text import not_utf8
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -40,7 +40,7 @@ class CsvFormat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """What the first records of a file tell.
 
     Attributes
@@ -67,7 +67,7 @@ class Layout:
     rows: list[list[str]]
 
 
-def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiters: str) -> Layout:
+def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiters: str) -> CsvLayout:
     """Find delimiter and header from the name and the first records, unless they are known.
 
     Parameters
@@ -107,7 +107,7 @@ def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiter
         start, data_line = start + len(first), line + first.count(b"\n")
     if not rows:
         raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    return Layout(file, delimiter, names, len(names or rows[0]), start, data_line, rows)
+    return CsvLayout(file, delimiter, names, len(names or rows[0]), start, data_line, rows)
 
 
 def least_records(file: File, url: str, delimiter: str, start: int, line: int) -> int:

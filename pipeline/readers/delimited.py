@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
+from pipeline.monitoring.plain_text import not_utf8
 from pipeline.readers.arrow_checks import ARROW_FAILURES
 from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.csv_text import (
@@ -31,7 +32,6 @@ from pipeline.readers.csv_text import (
 from pipeline.readers.files import File, text_blocks
 from pipeline.readers.labels import choose_label
 from pipeline.readers.limits import MEBIBYTE
-from pipeline.watching.plain_text import not_utf8
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
 TEXT_BLOCK_BYTES = 4 * MEBIBYTE

@@ -20,7 +20,7 @@ from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, row_pieces
 from pipeline.readers.files import MAGIC, File, find_file
-from pipeline.readers.npy import Layout, check_matrix, finite, rows_per_block
+from pipeline.readers.npy import NpyLayout, check_matrix, finite, rows_per_block
 
 TYPES = {8: "|u1", 9: "|i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 """Types of values, by the third byte of a file; the first two are zero, and the fourth counts the dimensions."""
@@ -35,18 +35,18 @@ class IdxSource(Source):
 
     Attributes
     ----------
-    layout : Layout
+    layout : NpyLayout
         Of the flattened array.
     labels : File or None
-    label_layout : Layout or None
+    label_layout : NpyLayout or None
     """
 
     format: ClassVar[str] = "idx"
     knows_rows: ClassVar[bool] = True
 
-    layout: Layout
+    layout: NpyLayout
     labels: File | None
-    label_layout: Layout | None
+    label_layout: NpyLayout | None
 
     def identity(self) -> JsonObject:
         if self.labels is None:
@@ -109,7 +109,7 @@ def open_idx(
             f"{url}: found one number a row, as in a file of labels, expected images; give the file with the "
             "images, and the labels are found beside it"
         )
-    layout = Layout(
+    layout = NpyLayout(
         (shape[0], math.prod(shape[1:])), layout.dtype, False, layout.offset, layout.kind, layout.item_bytes
     )
     check_matrix(layout, url, "")
@@ -155,7 +155,7 @@ def _label_file(urls: list[str]) -> File | None:
     return None
 
 
-def _open_layout(file: File) -> tuple[tuple[int, ...], Layout]:
+def _open_layout(file: File) -> tuple[tuple[int, ...], NpyLayout]:
     """Read the header of an idx file: the shape, and where its values lie."""
     with file.open() as stream:
         start = stream.read(4)
@@ -171,7 +171,7 @@ def _open_layout(file: File) -> tuple[tuple[int, ...], Layout]:
     kind = np.dtype(dtype)
     if math.prod(shape) * kind.itemsize >= _LARGEST:
         raise InputError(f"{file.url}: found the shape {shape[:6]}, expected an array that a file can hold")
-    layout = Layout(shape, dtype, False, 4 + len(sizes), kind.kind, kind.itemsize)
+    layout = NpyLayout(shape, dtype, False, 4 + len(sizes), kind.kind, kind.itemsize)
     if file.compression is None and file.size != layout.n_bytes:
         what = "truncated" if file.size < layout.n_bytes else "damaged"
         raise InputError(
@@ -180,7 +180,7 @@ def _open_layout(file: File) -> tuple[tuple[int, ...], Layout]:
     return shape, layout
 
 
-def _refuse_more(file: File, layout: Layout, stream: IO[bytes]) -> None:
+def _refuse_more(file: File, layout: NpyLayout, stream: IO[bytes]) -> None:
     """Refuse what follows the last value. Of a compressed file this also verifies its checksum, which is at its end."""
     stream.seek(layout.n_bytes)
     if stream.read(1):

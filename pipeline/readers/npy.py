@@ -27,7 +27,7 @@ _HEADER = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_h
 
 
 @dataclass(frozen=True)
-class Layout:
+class NpyLayout:
     """Where the values of an array lie in a ``.npy`` stream.
 
     Attributes
@@ -76,7 +76,7 @@ class Layout:
         return np.frombuffer(data, dtype=item)
 
 
-def read_layout(stream: IO[bytes], url: str, what: str = "") -> Layout:
+def read_layout(stream: IO[bytes], url: str, what: str = "") -> NpyLayout:
     """Read the header of a ``.npy`` stream; `what` names a member in messages.
 
     Raises
@@ -104,7 +104,7 @@ def read_layout(stream: IO[bytes], url: str, what: str = "") -> Layout:
     if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) * dtype.itemsize >= 1 << 62:
         raise InputError(f"{url}: {what}found the shape {_shown(shape)}, expected whole numbers from 0 on")
     name = dtype.str if dtype.names is None else _shown(dtype)
-    return Layout(shape, name, fortran, offset, dtype.kind, dtype.itemsize)
+    return NpyLayout(shape, name, fortran, offset, dtype.kind, dtype.itemsize)
 
 
 def _shown(value: object) -> str:
@@ -119,7 +119,7 @@ class NpySource(Source):
     format: ClassVar[str] = "npy"
     knows_rows: ClassVar[bool] = True
 
-    layout: Layout
+    layout: NpyLayout
     label: int | None
 
     def least_rows(self) -> int:
@@ -171,7 +171,7 @@ def open_npy(
     return NpySource(file, n_total - (at is not None), None, piece_bytes, block_bytes, layout, at)
 
 
-def check_matrix(layout: Layout, url: str, what: str) -> None:
+def check_matrix(layout: NpyLayout, url: str, what: str) -> None:
     if len(layout.shape) != 2:
         raise InputError(
             f"{url}: {what}found an array of shape {_shown(layout.shape)}, expected two dimensions (rows, columns)"

@@ -21,7 +21,7 @@ from pipeline.errors import InputError, writing
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import File
 from pipeline.readers.limits import check_row
-from pipeline.readers.npy import Layout, check_matrix, finite, read_layout, rows_per_block
+from pipeline.readers.npy import NpyLayout, check_matrix, finite, read_layout, rows_per_block
 
 _CSR_PARTS = ("data", "indices", "indptr")
 MOST_COLUMNS = (1 << 31) - 2
@@ -44,9 +44,9 @@ class NpzSource(Source):
     format: ClassVar[str] = "npz"
     knows_rows: ClassVar[bool] = True
 
-    X: Layout | None  # None: a CSR matrix
-    csr: tuple[Layout, ...]  # of data, indices, indptr
-    y: Layout | None
+    X: NpyLayout | None  # None: a CSR matrix
+    csr: tuple[NpyLayout, ...]  # of data, indices, indptr
+    y: NpyLayout | None
     label: str
     n_rows: int
 
@@ -66,7 +66,7 @@ class NpzSource(Source):
             return self._csr_blocks(piece.stop, skip)
         return self._dense_blocks(self.X, piece.stop, skip)
 
-    def _dense_blocks(self, layout: Layout, n_rows: int, skip: int) -> Iterator[RawRows]:
+    def _dense_blocks(self, layout: NpyLayout, n_rows: int, skip: int) -> Iterator[RawRows]:
         per_block = rows_per_block(self.block_bytes, layout.shape[1])
         with ExitStack() as stack:
             labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
@@ -153,7 +153,7 @@ class _Member:
     read (`zipfile` of Python 3.12).
     """
 
-    def __init__(self, file: File, stack: ExitStack, name: str, layout: Layout) -> None:
+    def __init__(self, file: File, stack: ExitStack, name: str, layout: NpyLayout) -> None:
         self.url, self.name, self.layout = file.url, name, layout
         archive = stack.enter_context(_archive(file.url, stack.enter_context(file.open())))
         with _failures(self.url, name):
@@ -203,14 +203,14 @@ def open_npz(
         members = sorted(m.removesuffix(".npy") for m in archive.namelist() if m.endswith(".npy"))
         listed = ", ".join(map(shown, members[:12])) + (", ..." if len(members) > 12 else "") if members else "none"
 
-        def layout(member: str) -> Layout:
+        def layout(member: str) -> NpyLayout:
             return _layout(archive, url, member)[0]
 
         y = layout(name) if name in members else None
         if y is None and require_label:
             raise InputError(f"{url}: no member {shown(name)} with the labels; the members are {listed}")
-        X: Layout | None = None
-        csr: tuple[Layout, ...] = ()
+        X: NpyLayout | None = None
+        csr: tuple[NpyLayout, ...] = ()
         if "X" in members:
             X = layout("X")
             check_matrix(X, url, "member 'X': ")
@@ -231,7 +231,7 @@ def open_npz(
     return NpzSource(file, columns, None, piece_bytes, block_bytes, X, csr, y, name, n_rows)
 
 
-def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[Layout, bytes]:
+def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[NpyLayout, bytes]:
     """Where the values of a member lie, and - with `most` - the values, no more than so many bytes."""
     with _failures(url, member):
         size = archive.getinfo(f"{member}.npy").file_size
@@ -276,7 +276,7 @@ def _csr_shape(archive: zipfile.ZipFile, url: str, members: list[str]) -> tuple[
     return n_rows, width
 
 
-def _csr_layouts(url: str, layout: Callable[[str], Layout], n_rows: int) -> tuple[Layout, ...]:
+def _csr_layouts(url: str, layout: Callable[[str], NpyLayout], n_rows: int) -> tuple[NpyLayout, ...]:
     parts = {part: layout(part) for part in _CSR_PARTS}
     n_stored = parts["data"].shape[0] if parts["data"].shape else 0
     lengths = {"data": n_stored, "indices": n_stored, "indptr": n_rows + 1}

@@ -135,7 +135,7 @@ def _by_name(file: File) -> str | None:
     return "idx" if _IDX.search(name) else _BY_NAME.get(name.rpartition(".")[2].lower())
 
 
-def format_asked(file: File, asked: str, csv: CsvFormat) -> str:
+def requested_format(file: File, asked: str, csv: CsvFormat) -> str:
     """The format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
     return "csv" if asked == "auto" and csv != CsvFormat() and _by_name(file) is None else asked
 

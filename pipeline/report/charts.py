@@ -55,7 +55,7 @@ def _nice_step(span: float, most: int) -> float:
 
 
 def _multiple(k: int, step: float) -> float:
-    # Division by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
+    # SplitRule by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
     return k / round(1 / step) if step < 1 else k * step
 
 

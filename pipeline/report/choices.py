@@ -18,7 +18,7 @@ from pipeline.report.fields import (
     learners_of,
     number,
 )
-from pipeline.report.figure import is_possible, searched_by, shown
+from pipeline.report.main_metric import is_possible, searched_by, shown
 from pipeline.report.rendering import render
 from pipeline.report.search import search_note
 from pipeline.report.text import MISSING, brief, count, plural

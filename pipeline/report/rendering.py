@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.watching.plain_text import printable
+from pipeline.monitoring.plain_text import printable
 
 
 class Cell(NamedTuple):

@@ -14,10 +14,10 @@ from rich.text import Text
 from ikmap.tasks import Metric, task_of
 from ikmap.tasks.scoring import summary
 from ikmap.tasks.weighted import TITLES
+from pipeline.monitoring.events import format_seconds
+from pipeline.monitoring.plain_text import printable
 from pipeline.record_types import RecordView
 from pipeline.report.fields import number
-from pipeline.watching.events import format_seconds
-from pipeline.watching.plain_text import printable
 
 
 def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:

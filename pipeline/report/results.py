@@ -30,7 +30,7 @@ from pipeline.report.fields import (
     number,
     stages_of,
 )
-from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown, title_of
+from pipeline.report.main_metric import Lead, get_curve, get_value, main_metric, shown, title_of
 from pipeline.report.rendering import render
 from pipeline.report.scores import Confusion, confusion_of, majority_baseline, wilson_interval
 from pipeline.report.stream import is_stream, stream_lead
@@ -60,7 +60,7 @@ def _baseline(metrics: Metrics) -> float | None:
 
 def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] | None]]:
     """The figure of the task, of each learner that has it; of a share, its interval."""
-    figure = figure_of(metrics)
+    figure = main_metric(metrics)
     confusions, rows_test = _confusions(metrics), get_number(metrics.get("data"), "rows_test")
     found = {}
     for name, learner in learners_of(metrics).items():
@@ -84,7 +84,7 @@ def _unparted(text: str) -> str:
 def headline(metrics: Metrics) -> str:
     """The result in one sentence and a row of tiles."""
     run, data = get_mapping(metrics, "run"), get_mapping(metrics, "data")
-    accuracies, baseline, figure = _intervals(metrics), _baseline(metrics), figure_of(metrics)
+    accuracies, baseline, figure = _intervals(metrics), _baseline(metrics), main_metric(metrics)
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     tiles = []
     for learner, (accuracy, interval) in accuracies.items():
@@ -143,7 +143,7 @@ def _verdicts(metrics: Metrics) -> list[dict[str, str]]:
 
 def _lead(metrics: Metrics) -> Lead | str:
     """The result in one sentence."""
-    data, figure = get_mapping(metrics, "data"), figure_of(metrics)
+    data, figure = get_mapping(metrics, "data"), main_metric(metrics)
     values = {name: value for name, (value, _) in _intervals(metrics).items()}
     if not values:
         done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
@@ -174,7 +174,7 @@ def _where(cluster: Metrics) -> str:
 
 def figure_section(metrics: Metrics) -> str:
     """The figure of each learner, of shares as a picture too, and what else is known; what was learned, in words."""
-    learners, figure, baseline = learners_of(metrics), figure_of(metrics), _baseline(metrics)
+    learners, figure, baseline = learners_of(metrics), main_metric(metrics), _baseline(metrics)
     if not learners or is_stream(metrics):
         return ""
     rows, ticks = [], []
@@ -241,7 +241,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
 
 def curves_section(metrics: Metrics) -> str:
     """What cross-validation found, and how good the online learners were while they learned."""
-    figures, figure = [], figure_of(metrics)
+    figures, figure = [], main_metric(metrics)
     learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):
         if points := get_curve(learner, figure):

@@ -18,7 +18,7 @@ from pipeline.report.fields import (
     learners_of,
     number,
 )
-from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown, title_of
+from pipeline.report.main_metric import Lead, get_curve, get_value, main_metric, shown, title_of
 from pipeline.report.rendering import render
 from pipeline.report.text import MISSING, count, duration, plural
 from pipeline.report.words import method_in_words
@@ -43,7 +43,7 @@ def stream_section(metrics: Metrics) -> str:
     """The figure so far against rows, a line a learner; what each took as a table; what was learned, in words."""
     if not is_stream(metrics):
         return ""
-    learners, figure = learners_of(metrics), figure_of(metrics)
+    learners, figure = learners_of(metrics), main_metric(metrics)
     series = []
     for i, (name, learner) in enumerate(learners.items()):
         if points := get_curve(learner, figure):
@@ -187,7 +187,7 @@ def labels_in_words(online: Metrics) -> str:
 
 def stream_lead(metrics: Metrics) -> Lead | str:
     """The result in one sentence."""
-    figure = figure_of(metrics)
+    figure = main_metric(metrics)
     values = {name: get_value(learner, figure) for name, learner in learners_of(metrics).items()}
     known = {name: value for name, value in values.items() if value is not None}
     if not known:

@@ -10,7 +10,7 @@ from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, link
-from pipeline.reproduce.paper import WITHIN, Asked, Entry, Experiment, Paper, System, shown
+from pipeline.reproduce.paper import WITHIN, Entry, Experiment, Paper, Request, System, shown
 from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 
@@ -21,7 +21,7 @@ PARTS = {"build": "partition", "map": "cells", "train": "train:", "test": "evalu
 class Compared(Form):
     """A table of systems; ``seconds`` in ``experiments.toml`` are the parts of the time that its printed ones count."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield for each data set the runs to compare, then those that read the paper otherwise in one point."""
         paper = self.paper
         names = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]

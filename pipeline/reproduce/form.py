@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
-from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
+from pipeline.reproduce.paper import Entry, Experiment, Paper, Request
 from pipeline.reproduce.rendering import render
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Made:
     outcome : callable
         How a run ended.
     readings : mapping
-        As of :class:`~pipeline.reproduce.paper.Asked`.
+        As of :class:`~pipeline.reproduce.paper.Request`.
     sizes : mapping
         What the ingest of each data set has found, or why it failed; for forms that are `sized`.
     """
@@ -87,7 +87,7 @@ class Form:
     def __init__(self, paper: Paper, experiment: Experiment) -> None:
         self.paper, self.experiment = paper, experiment
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:  # noqa: ARG002
+    def entries(self, asked: Request) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the runs, those that the printed numbers are compared with first."""
         yield from ()
 

@@ -149,7 +149,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What a command asks of an experiment.
 
     Attributes

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pipeline.report.rendering import Cell
 from pipeline.report.text import count
 from pipeline.reproduce.form import Form, Made, Outcome, Row, link, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 from pipeline.reproduce.text import MARKS, measured, number, seconds
 
 
 class Streams(Form):
     """``streams`` in ``experiments.toml`` lists options of ``flows.online``; with ``psi``, each runs once for each."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield the runs of each data set."""
         about = self.experiment.about
         label = self.experiment.label.replace(" ", "")

@@ -10,11 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.monitoring.plain_text import printable
 from pipeline.record_types import RecordView
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Paper
 from pipeline.reproduce.text import MARKS
-from pipeline.watching.plain_text import printable
 
 
 def print_results(paper: Paper, results: RecordView, stream: IO[str] | None = None) -> None:

@@ -30,14 +30,14 @@ SOLVERS = ("memory", "block", "distributed")
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """Rows of a shard, the unit of writing and of tasks, and of a chunk, the unit of reading."""
 
     shard_rows: int
     chunk_rows: int
 
 
-def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
+def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> BlockLayout:
     """Choose the cut of an (n, t) array of cells; sizes are those of int32, as which they are mapped.
 
     Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 16 MiB) and
@@ -53,9 +53,9 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
     if shard_rows is not None:
         n_chunks = -(-shard_rows // chunk)
         chunk = -(-shard_rows // n_chunks)
-        return Layout(chunk * n_chunks, chunk)
+        return BlockLayout(chunk * n_chunks, chunk)
     most = max(1, SHARD_BYTES // (4 * t * chunk))
-    return Layout(chunk * int(np.clip(n_rows // (TASKS * chunk), 1, most)), chunk)
+    return BlockLayout(chunk * int(np.clip(n_rows // (TASKS * chunk), 1, most)), chunk)
 
 
 def learning_blocks(

@@ -15,7 +15,7 @@ from ikmap.learners.rows import Block
 from pipeline.errors import writing
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES
-from pipeline.rows.row_weights import Weigh
+from pipeline.rows.row_weights import WeightRule
 from pipeline.storage.arrays import read
 from pipeline.storage.store import Store
 
@@ -40,7 +40,7 @@ class CellBlocks(Sequence[Block]):
     blocks : list of lists of (start, stop)
         Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: as the data says.
+        What rows weigh (:func:`~pipeline.rows.row_weights.weight_rule`); default: as the data says.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CellBlocks(Sequence[Block]):
         name: str,
         offsets: np.ndarray,
         blocks: list[list[tuple[int, int]]],
-        weigh: Weigh | None = None,
+        weigh: WeightRule | None = None,
     ) -> None:
         self._arrays = store.open_arrays(name)
         self._offsets, self._blocks, self._weigh = offsets, blocks, weigh

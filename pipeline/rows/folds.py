@@ -8,8 +8,8 @@ from ikmap.model_selection import FOLDS, folds
 from ikmap.seeds import generator
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.divided_by import GROUP, TIME, Division
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.split_rule import GROUP, TIME, SplitRule
 
 FIRST_SHARE = 0.5
 """Of the rows in order of time, those that every fold learns from."""
@@ -26,7 +26,7 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
     """
     if params.split_by is None:
         return folds(numbers.size, params.seed)
-    division = Division.parse(params.split_by, params.seed)
+    division = SplitRule.parse(params.split_by, params.seed)
     keys = rows.keys(division, numbers)
     if division.rule == TIME:
         found = folds_in_time(keys)

@@ -13,9 +13,9 @@ from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from ikmap.tasks.capabilities import learned_rows
 from pipeline.record_types import RecordView
-from pipeline.rows.division import KEPT
+from pipeline.rows.fitted_split import KEPT
 from pipeline.storage.arrays import ZarrArray, read
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS, levels_of
 
@@ -42,8 +42,8 @@ def write_part(
     """Store rows as they were found, with what the task stores for their labels.
 
     `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
-    rows are divided by (:data:`~pipeline.rows.division.KEPT`), what they weigh (:data:`WEIGHTS`), and those whose names
-    begin with :data:`LATE`.
+    rows are split by (:data:`~pipeline.rows.fitted_split.KEPT`), what they weigh (:data:`WEIGHTS`), and those whose
+    names begin with :data:`LATE`.
     """
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if LEVELS in arrays:  # column by column: read so, and much smaller where each is compressed by itself
@@ -128,8 +128,8 @@ def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-_latest: Kept[str, tuple[dict[str, ZarrArray], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+_latest: LRUCache[str, tuple[dict[str, ZarrArray], dict[str, np.ndarray]]] = PROCESS.keeps(1)
 """The arrays of one part, as they are stored and as they were read."""
 
-_words: Kept[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)
+_words: LRUCache[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)
 """The words of one part, as they are stored and as they were read."""

@@ -19,10 +19,10 @@ from ikmap.tasks.capabilities import census_of, unseen_labels
 from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
-from pipeline.rows.divided_by import Division
-from pipeline.rows.division import Divided, encoding_folds, keys_of
+from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
-from pipeline.rows.side import Part, Side
+from pipeline.rows.split import Part, Split
+from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import load_encoder
 
@@ -125,9 +125,9 @@ class PreparedRows:
         self.store = store
         self.preparation = Preparation.from_json(attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
-        self._split = Side(**side["split"])
+        self._split = Split(**side["split"])
         self._learned = bool(side.get("learned", False))
-        self._divided = Divided.from_json(side["divided"]) if side.get("divided") else None
+        self._divided = FittedSplit.from_json(side["divided"]) if side.get("divided") else None
         self._kept = self._folds = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
@@ -190,7 +190,7 @@ class PreparedRows:
         part_of = np.searchsorted(self._first, numbers, side="right") - 1
         return [(self._parts[p].name, int(n - self._first[p])) for n, p in zip(numbers, part_of.tolist(), strict=True)]
 
-    def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
+    def keys(self, division: SplitRule, rows: np.ndarray) -> np.ndarray:
         """By what rows, by ascending number, are divided: their time, group or target."""
         task = self.preparation.task
         found = [keys_of(division, self.store, part.name, task)[inside] for part, inside in self.within_parts(rows)]
@@ -310,7 +310,7 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
     return arrays["low"], np.where(width > 0, width, 1.0)
 
 
-def refuse_strangers(found: Sequence[RecordView], task: Task, url: str) -> None:
+def refuse_unseen_labels(found: Sequence[RecordView], task: Task, url: str) -> None:
     """Refuse labels that the task knows no target for, such as classes that no training row has.
 
     Raises

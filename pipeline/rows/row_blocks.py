@@ -8,7 +8,7 @@ from typing import cast
 from ikmap.learners.rows import Block, concatenated
 from ikmap.rows import Rows, nbytes_of
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import Weigh
+from pipeline.rows.row_weights import WeightRule
 from pipeline.storage.store import Store
 
 
@@ -22,11 +22,11 @@ class RowBlocks(Sequence[Block]):
         Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     side : {"train", "test"}
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: as the data says.
+        What rows weigh (:func:`~pipeline.rows.row_weights.weight_rule`); default: as the data says.
     """
 
     def __init__(
-        self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train", weigh: Weigh | None = None
+        self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train", weigh: WeightRule | None = None
     ) -> None:
         self._rows = PreparedRows(store, side)
         self._blocks, self._weigh = blocks, weigh

@@ -19,11 +19,11 @@ from pipeline.params import Params
 ROUNDING = 2.0**-40
 """A share of rows that weigh differently must not be rounded above 1."""
 
-type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
+type WeightRule = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
 """Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
 
-def weigher(task: Task) -> Weigh:
+def weight_rule(task: Task) -> WeightRule:
     """Return how training rows are weighed in a task (:class:`~ikmap.tasks.capabilities.WeighsRows`)."""
     return partial(_weights, task)
 
@@ -37,7 +37,7 @@ def _weights(task: Task, targets: np.ndarray, own: np.ndarray | None) -> np.ndar
     return weights if own is None else weights * own
 
 
-def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) -> None:
+def refuse_ignored_weights(params: Params, column: str | None, tasks: Collection[str]) -> None:
     """Refuse learners that count every row once in all of these tasks, where a column says how much rows count.
 
     Nothing is refused as long as the learner is not known.
@@ -49,14 +49,15 @@ def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) 
     """
     if column is None or params.undecided:
         return
-    heedless = [name for name in params.learners if not _weighs(params.of(name), tasks)]
-    if heedless:
+    ignores_weights = [name for name in params.learners if not _weighs(params.of(name), tasks)]
+    if ignores_weights:
         able = [name for name, kind in LEARNERS.items() if _weighs(kind.of_record({})[0], tasks)]
         expected = f"expected some of --learner {','.join(able)}" if able else "no learner weighs rows there"
-        verb = "counts" if len(heedless) == 1 else "count"
+        verb = "counts" if len(ignores_weights) == 1 else "count"
         of = f" in {next(iter(tasks))}" if len(tasks) == 1 else ""
         raise InputError(
-            f"--weight {column}: found --learner {','.join(heedless)}, which {verb} every row once{of}; {expected}"
+            f"--weight {column}: found --learner {','.join(ignores_weights)}, which {verb} every row once{of}; "
+            f"{expected}"
         )
 
 

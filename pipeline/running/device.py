@@ -19,7 +19,7 @@ from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.record_types import Record
 from pipeline.running.foreign import checked
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import CACHED_MODELS
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -28,7 +28,7 @@ GIVEN = "CUDA_VISIBLE_DEVICES"
 CHECKED_ROWS = 32
 """Rows of a block, evenly spaced, whose cells the processor finds too."""
 
-_mappers: Kept[tuple[str, str], Mapper] = PROCESS.keeps(CACHED_MODELS)
+_mappers: LRUCache[tuple[str, str], Mapper] = PROCESS.keeps(CACHED_MODELS)
 """By content hash of the partitionings and name of the device."""
 
 

@@ -17,7 +17,7 @@ from distributed import Client, Future, wait
 from pipeline.errors import InputError
 from pipeline.record_types import Record
 from pipeline.running.measured import measured
-from pipeline.running.side_by_side import TimeLimitReached, stop_when_told
+from pipeline.running.side_by_side import TimeLimitReached, stop_on_request
 
 IN_FLIGHT_PER_WORKER = 3
 """At most: enough that no worker waits for the client, few enough that nothing piles up."""
@@ -268,7 +268,7 @@ def _next_done(
     KeyboardInterrupt
         If the stage is told to stop.
     """
-    stop_when_told()
+    stop_on_request()
     if not running:
         time.sleep(patience)
         return []

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pipeline.monitoring.process_metrics import task_of
 from pipeline.record_types import Record, Summary
 from pipeline.storage.durable import promised
-from pipeline.watching.figures import task_of
 
 
 def measured(function: Callable[..., Record], args: tuple[object, ...], stage: str = "") -> Record:

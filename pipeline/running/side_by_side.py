@@ -38,7 +38,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Call every chain in a thread of its own, with a copy of the caller's context, and return what each returns.
 
-    If one fails, or the caller is interrupted, the others are told to stop (:func:`stop_when_told`). The error is
+    If one fails, or the caller is interrupted, the others are told to stop (:func:`stop_on_request`). The error is
     raised only when all of them have stopped.
     """
     if len(chains) == 1:
@@ -50,7 +50,7 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         # No chain begins before every thread has been started. Ctrl-C may arrive while they are being started; a chain
         # that was already at work then would be one that nobody waits for.
         all_there.wait()
-        stop_when_told()
+        stop_on_request()
         return chain()
 
     with ThreadPoolExecutor(len(chains), thread_name_prefix="stages") as pool:
@@ -69,7 +69,7 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     return {name: future.result() for name, future in running.items()}
 
 
-def stop_when_told() -> None:
+def stop_on_request() -> None:
     """Raise if this chain is to stop; a stage calls this now and then while it waits for tasks.
 
     Raises

@@ -11,6 +11,8 @@ from typing import Protocol
 from distributed import Client
 
 from ikmap.json_values import Json, JsonObject
+from pipeline.monitoring.events import Events
+from pipeline.monitoring.process_metrics import COUNTED
 from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.running.dispatch import Task, run_tasks
@@ -19,8 +21,6 @@ from pipeline.storage.durable import taken
 from pipeline.storage.records import Records
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.watching.events import Events
-from pipeline.watching.figures import COUNTED
 
 __all__ = ["Context", "Stage", "Watcher", "run_tasks", "stage_label"]
 

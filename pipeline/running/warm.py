@@ -9,13 +9,13 @@ from distributed import Worker, WorkerPlugin
 
 MODULES = (
     "pipeline.stages.ingest",
-    "pipeline.stages.divide",
+    "pipeline.stages.split",
     "pipeline.stages.encode",
     "pipeline.stages.shuffle",
     "pipeline.stages.select",
     "pipeline.stages.select_cells",
     "pipeline.stages.select_costs",
-    "pipeline.stages.select_race",
+    "pipeline.stages.select_learner",
     "pipeline.stages.select_rows",
     "pipeline.stages.select_sweeps",
     "pipeline.stages.fit_parts",
@@ -70,7 +70,7 @@ class WarmUp(WorkerPlugin):
         load()
         load_compiled(self._words)
         import_module("pipeline.running.allocator").keep_freed_memory()
-        figures = import_module("pipeline.watching.figures")
+        figures = import_module("pipeline.monitoring.process_metrics")
         figures.WORK.expose()
         figures.MODELS_READ.expose()
 

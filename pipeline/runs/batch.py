@@ -18,12 +18,12 @@ from pipeline.params import Params
 from pipeline.record_types import Record, RecordView
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
-from pipeline.running.healing import until_whole
+from pipeline.running.repair import until_verified
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan, make_plan
-from pipeline.stages.calibrate import calibrate, is_asked, refuse_readings
+from pipeline.stages.calibrate import calibrate, is_requested, refuse_calibration
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.importance import importance, refuse_importance
@@ -32,7 +32,7 @@ from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.storage.durable import promised, write_text
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.whole import stage_is_whole
+from pipeline.storage.verify import stage_is_verified
 from pipeline.training.train import fills_cluster, train
 
 type Result = Record
@@ -68,13 +68,13 @@ def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *
 
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
-        found = until_whole(
+        found = until_verified(
             context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
         )
 
     context, ingested, mapped, selection, learners = found
     # Learners side by side end in any order; each is shown whole.
-    steps = ["train", *(["calibrate"] if is_asked(context.params) else []), "evaluate"]
+    steps = ["train", *(["calibrate"] if is_requested(context.params) else []), "evaluate"]
     steps += ["importance"] if context.params.importance else []
     last = [f"{what}:{name}" for name in learners for what in steps]
     stages = records_of_stages(run, done_before, last)
@@ -134,7 +134,7 @@ def _stages(
     ingested = step("ingest", partial(ingest, context, data))
     context = settled(context)
     params = context.params
-    refuse_readings(params, PreparedRows(context.store, "train"))
+    refuse_calibration(params, PreparedRows(context.store, "train"))
     refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
@@ -172,7 +172,7 @@ def _stages(
         of = fitted[on_cells[name]] if name in on_cells else None
         trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
         read: Result = {}
-        if is_asked(params):
+        if is_requested(params):
             read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
         hashes = trained["content_hash"], read.get("reading_hash")
         tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes, source=rows_of_test))
@@ -219,7 +219,7 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
     A stage that is made again is taken out of `done_before`.
     """
     finished = context.run.stage(name)
-    if finished is not None and stage_is_whole(context.run, name):
+    if finished is not None and stage_is_verified(context.run, name):
         context.events.message(f"{name}: done before")
         return dict(finished["result"])
     if finished is not None:

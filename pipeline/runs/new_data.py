@@ -8,7 +8,7 @@ from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Sizes, Source, open_source
 from pipeline.readers.base import WIDE
 from pipeline.readers.files import find_file
-from pipeline.readers.open import format_asked, format_of
+from pipeline.readers.open import format_of, requested_format
 from pipeline.readers.several import named_files
 from pipeline.runs.trained_model import TrainedModel
 from pipeline.tables import open_table
@@ -90,7 +90,7 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
     """Data that is a table whose columns have names, or are to be encoded; None where it is none."""
     named, csv = named_files(url), CsvFormat(**dict(model.csv))
     first = find_file(named[0].url)
-    format = format_asked(first, format, csv)
+    format = requested_format(first, format, csv)
     kind = format_of(first, format)
     columns = model.columns()
     if kind not in TABLES or columns is None or len(columns) >= WIDE:

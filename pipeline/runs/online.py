@@ -13,7 +13,7 @@ from ikmap.methods.search import Value
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task
+from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.feed import Feed
@@ -22,7 +22,7 @@ from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
-from pipeline.running.healing import until_whole
+from pipeline.running.repair import until_verified
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import (
     Call,
@@ -159,7 +159,7 @@ def run_online(
             begin = partial(_from_files, context, data, invocation, online, step)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:
-            kind, say, late = asked_task(context.params, data), context.events.message, None
+            kind, say, late = requested_task(context.params, data), context.events.message, None
             if labels is not None:
                 if not kind.labels.needed:
                     raise InputError(
@@ -173,7 +173,7 @@ def run_online(
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
         work = partial(_stages, context, invocation, online, begin, step, alerts)
-        ingested, taken, selection, streamed = until_whole(context, work, cannot)
+        ingested, taken, selection, streamed = until_verified(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:

@@ -16,7 +16,7 @@ from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
-from pipeline.stages.calibrate import FIT_BYTES, is_asked
+from pipeline.stages.calibrate import FIT_BYTES, is_requested
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 
@@ -118,7 +118,7 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
     t = params.map_at(value).n_partitions if params.on_cells else 0
     own = _own_bytes(params, sizes, t, _columns(params, value) if params.on_cells else 0)
     parts = [_Part(3.0 * READ_BYTES, _kept_bytes(sizes, own, t))]
-    if is_asked(params):
+    if is_requested(params):
         parts.append(_Part(*_calibrating(params, value, sizes, t)))
     if params.on_cells:
         parts += [_mapping(params, value, sizes, workers), _training_on_cells(params, value, sizes)]

@@ -18,6 +18,7 @@ from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.json_values import number_of
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError, writing
+from pipeline.monitoring.events import Events
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
 from pipeline.readers.remote import filesystem
@@ -30,7 +31,6 @@ from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions
 from pipeline.stages.ingest import place
 from pipeline.tables import TableSource
-from pipeline.watching.events import Events
 
 STAGE = "score"
 

@@ -19,7 +19,7 @@ from fsspec import AbstractFileSystem
 
 from pipeline.errors import InputError
 from pipeline.readers.remote import filesystem
-from pipeline.running.healing import ATTEMPTS
+from pipeline.running.repair import ATTEMPTS
 from pipeline.storage.durable import flush
 from pipeline.urls import Location
 

@@ -28,7 +28,7 @@ from pipeline.resolve import worded
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.compiling import words_of_learner, words_of_map
-from pipeline.running.healing import needing_all_of
+from pipeline.running.repair import needing_all_of
 from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.durable import reading
@@ -37,7 +37,7 @@ from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.predictions import PredictionFile, read_predictions
 from pipeline.storage.rundir import MANIFEST, read_manifest_or_copy
 from pipeline.storage.store import Store
-from pipeline.tables import TableAsked
+from pipeline.tables import TableRequest
 from pipeline.tables.encoding import ENCODING, StoredEncoder, load_encoder
 
 
@@ -65,7 +65,7 @@ class TrainedModel:
         Words of the loops that mapping and predicting need.
     options : mapping
         Of the learner.
-    table : TableAsked
+    table : TableRequest
         What the run was asked of its table.
     reading : Reading or None
         How decisions become probabilities, and by which threshold classes.
@@ -86,7 +86,7 @@ class TrainedModel:
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
-    table: TableAsked = field(default_factory=TableAsked)
+    table: TableRequest = field(default_factory=TableRequest)
     reading: Calibrator | None = None
     trained_on: RecordView = field(default_factory=dict)
     predicted: Promise | None = None
@@ -236,7 +236,7 @@ def _open(folder: str, path: Path, manifest: RecordView, learner: str | None) ->
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
         _loops(params, learner, fitted), params.get("methods", {}).get(learner, {}),
-        TableAsked.from_json(data.get("table", {})), _reading(store, params, stages, learner, again),
+        TableRequest.from_json(data.get("table", {})), _reading(store, params, stages, learner, again),
         next(iter(data.get("sources", ())), {}),
         stages["stream"]["result"].get("predicted", {}).get(learner, {}) if online else None,
     )  # fmt: skip

@@ -43,12 +43,12 @@ STREAM = 2_000_005
 """Seed path of that sample."""
 
 
-def is_asked(params: Params) -> bool:
+def is_requested(params: Params) -> bool:
     """Whether the run has the stage."""
     return params.calibration != NONE or bool(params.threshold_for)
 
 
-def refuse_readings(params: Params, rows: PreparedRows) -> None:
+def refuse_calibration(params: Params, rows: PreparedRows) -> None:
     """Refuse a calibration or a threshold that the task cannot have.
 
     Raises
@@ -71,7 +71,7 @@ def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any 
     Parameters
     ----------
     fitted, value, n_threads
-        As in :class:`~pipeline.training.runner.Lesson`.
+        As in :class:`~pipeline.training.runner.TrainingJob`.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from ikmap.tasks.capabilities import census_of
 from pipeline.record_types import Record
-from pipeline.rows.block_sizes import Layout, cell_layout
+from pipeline.rows.block_sizes import BlockLayout, cell_layout
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
@@ -79,7 +79,7 @@ def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
 
 
 def create_cells(
-    store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[np.generic], *, weighted: bool = False
+    store: Store, name: str, n: int, t: int, layout: BlockLayout, dtype: np.dtype[np.generic], *, weighted: bool = False
 ) -> None:
     """Make the arrays that the tasks fill: cells int32 (n, t), the target of each row (n,), and what it weighs."""
     of_rows = [("labels", (n,), dtype), *([(WEIGHTS, (n,), np.dtype(np.float64))] if weighted else [])]

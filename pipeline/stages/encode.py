@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.tables import NUMBER, Asked, ColumnPlan, Encoder, Statistics, choose, fit
+from ikmap.tables import NUMBER, ColumnPlan, Encoder, EncodingRequest, Statistics, choose, fit
 from ikmap.tables.ids import numbers_rows
 from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import DRAWN, drawn_rows
@@ -17,8 +17,8 @@ from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
 from pipeline.record_types import Record
 from pipeline.rows.density import encodes_dense
-from pipeline.rows.divided_by import goes_by_time, keeps_groups
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
+from pipeline.rows.split_rule import goes_by_time, keeps_groups
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.storage.store import Store
@@ -30,7 +30,13 @@ TASK_ROWS = 1 << 19
 
 
 def fit_encoding(
-    stage: Stage, columns: Sequence[ColumnPlan], asked: Asked, task: LearningTask, *, by_targets: bool, url: str
+    stage: Stage,
+    columns: Sequence[ColumnPlan],
+    request: EncodingRequest,
+    task: LearningTask,
+    *,
+    by_targets: bool,
+    url: str,
 ) -> tuple[Encoder, list[str]]:
     """Fit the encoder of the training rows that DATA speaks of, and store it; return it, and the names of ids.
 
@@ -60,7 +66,7 @@ def fit_encoding(
     statistics = Statistics.total([Statistics.unpacked(values) for values in counted])
     try:
         # Rows that come later have days and months of their own: what these were like tells nothing of the next ones.
-        plan = choose(columns, statistics, asked, only_times="recurring" if goes_by_time(split_by) else "parts")
+        plan = choose(columns, statistics, request, only_times="recurring" if goes_by_time(split_by) else "parts")
         # Rows of a group tell of each other: no word has so many that the labels of its own group do not matter.
         enough = None if keeps_groups(split_by) else ENOUGH
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)

@@ -18,23 +18,23 @@ from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.by_labels import BY_LABELS
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task, asked_word, refuse_unsuited
+from pipeline.datasets.task import refuse_unsuited, requested_task, requested_word
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.record_types import Record
 from pipeline.rows.density import encodes_dense, is_dense
-from pipeline.rows.divided_by import Division
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
-from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows, refuse_strangers
+from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows, refuse_unseen_labels
 from pipeline.rows.ranges import ranges_of
-from pipeline.rows.row_weights import every_task, refuse_heedless
-from pipeline.rows.side import Part, Side
+from pipeline.rows.row_weights import every_task, refuse_ignored_weights
+from pipeline.rows.split import Part, Split
+from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
-from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of, say_weights
 from pipeline.stages.encode import fit_encoding, ids_of_plain
+from pipeline.stages.split import beside_of, divide_rows, divided_sides, division_of, say_weights
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
@@ -67,11 +67,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
     """
     params = context.params
-    kind = asked_task(params, data)  # before a row is read
+    kind = requested_task(params, data)  # before a row is read
     if kind.name == AUTO:
-        refuse_heedless(params, data.table.weight, every_task())
+        refuse_ignored_weights(params, data.table.weight, every_task())
     else:
-        refuse_heedless(params.settled(kind), data.table.weight, [kind.name])
+        refuse_ignored_weights(params.settled(kind), data.table.weight, [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
@@ -99,8 +99,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         divide=data.divide,
         weighted=data.table.weight is not None,
     )
-    refuse_heedless(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
-    refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
+    refuse_ignored_weights(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
+    refuse_unseen_labels([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
         division.refuse(preparation.task, data.inliers)
@@ -114,11 +114,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         test_rows = total(test_parts, "rows")
         if test_rows == 0:
             raise InputError(f"{test.url}: found no rows, expected some to test on")
-        refuse_strangers([part["found"] for part in test_parts], preparation.task, test.url)
+        refuse_unseen_labels([part["found"] for part in test_parts], preparation.task, test.url)
         nnz += total(test_parts, "nnz")
         sides = {
-            "train": _side(train.url, train_parts, Side("all", rows)),
-            "test": _side(test.url, test_parts, Side("all", test_rows)),
+            "train": _side(train.url, train_parts, Split("all", rows)),
+            "test": _side(test.url, test_parts, Split("all", test_rows)),
         }
     elif division is not None:
         of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
@@ -128,7 +128,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         sides = divided_sides(train.url, train_parts, record)
     else:
         n_train = data.split.train_rows(rows, train.url)
-        whole = Side(data.split.rule, rows, n_train, True, params.seed)
+        whole = Split(data.split.rule, rows, n_train, True, params.seed)
         sides = {"train": _side(train.url, train_parts, whole)}
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
@@ -221,13 +221,13 @@ def ingest_piece(
     piece: Piece,
     folder: str,
     kind: TaskKind,
-    division: Division | None = None,
+    division: SplitRule | None = None,
 ) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
     # No record promises them: they are read to see whether they are whole.
-    while store.is_whole(name := _part_name(folder, piece, kept)):
+    while store.is_verified(name := _part_name(folder, piece, kept)):
         parts.append(store.need(name)["part"])
         store.keep(name)
         kept += 1
@@ -318,9 +318,9 @@ def find_task(
     InputError
         Nothing can be learned from them.
     """
-    kind = asked_task(params, data)
+    kind = requested_task(params, data)
     try:
-        asked = LabelRequest(*asked_word(params, data), data.two_class, data.inliers)
+        asked = LabelRequest(*requested_word(params, data), data.two_class, data.inliers)
         labels = [part["found"] for part in parts]
         found = kind.find(labels, asked)
     except ValueError as error:
@@ -336,7 +336,7 @@ def about_task(task: LearningTask) -> dict[str, Any]:
     return {"task": task.name, **task.codec.summary.fields}
 
 
-def _side(url: str, parts: list[Record], split: Side) -> Record:
+def _side(url: str, parts: list[Record], split: Split) -> Record:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
     rows = [int(part["rows"]) for part in parts]
     firsts = accumulate(rows[:-1], initial=0)
@@ -357,7 +357,7 @@ def leave_out_rows(stage: Stage, side: Record, preparation: Preparation, data: R
     """
     tasks, first = [], 0
     for k, part in enumerate(side["parts"]):
-        tasks.append(Task(f"learned-{k:05d}", (stage.context.store, preparation, Side(**side["split"]), first, part)))
+        tasks.append(Task(f"learned-{k:05d}", (stage.context.store, preparation, Split(**side["split"]), first, part)))
         first += part["rows"]
     side |= {"counts": [record["learned"] for record in stage.run(learned_rows, tasks)], "learned": True}
     if not sum(side["counts"]):
@@ -367,7 +367,7 @@ def leave_out_rows(stage: Stage, side: Record, preparation: Preparation, data: R
         )
 
 
-def learned_rows(store: Store, preparation: Preparation, side: Side, first: int, part: Record) -> Record:
+def learned_rows(store: Store, preparation: Preparation, side: Split, first: int, part: Record) -> Record:
     """Task: how many training rows of a part, which begins at row `first`, are learned from."""
     numbers = side.of_part(first, part["rows"])
     return {"learned": int(learned_of(store, part["name"], numbers, preparation).size)}

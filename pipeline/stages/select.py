@@ -20,7 +20,7 @@ from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
-from pipeline.stages.select_race import Entrant, listed
+from pipeline.stages.select_learner import SearchedLearner, listed
 from pipeline.stages.select_rows import (
     criteria_in_use,
     rows_to_search,
@@ -73,7 +73,7 @@ def select(context: Context) -> Record:
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
-    search = Search(Stage(context, "select", None, used), used, rows)
+    search = HyperparameterSearch(Stage(context, "select", None, used), used, rows)
     search.run()
     found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
     if search.swept:
@@ -82,7 +82,7 @@ def select(context: Context) -> Record:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Trial:
     """What one task scores: a fold, and for each value the learners with the number of C to try at each.
 
     Of a sweep, over all values, there are the learner's name, and C where that is to be chosen. Races are counted: a
@@ -130,7 +130,7 @@ def score(what: str, *args: Any) -> Record:
     return {**record, "cpu_seconds": round(time.process_time() - began, 3)}
 
 
-class Search:
+class HyperparameterSearch:
     """A search under way: a :class:`~pipeline.running.stage.Watcher` of its stage.
 
     What is scored next depends only on what has been scored, not on workers or interruptions.
@@ -151,12 +151,14 @@ class Search:
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map_parameter if on_cells or self.swept else ""
         self.cells = {
-            name: Entrant(name, self.parameter, psis, search_criterion(params, task, name), Cs if name in has_C else ())
+            name: SearchedLearner(
+                name, self.parameter, psis, search_criterion(params, task, name), Cs if name in has_C else ()
+            )
             for name in on_cells
         }
         of_rows = searches_of_rows(params, self.fitting)
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values), search_criterion(params, task, name))
+            name: SearchedLearner(name, search.parameter, list(search.values), search_criterion(params, task, name))
             for name, search in of_rows.items()
         }
         of_map = params.search_of_map(self.fitting, self.sample) if on_cells else None
@@ -164,8 +166,8 @@ class Search:
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
         self.costs: dict[str, Costs] = {}
-        self.units: dict[str, Unit] = {}
-        self.later: list[Unit] = []
+        self.units: dict[str, Trial] = {}
+        self.later: list[Trial] = []
         self.before, self.reached, self.exceeded, self.races = 0.0, False, False, 0
 
     # What is done, and in which order.
@@ -202,7 +204,7 @@ class Search:
             first = not number and not self.races
             if first and self.swept and is_in_parts(self.params, self.used):
                 prepare(self.stage, self.limit, self.used)
-            sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
+            sweeps = [Trial(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
             self.units = {task.name: unit for task, unit in zip(tasks, units, strict=True)}
@@ -215,10 +217,10 @@ class Search:
                 if not self.running:
                     break
 
-    def _units(self, fold: int) -> list[Unit]:
+    def _units(self, fold: int) -> list[Trial]:
         """Tasks of one fold: small values first where nothing is known yet, else the long ones."""
         wanted: dict[Value, dict[str, int]] = {}
-        units: list[tuple[int, Unit]] = []
+        units: list[tuple[int, Trial]] = []
         for entrant in self.running:
             name = entrant.name
             groups: dict[Any, list[Any]] = {}
@@ -232,11 +234,11 @@ class Search:
                     key = ("alone", value) if shared is None else ("shared", shared)
                     groups.setdefault(key, []).append(value)
             for values in groups.values():
-                unit = Unit(name, fold, {value: {name: 1} for value in values})
+                unit = Trial(name, fold, {value: {name: 1} for value in values})
                 units.append((entrant.values.index(values[0]), unit))
         psis = sorted(wanted)
         for group in groups_of(psis, fold, self.params):
-            unit = Unit(CELLS, fold, {psi: wanted[psi] for psi in group}, self.races)
+            unit = Trial(CELLS, fold, {psi: wanted[psi] for psi in group}, self.races)
             units.append((min(next(iter(self.cells.values())).values.index(psi) for psi in group), unit))
         units.sort(key=lambda ranked: ranked[0] if fold == 0 else -ranked[0])
         return [unit for _, unit in units]
@@ -307,7 +309,7 @@ class Search:
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
         self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
 
-    def _note(self, unit: Unit) -> str:
+    def _note(self, unit: Trial) -> str:
         if unit.kind == SWEEP:
             ((name, C),) = unit.wanted
             swept = self.swept[name, C] or {}
@@ -347,7 +349,7 @@ class Search:
         over = f", and more ({spent:.1f} s), as nothing was known before" if self.exceeded else ""
         self._say(f"--budget {budget:g} s is spent{over}: {'; '.join(parts)}")
 
-    def _untried(self, entrant: Entrant) -> Sequence[Any]:
+    def _untried(self, entrant: SearchedLearner) -> Sequence[Any]:
         return [value for value in entrant.values if value not in entrant.tried]
 
     # What is found.
@@ -425,7 +427,7 @@ class Search:
             }
         return found
 
-    def _found_on_rows(self, entrant: Entrant) -> Record:
+    def _found_on_rows(self, entrant: SearchedLearner) -> Record:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
@@ -435,7 +437,9 @@ class Search:
         }
 
 
-def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> Record:
+def _by_figure(
+    entrants: Iterable[SearchedLearner], found: Callable[[SearchedLearner], Any], suffix: str = ""
+) -> Record:
     """Return what was found of each learner, by the key of the figure that its search went by."""
     by: Record = {}
     for entrant in entrants:

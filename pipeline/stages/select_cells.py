@@ -30,7 +30,7 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
 from pipeline.record_types import Record
-from pipeline.rows.row_weights import weigher, weighted_scores, weights_of
+from pipeline.rows.row_weights import weight_rule, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
 from pipeline.stages.select_sweeps import sweeps
@@ -114,7 +114,7 @@ def score_cells(
 
 def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
     """The learner of the run, on rows in memory, which the data gives these weights."""
-    learner, classes, weigh = params.of(name), task.codec.classes, weigher(task)
+    learner, classes, weigh = params.of(name), task.codec.classes, weight_rule(task)
     in_rounds, in_one = capability(learner, RoundsLearner), capability(learner, WholeLearner)
     task = params.judged(name, task)
     criterion = search_criterion(params, task, name)

@@ -33,7 +33,7 @@ from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher, weight_given, weighted_scores, weights_of
+from pipeline.rows.row_weights import weight_given, weight_rule, weighted_scores, weights_of
 from pipeline.storage.store import Store
 
 STREAM = 2_000_004
@@ -175,7 +175,7 @@ def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block:
     constant = small.constant
     if constant is not None:
         return lambda tested: np.repeat(small.widen(constant), count_rows(tested), axis=0)
-    weight = weigher(criterion.task)(block.y, block.sample_weight)
+    weight = weight_rule(criterion.task)(block.y, block.sample_weight)
     weighted = block._replace(y=small.targets, sample_weight=weight)
     training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
     model: Any = learner.fit(training)[0]

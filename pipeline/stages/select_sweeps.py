@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.resolve import worded
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
 from pipeline.stages.select_rows import cv_folds, cv_sample
 from pipeline.stages.sweep_stored import stored_sweep
@@ -92,7 +92,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
         assert not isinstance(limit, tuple)
         sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
         sets, splits = sweeping.events(limit, sample, [inside, outside])
-        weight = weigher(task)(y[fit], None if w is None else w[fit])
+        weight = weight_rule(task)(y[fit], None if w is None else w[fit])
         training = Training(Block(sets[0], y[fit], weight), task.codec.classes, params.seed, task=task)
         held_out, read = Block(sets[1], y[left_out]), nbytes_of(X)
     learner = capability(params.learner(name, C=C), FollowsSplits)

@@ -17,7 +17,7 @@ from pipeline.record_types import Record
 from pipeline.rows.block_sizes import cell_layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.stages.cells import create_cells, write_cells
@@ -100,7 +100,7 @@ def stored_sweep(store: Store, params: Params, n_rows: int) -> tuple[Training, B
     nobody = held.rows[:0]
     offsets = model.offsets
     blocks = learning_blocks(fit.size, packed_row_bytes(offsets), params.seed)
-    spooled = SpooledBlocks(CellBlocks(store, CELLS, offsets, blocks, weigher(task)), offsets, visit_rows=None)
+    spooled = SpooledBlocks(CellBlocks(store, CELLS, offsets, blocks, weight_rule(task)), offsets, visit_rows=None)
     splitting = cast("Splitting", model)  # what a map that is sweepable and fits in parts makes
     sets, splits = splitting.splits([nobody, held.rows])
     rows: Any = StoredRows(spooled, fit.size, sets[0], *splitting.lineage)

@@ -20,7 +20,7 @@ import numpy as np
 from ikmap.json_values import Json, JsonObject
 from pipeline.errors import Damaged, InputError, writing
 from pipeline.record_types import Record
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
@@ -37,7 +37,7 @@ type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 _promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
-_on_disk: Kept[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
+_on_disk: LRUCache[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
 """By path: files and directories that were flushed, as they were then."""
 
 

@@ -9,17 +9,17 @@ from ikmap.json_values import Json
 from ikmap.methods import import_models
 from ikmap.model import Model, UnknownModel, from_parts
 from pipeline.errors import Damaged, InputError
+from pipeline.monitoring.process_metrics import MODELS_READ
 from pipeline.storage.durable import reading
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
-from pipeline.watching.figures import MODELS_READ
 
 MODELS = "models"
 """Where the learners' models stand in the store."""
 
 CACHED_MODELS = 4
 
-_kept: Kept[str, Model] = PROCESS.keeps(CACHED_MODELS)
+_kept: LRUCache[str, Model] = PROCESS.keeps(CACHED_MODELS)
 """Models by content hash."""
 
 

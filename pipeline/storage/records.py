@@ -10,7 +10,7 @@ from pipeline.errors import Damaged
 from pipeline.record_types import Record
 from pipeline.storage.durable import flush, read_json, taken, write_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.storage.whole import is_whole
+from pipeline.storage.verify import is_verified
 
 FLUSH_SECONDS = 1.0
 """Records are flushed so often, several at a time: one that is lost with the power costs no more than its task."""
@@ -39,7 +39,7 @@ class Records:
         except Damaged as damaged:
             self._say(f"{damaged}; the task is done again")
             return None
-        return record if is_whole(self._run, record) else None
+        return record if is_verified(self._run, record) else None
 
     def keep(self, task: str, record: Mapping[str, Json]) -> None:
         """Write the record of a task, once what this process has written before is on the disk."""

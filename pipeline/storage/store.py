@@ -26,7 +26,7 @@ from pipeline.errors import Damaged, writing
 from pipeline.record_types import Record
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, ZarrArray, compressors, read, shards_of
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 COMPLETE = "complete"
 """Attribute that is written last: a group without it was left half-written and counts as absent."""
@@ -47,7 +47,7 @@ AS_WRITTEN: ArrayConfigParams = {"write_empty_chunks": True, "read_missing_chunk
 
 type Stamps = dict[str, tuple[int, int, int]]
 
-_opened: Kept[tuple[str, str, str], tuple[Stamps, object]] = PROCESS.keeps(KEPT_OPEN)
+_opened: LRUCache[tuple[str, str, str], tuple[Stamps, object]] = PROCESS.keeps(KEPT_OPEN)
 """By kind, path and name: what was opened, and the files that describe it as they were then."""
 
 
@@ -276,7 +276,7 @@ class Store:
         except Damaged:
             return False
 
-    def is_whole(self, name: str) -> bool:
+    def is_verified(self, name: str) -> bool:
         """Read all of a group, and return whether it is there and undamaged."""
         try:
             return self.attributes(name) is not None and bool(self.read_group(name))

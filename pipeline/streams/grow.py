@@ -24,7 +24,7 @@ from pipeline.running.foreign import checked, checked_growth
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import model_of, save_model
 
 CHECKPOINT_SHARE = 0.05
@@ -125,7 +125,7 @@ class _Saved:
     cost: float = 0.0
 
 
-_kept: Kept[tuple[str, str], tuple[int, Partitions, _Saved]] = PROCESS.keeps(MOST_KEPT)
+_kept: LRUCache[tuple[str, str], tuple[int, Partitions, _Saved]] = PROCESS.keeps(MOST_KEPT)
 """By run and checkpoint: maps, and the chunk that comes next."""
 
 

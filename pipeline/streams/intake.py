@@ -20,7 +20,7 @@ from pipeline.record_types import Record
 from pipeline.rows.parts import LATE
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
-from pipeline.running.side_by_side import stop_when_told
+from pipeline.running.side_by_side import stop_on_request
 from pipeline.stages.ingest import store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
@@ -111,7 +111,7 @@ class Intake:
         left = size = n
         while left:
             while self._n_waiting < size and not self._exhausted:
-                stop_when_told()
+                stop_on_request()
                 told(self._next())
                 if self._n_waiting:
                     size = min(left, part_rows(int(self._waiting[0].X.shape[1])))
@@ -142,7 +142,7 @@ class Intake:
         there: list[str] = []
         for name in self._names():
             if name not in initial and self.chunks >= self.promised:
-                if not self.store.is_whole(name):
+                if not self.store.is_verified(name):
                     self._drop(self.chunks)
                     break
                 self.store.keep(name)

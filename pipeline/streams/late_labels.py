@@ -21,7 +21,7 @@ from ikmap.tasks import BadLabel, Task
 from pipeline.errors import InputError
 from pipeline.record_types import Record
 from pipeline.rows.parts import LATE
-from pipeline.running.side_by_side import stop_when_told
+from pipeline.running.side_by_side import stop_on_request
 
 LABEL_LIMIT = 100_000
 IDLE_SECONDS = 60.0
@@ -179,7 +179,7 @@ class LateLabels:
             if not said:
                 self._say(f"{self.url}: waiting for labels of the initial rows, such as that of row {missing}")
                 said = True
-            stop_when_told()
+            stop_on_request()
             time.sleep(TICK_SECONDS)
         self.counts.learned += n
         labels, lines = zip(*(found.pop(row) for row in rows), strict=True)

@@ -21,7 +21,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
-from pipeline.storage.whole import is_whole
+from pipeline.storage.verify import is_verified
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
 from pipeline.streams.participant import Participant
@@ -131,7 +131,7 @@ class Schedule:
         n_chunks = self.arrivals.chunks
         for k in range(n_chunks if self.fitted else 0):
             record = found.get(_map_name(k))
-            if record is not None and is_whole(run, record):
+            if record is not None and is_verified(run, record):
                 self._mapped[k] = record
                 yield record
         for participant in self.participants:
@@ -144,7 +144,7 @@ class Schedule:
                 if record is None:
                     break
                 records.append(record)
-            if not all(is_whole(run, record) for record in records):
+            if not all(is_verified(run, record) for record in records):
                 continue  # what it has predicted is gone: from the beginning
             for record in records:
                 self._note(name, record)

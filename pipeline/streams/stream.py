@@ -26,7 +26,7 @@ from pipeline.running.device import DeviceMap, record_of
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.alerts import Alert, alerts_in
 from pipeline.streams.chunk import chunk_of, grow
@@ -293,7 +293,7 @@ class _Saved:
 
 
 MOST_KEPT = 16
-_kept: Kept[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
+_kept: LRUCache[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
 """By run and checkpoint: states, and the chunk that comes next."""
 
 

@@ -14,6 +14,6 @@ encoding.py     the encoder of a run: fitted on the workers, kept in the store
 """
 
 from pipeline.tables.source import TableSource, open_table
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.spec import TableRequest
 
-__all__ = ["TableAsked", "TableSource", "open_table"]
+__all__ = ["TableRequest", "TableSource", "open_table"]

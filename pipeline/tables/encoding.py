@@ -10,7 +10,7 @@ from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
 from ikmap.tables.statistics import unpacked
 from pipeline.storage.durable import reading
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 
 ENCODING = "data/encoding"
@@ -48,7 +48,7 @@ class StoredEncoder:
         return encode(table, folds)
 
 
-_kept: Kept[str, tuple[object, StoredEncoder]] = PROCESS.keeps(2)
+_kept: LRUCache[str, tuple[object, StoredEncoder]] = PROCESS.keeps(2)
 
 
 def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, split_by: str | None = None) -> None:

@@ -11,10 +11,12 @@ from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.tables.columns import kind_of_type, number_in
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.spec import TableRequest
 
 
-def plan_of_types(url: str, names: Sequence[str], types: Sequence[pa.DataType], asked: TableAsked) -> list[ColumnPlan]:
+def plan_of_types(
+    url: str, names: Sequence[str], types: Sequence[pa.DataType], request: TableRequest
+) -> list[ColumnPlan]:
     """What columns of a typed table are.
 
     Raises
@@ -24,7 +26,7 @@ def plan_of_types(url: str, names: Sequence[str], types: Sequence[pa.DataType], 
     """
     found = []
     for name, kind in zip(names, types, strict=True):
-        known = _asked(name, asked)
+        known = _asked(name, request)
         by_type = kind_of_type(kind)
         if by_type is None:
             raise InputError(
@@ -35,12 +37,12 @@ def plan_of_types(url: str, names: Sequence[str], types: Sequence[pa.DataType], 
     return found
 
 
-def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], asked: TableAsked) -> list[ColumnPlan]:
+def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], request: TableRequest) -> list[ColumnPlan]:
     """What columns of text are, by their cells in the first rows."""
-    missing = frozenset(asked.missing) | {""}
+    missing = frozenset(request.missing) | {""}
     found = []
     for j, name in enumerate(names):
-        if known := _asked(name, asked):
+        if known := _asked(name, request):
             found.append(known)
             continue
         cells = Counter(cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing)
@@ -64,8 +66,8 @@ MANY, MOST = 20, 0.95
 _NOT_FINITE = frozenset({"inf", "infinity"})
 
 
-def _asked(name: str, asked: TableAsked) -> ColumnPlan | None:
+def _asked(name: str, request: TableRequest) -> ColumnPlan | None:
     """What the user says of a column."""
-    if name in asked.plan:
-        return asked.plan[name]
-    return ColumnPlan(name, CATEGORY, why="--category") if name in asked.categories else None
+    if name in request.plan:
+        return request.plan[name]
+    return ColumnPlan(name, CATEGORY, why="--category") if name in request.categories else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError
-from pipeline.watching.plain_text import not_utf8
+from pipeline.monitoring.plain_text import not_utf8
 
 KEYS = ("kind", "encoding", "why")
 NAME = "columns-plan.toml"

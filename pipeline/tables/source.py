@@ -21,7 +21,7 @@ from pipeline.readers.labels import choose_label
 from pipeline.readers.open import Sizes
 from pipeline.tables.columns import as_numbers, is_text
 from pipeline.tables.opened import files_with_rows
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.spec import TableRequest
 from pipeline.tables.table_file import Block, TableFile
 from pipeline.tables.text_file import LABEL
 from pipeline.tables.weights import of_weight, weights_in
@@ -40,7 +40,7 @@ class TableSource(Source):
         The feature columns.
     label : str or None
     text_labels : bool
-    asked : TableAsked
+    asked : TableRequest
     kept : ColumnPlan or None
         The column by whose values rows are divided.
     """
@@ -50,7 +50,7 @@ class TableSource(Source):
     columns: tuple[ColumnPlan, ...]
     label: str | None
     text_labels: bool
-    asked: TableAsked
+    asked: TableRequest
     kept: ColumnPlan | None = None
 
     @property
@@ -253,7 +253,7 @@ def open_table(
     given: str,
     format: str = "auto",
     label: str | int | None = None,
-    asked: TableAsked = TableAsked(),  # noqa: B008 - immutable
+    asked: TableRequest = TableRequest(),  # noqa: B008 - immutable
     *,
     require_label: bool = True,
     columns: Sequence[ColumnPlan] | None = None,

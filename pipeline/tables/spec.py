@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from ikmap.json_values import JsonObject
-from ikmap.tables import Asked, ColumnPlan
+from ikmap.tables import ColumnPlan, EncodingRequest
 from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
 
@@ -16,7 +16,7 @@ MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 
 
 @dataclass(frozen=True)
-class TableAsked:
+class TableRequest:
     """What the user asks of a table.
 
     Attributes
@@ -37,7 +37,7 @@ class TableAsked:
         Rows may lack their label: they are scored.
     kept : str or None
         The column by whose values rows are divided: no feature if it is dropped.
-    encode : Asked
+    encode : EncodingRequest
     plan : mapping of str to ColumnPlan
         Columns that the plan's file names, with its kinds and encodings.
     """
@@ -50,13 +50,13 @@ class TableAsked:
     above: float | None = None
     unlabelled: bool = False
     kept: str | None = None
-    encode: Asked = field(default_factory=Asked)
+    encode: EncodingRequest = field(default_factory=EncodingRequest)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
 
     @property
     def encodes(self) -> bool:
         """Whether an encoding is asked for, whatever the columns are like."""
-        return self.encode != Asked() or any(column.encoding != "auto" for column in self.plan.values())
+        return self.encode != EncodingRequest() or any(column.encoding != "auto" for column in self.plan.values())
 
     def as_json(self) -> JsonObject:
         """What differs from the default."""
@@ -64,7 +64,7 @@ class TableAsked:
         for key in ("drop", "missing", "categories"):
             if key in found:
                 found[key] = list(found[key])
-        if self.encode == Asked():
+        if self.encode == EncodingRequest():
             found.pop("encode", None)
         if not self.plan:
             found.pop("plan", None)
@@ -78,7 +78,7 @@ class TableAsked:
             if key in found:
                 found[key] = tuple(found[key])
         if "encode" in found:
-            found["encode"] = Asked(**found["encode"])
+            found["encode"] = EncodingRequest(**found["encode"])
         found["plan"] = {name: ColumnPlan(**one) for name, one in found.get("plan", {}).items()}
         return cls(**found)
 
@@ -109,4 +109,4 @@ class TableAsked:
                     )
 
 
-DEFAULT = TableAsked()
+DEFAULT = TableRequest()

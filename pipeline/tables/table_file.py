@@ -12,7 +12,7 @@ import pyarrow as pa
 from ikmap.tables import ColumnPlan
 from pipeline.readers.base import Piece
 from pipeline.readers.files import File
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.spec import TableRequest
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class TableFile(ABC):
         return ""
 
     @abstractmethod
-    def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
         """What some columns of the file are."""
 
     @abstractmethod

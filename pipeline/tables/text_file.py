@@ -12,6 +12,7 @@ import pyarrow.csv
 
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
+from pipeline.monitoring.plain_text import not_utf8
 from pipeline.readers.arrow_checks import ARROW_FAILURES
 from pipeline.readers.base import Piece, shown
 from pipeline.readers.csv_text import (
@@ -28,11 +29,10 @@ from pipeline.readers.csv_text import (
 from pipeline.readers.files import File, text_blocks
 from pipeline.readers.recoded import encoding_of
 from pipeline.tables.columns import expected, number_in
-from pipeline.tables.dressed import has_decimal_commas, refuse_dressed, with_point
 from pipeline.tables.kinds import plan_of_cells
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.number_formats import has_decimal_commas, refuse_dressed, with_point
+from pipeline.tables.spec import TableRequest
 from pipeline.tables.table_file import Block, TableFile
-from pipeline.watching.plain_text import not_utf8
 
 DELIMITERS = ",\t;|"
 LABEL = "label"
@@ -69,7 +69,7 @@ class TextTable(TableFile):
         decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
-    def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
         lines, rows = self._sample()
         at = [self.own_names.index(name) for name in names]
         cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]

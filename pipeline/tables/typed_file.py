@@ -17,7 +17,7 @@ from pipeline.readers.labels import check_names
 from pipeline.readers.limits import check_row
 from pipeline.tables.columns import text_labels
 from pipeline.tables.kinds import plan_of_types
-from pipeline.tables.spec import TableAsked
+from pipeline.tables.spec import TableRequest
 from pipeline.tables.table_file import Block, TableFile
 
 PIECE_ROWS = 1 << 19
@@ -43,7 +43,7 @@ class TypedTable(TableFile):
     def own_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.fields)
 
-    def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
         types = dict(self.fields)
         return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
 

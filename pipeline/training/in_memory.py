@@ -18,7 +18,7 @@ from ikmap.tasks import Task
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
-from pipeline.rows.row_weights import weigher, weight_given, weights_of
+from pipeline.rows.row_weights import weight_given, weight_rule, weights_of
 from pipeline.training.train_batch import problem_of
 from pipeline.training.train_online import PASS_STREAM
 
@@ -36,7 +36,7 @@ def train_in_memory(params: Params, learner: str, value: Any, task: Task, block:
     one = params.learner(learner, value)
     if capability(one, StreamLearner) is not None:
         return stream_model(params, learner, value, task, block)
-    weighed = block._replace(sample_weight=weigher(task)(block.y, block.sample_weight))
+    weighed = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
     whole = capability(one, WholeLearner)
     if whole is None:
         return dual_model(params, learner, task, weighed, n_threads)

@@ -19,7 +19,7 @@ from pipeline.storage.fitted import Fitted
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingJob:
     """One learner of a run, and what it is to be trained on.
 
     Attributes
@@ -88,7 +88,7 @@ class Runner[L: Learner]:
 
     told: ClassVar[RecordView] = MappingProxyType({})
 
-    def train(self, lesson: Lesson) -> Record:
+    def train(self, lesson: TrainingJob) -> Record:
         """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""
         raise NotImplementedError
 

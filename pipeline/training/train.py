@@ -12,7 +12,7 @@ from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
-from pipeline.training.runner import Lesson, Runner
+from pipeline.training.runner import Runner, TrainingJob
 from pipeline.training.train_counts import CountsRunner
 from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import StreamRunner
@@ -43,7 +43,7 @@ def train(
     Parameters
     ----------
     fitted, value, n_threads
-        As in :class:`~pipeline.training.runner.Lesson`.
+        As in :class:`~pipeline.training.runner.TrainingJob`.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def train(
         psi of the cells, or parameter and value; content_hash of the learner's model, and what the learner has to say
         of itself.
     """
-    lesson = Lesson(context, learner, fitted, value, n_threads)
+    lesson = TrainingJob(context, learner, fitted, value, n_threads)
     result = runner_of(learner).train(lesson)
     if not result.get("converged", True):
         tol = context.params.of(learner).value_at("tol")

@@ -19,9 +19,9 @@ from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.block_sizes import BLOCK_BYTES, VISIT_BYTES, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
-from pipeline.rows.dealt_blocks import DealtBlocks
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
+from pipeline.rows.shuffled_blocks import DealtBlocks
 from pipeline.running.worker_memory import room
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
@@ -79,7 +79,7 @@ def _solve(
     at_once = solver == "memory" and (n_classes > 2 or row_bytes * train.n_rows <= BLOCK_BYTES)
     whole = {"block_bytes": sys.maxsize} if at_once else {}
     ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **whole)
-    weigh = weigher(train.preparation.task)
+    weigh = weight_rule(train.preparation.task)
     stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
     blocks: CellBlocks | DealtBlocks = stored
     if not at_once:

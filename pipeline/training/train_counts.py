@@ -14,28 +14,28 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
-from pipeline.training.runner import Lesson, Runner
+from pipeline.training.runner import Runner, TrainingJob
 
 COUNT_BYTES = 8 << 20
 """Rows that are counted at once; a task holds these, the next ones, and two counts."""
 TASKS = 64
 """At most: each leaves its counts in the store until they are merged."""
 
-_kept_tables: Kept[tuple[str, str, int], dict[str, np.ndarray]] = PROCESS.keeps(1)
+_kept_tables: LRUCache[tuple[str, str, int], dict[str, np.ndarray]] = PROCESS.keeps(1)
 """Tables of a map by the store, the map's content hash and the seed of its draws."""
 
 
 class CountsRunner(Runner[CountsLearner]):
     """Trains a :class:`~ikmap.methods.CountsLearner`; what makes a task depends on the rows, never on the workers."""
 
-    def train(self, lesson: Lesson) -> Record:
+    def train(self, lesson: TrainingJob) -> Record:
         store, params, learner, rows = lesson.context.store, lesson.context.params, lesson.learner, lesson.rows
         of = (store, params, learner, lesson.fitted, lesson.value)
         row_bytes = rows.row_bytes if lesson.fitted is None else packed_row_bytes(lesson.fitted.offsets(store))
@@ -77,7 +77,7 @@ def count_blocks(
     method = params.learner_as(CountsLearner, learner, value)
     train, sample = _sample(store, params, learner, fitted)
     before = store.read_group(first)[1] if first else None
-    weigh = weigher(train.preparation.task)
+    weigh = weight_rule(train.preparation.task)
     if sample.offsets is None:
         blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
     else:

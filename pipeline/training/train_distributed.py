@@ -27,13 +27,13 @@ from pipeline.record_types import Record
 from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 from pipeline.training.train_batch import problem_of, store_solution
 
@@ -207,11 +207,11 @@ class _Held:
     reader: BlockReader
     blocks: CellBlocks | SpooledBlocks
     bytes_in_memory: int
-    alphas: Kept[str, np.ndarray] = field(default_factory=lambda: Kept(2))
+    alphas: LRUCache[str, np.ndarray] = field(default_factory=lambda: LRUCache(2))
 
 
-_held: Kept[Part, _Held] = PROCESS.keeps(None)
-_weights: Kept[str, np.ndarray] = PROCESS.keeps(2)
+_held: LRUCache[Part, _Held] = PROCESS.keeps(None)
+_weights: LRUCache[str, np.ndarray] = PROCESS.keeps(2)
 """By file, the two that the next round starts from."""
 
 
@@ -269,7 +269,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
     # or in a file decides nothing.
     n_blocks = -(-size // BLOCK_BYTES)
     cut = [ranges[k::n_blocks] for k in range(n_blocks)]
-    weigh = weigher(train.preparation.task)
+    weigh = weight_rule(train.preparation.task)
     stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, cut, weigh)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
     whole = {"visit_rows": None} if n_blocks == 1 else {}
@@ -286,7 +286,7 @@ def _rest(held: _Held) -> None:
         held.alphas.forget()
 
 
-def _array(kept: Kept[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
+def _array(kept: LRUCache[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
     """State after so many rounds, from memory or its file; zeros before the first."""
     if done <= 0:
         return np.zeros(shape)

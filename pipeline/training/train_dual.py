@@ -17,7 +17,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import size
 from pipeline.storage.models import MODELS
-from pipeline.training.runner import CellSizes, Lesson, Runner
+from pipeline.training.runner import CellSizes, Runner, TrainingJob
 from pipeline.training.train_batch import merge_classes, solve_classes, solve_whole, solved_name
 from pipeline.training.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE, solve_distributed
 
@@ -52,7 +52,7 @@ class DualRunner(Runner[DualLearner]):
     most_tasks: int = 16
     lanes: int = LANES
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: TrainingJob) -> dict[str, Any]:
         fitted, context, learner = lesson.fitted, lesson.context, lesson.learner
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows

@@ -25,7 +25,7 @@ from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
-from pipeline.training.runner import Lesson, Runner
+from pipeline.training.runner import Runner, TrainingJob
 from pipeline.training.traces import as_result, traces_of
 
 CURVE_POINTS = 200
@@ -48,7 +48,7 @@ class StreamRunner(Runner[StreamLearner]):
         },
     }
 
-    def train(self, lesson: Lesson) -> Record:
+    def train(self, lesson: TrainingJob) -> Record:
         context, stage = lesson.context, lesson.stage(1)
         checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
         of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, checkpoint, lesson.n_threads)

@@ -27,17 +27,17 @@ from pipeline.record_types import Record, RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_bytes, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import worker_limit
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
-from pipeline.training.runner import CellSizes, Lesson, Runner
+from pipeline.training.runner import CellSizes, Runner, TrainingJob
 
 CHECKPOINT_SECONDS = 5.0
 """In one task, the state is written down that often."""
@@ -59,7 +59,7 @@ class RoundsRunner(Runner[RoundsLearner]):
         },
     }
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: TrainingJob) -> dict[str, Any]:
         fitted, context, params = lesson.fitted, lesson.context, lesson.context.params
         assert fitted is not None
         solver = choose(
@@ -128,7 +128,7 @@ class Piece:
         """Read it, to be summed up many times."""
         store, method = Store(self.path), self.params.learner_as(RoundsLearner, self.learner)
         offsets = self.fitted.offsets(store)
-        weigh = weigher(PreparedRows(store, "train").preparation.task)
+        weigh = weight_rule(PreparedRows(store, "train").preparation.task)
         ranges = [[(start, min(start + VISIT_ROWS, self.stop))] for start in range(self.start, self.stop, VISIT_ROWS)]
         blocks: Any = CellBlocks(store, self.fitted.cells_name("train"), offsets, ranges, weigh)
         if not in_memory:
@@ -211,7 +211,7 @@ def _store(store: Store, params: Params, learner: str, offsets: np.ndarray, stat
 # ------------------------------------------------------------------------------------------------------- in many tasks
 
 
-def _solve_in_tasks(lesson: Lesson, stage: Stage, folder: Path) -> Record:
+def _solve_in_tasks(lesson: TrainingJob, stage: Stage, folder: Path) -> Record:
     """All rounds, a task for each piece, from where an interrupted run stopped; store the model."""
     context, learner, fitted = lesson.context, lesson.learner, lesson.fitted
     assert fitted is not None
@@ -252,8 +252,8 @@ def _homes(client: Client | None, n_pieces: int) -> dict[int, str]:
     return {k: there[k * len(there) // n_pieces] for k in range(n_pieces)} if there else {}
 
 
-_held: Kept[Piece, Held] = PROCESS.keeps(None)
-_orders: Kept[str, Any] = PROCESS.keeps(1)
+_held: LRUCache[Piece, Held] = PROCESS.keeps(None)
+_orders: LRUCache[str, Any] = PROCESS.keeps(1)
 """By file, what is asked for in a round."""
 
 

@@ -20,7 +20,7 @@ from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weight_rule
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
@@ -28,13 +28,13 @@ from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
-from pipeline.training.runner import Lesson, Runner
+from pipeline.training.runner import Runner, TrainingJob
 
 
 class WholeRunner(Runner[WholeLearner]):
     """Trains a :class:`~ikmap.methods.WholeLearner`."""
 
-    def train(self, lesson: Lesson) -> Record:
+    def train(self, lesson: TrainingJob) -> Record:
         context, stage = lesson.context, lesson.stage(1)
         of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
         (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])
@@ -71,7 +71,7 @@ def fit_rows(
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := missing_in(task, block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
-    block = block._replace(sample_weight=weigher(task)(block.y, block.sample_weight))
+    block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
     limit, most = worker_limit(), None
     method = params.learner_as(WholeLearner, learner, value)
     columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))

@@ -163,7 +163,7 @@ def test_reader_that_closes_stdout_is_no_failure(shown):
 def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
     """What it says then goes nowhere: not into the next file that it opens."""
     code = (
-        "import sys; from flows.cli import run_command; from pipeline.watching.progress import choose_progress\n"
+        "import sys; from flows.cli import run_command; from pipeline.monitoring.progress import choose_progress\n"
         "from pipeline.report.result_tables import print_result\n"
         "def main(words):\n"
         "    with open('data', 'w') as file:\n"

@@ -109,7 +109,7 @@ def test_bars_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     import httpx
 
     from flows.prefect import artifacts as prefect_artifacts
-    from pipeline.watching.events import StageState
+    from pipeline.monitoring.events import StageState
 
     calls: list[float] = []
 
@@ -146,7 +146,7 @@ def test_prefect_takes_the_figures_of_every_task(task: TaskKind, monkeypatch: py
 
     shown: list[TableArtifact] = []
     monkeypatch.setattr(artifacts, "create_table_artifact", lambda **given: shown.append(TableArtifact(**given)))
-    artifacts.show_figures(task, {"one": {task.presenter.metric.key: 0.12345, "train_seconds": 1.0}}, "said")
+    artifacts.show_metrics(task, {"one": {task.presenter.metric.key: 0.12345, "train_seconds": 1.0}}, "said")
     (artifact,) = shown
     assert artifact.key == task.presenter.metric.key.replace("_", "-")
     assert artifact.table == [{"learner": "one", task.presenter.metric.name: 0.1235, "train s": 1.0}]

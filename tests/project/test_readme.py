@@ -9,7 +9,7 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.runs.batch import run
-from pipeline.watching.events import QuietProgress
+from pipeline.monitoring.events import QuietProgress
 from tests import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task
+from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.stages.ingest import find_task
 from tests.support.one_process import Command, one_process
@@ -219,7 +219,7 @@ def _stored(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def _rows(path: Path) -> None:
     """Read a file as a worker does, and find out what is learned from its labels."""
     data = ResolvedDataset(name="damaged", train_url=str(path))
-    kind = asked_task(_PARAMS, data)
+    kind = requested_task(_PARAMS, data)
     source, _ = data.sources
     source.identity()
     source.least_rows()

@@ -21,11 +21,12 @@ from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
+from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import Record
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.healing import check_models
 from pipeline.running.measured import measured
+from pipeline.running.repair import check_models
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.batch import Call, call_directly, run_batch
 from pipeline.runs.metrics import Invocation
@@ -34,10 +35,9 @@ from pipeline.runs.online import run_online
 from pipeline.runs.score import Output, score
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json
-from pipeline.storage.kept import PROCESS
+from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import grow, stream
-from pipeline.watching.events import QuietProgress
 
 
 class NoWorkers:

@@ -12,10 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.tasks import CLASSIFICATION, plain_label
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.parts import write_part
-from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side
+from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Split
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
@@ -25,7 +26,6 @@ from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.watching.events import QuietProgress
 from tests.support.params_for import params_for
 
 
@@ -88,7 +88,7 @@ def store_rows(
     n_train = n if n_train is None else n_train
     sides = {}
     for side, train in (("train", True), ("test", rule == "all")):
-        split = Side(rule, n, n_train, train, seed)
+        split = Split(rule, n, n_train, train, seed)
         first, counts = 0, []
         for part in parts:
             counts.append(int(split.of_part(first, part.rows).size))

@@ -26,13 +26,13 @@ from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params, find_data
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.readers import open_source
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.watching.events import QuietProgress
 from tests import ROOT
 
 

@@ -35,6 +35,7 @@ from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from tests import ROOT
+from tests.plugins.growing_bins import GrowingBins
 from tests.support.metrics import check_metrics
 from tests.support.one_process import (
     Command,
@@ -48,7 +49,6 @@ from tests.support.one_process import (
     write_rows,
 )
 from tests.support.runs import at_once
-from tests.throwaway.growing_bins import GrowingBins
 
 BOTH = "iforest,anne"
 LABEL = "anne,growing-bins-anne.psi-8-growing-bins.bins-4"

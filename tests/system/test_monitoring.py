@@ -30,14 +30,14 @@ from flows.runs import online as run_online
 from flows.runs import score as run_score
 from ikmap.methods import LEARNERS
 from ikmap.model import Model
-from pipeline.running.monitoring import TOPIC, StageFigures, ToldEvents, told_to_scheduler
+from pipeline.monitoring.events import QuietProgress
+from pipeline.monitoring.process_metrics import COUNTED, STAGES, ProcessMetrics
+from pipeline.running.scheduler_metrics import TOPIC, StageMetrics, ToldEvents, reported_to_scheduler
 from pipeline.running.stage import stage_label
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest
 from pipeline.storage.store import Store
-from pipeline.watching.events import QuietProgress
-from pipeline.watching.figures import COUNTED, STAGES, Figures
 from tests import ROOT
 
 prometheus_client = pytest.importorskip("prometheus_client")
@@ -310,7 +310,7 @@ def before() -> dict[str, float]:
 
 
 def test_what_is_told_again_is_not_counted_again(before: dict[str, float]) -> None:
-    plugin = StageFigures()
+    plugin = StageMetrics()
     for rows, running in ((10, 1), (10, 1), (25, 1), (30, 0)):
         plugin.log_event(TOPIC, told({"rows": rows, "running": running, "tasks_expected": 7 * running}))
         assert growth(before, "rows") == rows
@@ -322,7 +322,7 @@ def test_what_is_told_again_is_not_counted_again(before: dict[str, float]) -> No
 
 
 def test_a_client_that_is_gone_is_in_no_stage(before: dict[str, float]) -> None:
-    plugin = StageFigures()
+    plugin = StageMetrics()
     plugin.log_event(TOPIC, told({"rows": 3, "tasks_expected": 9}))
     plugin.log_event(TOPIC, told({"token": "t-2", "client": "c-2"}))
     plugin.remove_client(None, "c-1")
@@ -366,7 +366,7 @@ class Heard(QuietProgress):
 
 
 def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.monitoring.TELL_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.running.scheduler_metrics.TELL_SECONDS", 0.0)
     wire, heard = Wire(), Heard()
     summary = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
     summary |= {"seconds": 8.0, "seconds_before": 6.5}
@@ -419,7 +419,7 @@ def test_a_scheduler_without_plugins_is_no_obstacle() -> None:
             raise ValueError("Cannot register a scheduler plugin\nhere")
 
     heard, wire = Heard(), Refusing()
-    with told_to_scheduler(wire, heard) as events:  # type: ignore[arg-type]
+    with reported_to_scheduler(wire, heard) as events:  # type: ignore[arg-type]
         assert events is heard
     assert heard.calls == [
         ("message", "the scheduler will show no stages in its metrics: Cannot register a scheduler plugin here")
@@ -427,7 +427,7 @@ def test_a_scheduler_without_plugins_is_no_obstacle() -> None:
 
 
 def test_figures_are_shown_once_and_only_grow() -> None:
-    figures = Figures("ikmap_test_figures", "stage", {"things": "Things done"}, {"now": "Things at work"})
+    figures = ProcessMetrics("ikmap_test_figures", "stage", {"things": "Things done"}, {"now": "Things at work"})
     figures.expose()
     figures.expose()
     try:
@@ -442,7 +442,7 @@ def test_figures_are_shown_once_and_only_grow() -> None:
 
 def test_without_the_package_nothing_is_shown_and_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    figures = Figures("ikmap_test_absent", "stage", {"things": "Things done"}, {})
+    figures = ProcessMetrics("ikmap_test_absent", "stage", {"things": "Things done"}, {})
     figures.expose()
     figures.add("a", things=1)
     assert figures.of("things") == {"a": 1}

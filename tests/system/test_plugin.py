@@ -128,7 +128,7 @@ def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
     site = installed(
         tmp_path,
         "strange",
-        {"numbers": "tests.throwaway.number_task:Numbers", "by": "tests.throwaway.number_task:ByCounts"},
+        {"numbers": "tests.plugins.number_task:Numbers", "by": "tests.plugins.number_task:ByCounts"},
     )
     assert re.search(r"\{auto,binary,[a-z,]*numbers\}", finished(start(site, ["--help-all"]))[1])
     X = np.random.default_rng(0).random((300, 3))

@@ -25,8 +25,8 @@ from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
-from pipeline.watching.events import QuietProgress
 from tests.support.serving import serving
 
 STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]

@@ -21,11 +21,11 @@ from flows.runs import paper_runs as reproduce_runs
 from flows.runs.local_data import LocalData
 from flows.runs.reproduce import run
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.terminal import print_results
 from pipeline.storage.durable import read_json
-from pipeline.watching.events import QuietProgress
 from tests.support.runs import points
 
 PAPER = PAPERS["isolation-kernel"]

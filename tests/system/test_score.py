@@ -26,6 +26,7 @@ from ikmap.rows import as_dense
 from pipeline import load_run
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.readers import Sizes
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
@@ -35,7 +36,6 @@ from pipeline.runs.score import Output, score
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.watching.events import QuietProgress
 from tests.support.params_for import params_for
 
 COLUMNS = ("width", "height", "weight")

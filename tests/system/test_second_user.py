@@ -29,7 +29,7 @@ from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.runs import batch as run_batch
 from flows.runs import online as run_online
-from pipeline.watching.events import QuietProgress
+from pipeline.monitoring.events import QuietProgress
 from tests import ROOT
 from tests.support.second_user import Plan
 

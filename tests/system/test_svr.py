@@ -14,7 +14,7 @@ from flows.options.score import ScoreOptions
 from ikmap.learners.dual import cocoa
 from ikmap.learners.linear_model import LinearModel
 from pipeline.runs.trained import load_run
-from pipeline.storage.kept import PROCESS
+from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
 from pipeline.training import train_batch, train_distributed, train_dual

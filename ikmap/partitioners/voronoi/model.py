@@ -19,7 +19,7 @@ from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.fused import Fused, compile_kernel, fits
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
-from ikmap.partitioners.voronoi.search import Search, choose_scores
+from ikmap.partitioners.voronoi.search import CentreSearch, choose_scores
 from ikmap.rows import Rows, as_rows, take_rows
 
 
@@ -135,8 +135,8 @@ class VoronoiPartitions(Partitions):
         return codes
 
     @cached_property
-    def _search(self) -> Search:
-        return Search(self.centers, self.members)
+    def _search(self) -> CentreSearch:
+        return CentreSearch(self.centers, self.members)
 
 
 def fit_voronoi(X: Rows, draws: np.ndarray) -> VoronoiPartitions:

@@ -49,7 +49,7 @@ LIST_ROOM = 2
 """Places in a list of near centres, in multiples of the number expected."""
 
 
-class Search:
+class CentreSearch:
     """Nearest members of `members` among `centers`, for any rows."""
 
     def __init__(self, centers: np.ndarray | sp.csr_array, members: np.ndarray) -> None:

@@ -36,9 +36,9 @@ from ikmap.methods.method import Number
 from ikmap.methods.registry import PackageError, register
 from ikmap.partitioners import Partitions, VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows, as_dense
-from tests.throwaway.counting import NaiveBayes, NearestMean
-from tests.throwaway.forgetting import Forgets, Forgetting
-from tests.throwaway.growing_bins import Bins, GrowingBins
+from tests.plugins.counting import NaiveBayes, NearestMean
+from tests.plugins.forgetting import Forgets, Forgetting
+from tests.plugins.growing_bins import Bins, GrowingBins
 
 
 @pytest.mark.slow

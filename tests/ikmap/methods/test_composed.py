@@ -43,7 +43,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.resolve import chosen, flag, shared_out
 from tests.naive import composed as naive
-from tests.throwaway.growing_bins import GrowingBins
+from tests.plugins.growing_bins import GrowingBins
 
 
 def of(*kinds: type[Map], **record: object) -> Composed:

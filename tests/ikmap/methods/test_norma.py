@@ -15,7 +15,7 @@ from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
 from ikmap.tasks import NOVELTY, REGRESSION
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task
+from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 
@@ -71,7 +71,7 @@ def test_nothing_is_searched_for_novelty() -> None:
 def test_what_does_not_suit_the_task_of_a_data_set(learner: str, given: dict[str, Any], said: str) -> None:
     data = ResolvedDataset(name="mine", train_url="mine.csv", task="regression")
     with pytest.raises(InputError) as refused:
-        asked_task(Params.given(learners=(learner,), psi=8, **given) if learner == "norma" else
+        requested_task(Params.given(learners=(learner,), psi=8, **given) if learner == "norma" else
                    Params.given(learners=(learner,), **given), data)  # fmt: skip
     assert str(refused.value).startswith(said)
     assert 'defined with task = "regression"' in str(refused.value)
@@ -80,8 +80,8 @@ def test_what_does_not_suit_the_task_of_a_data_set(learner: str, given: dict[str
 def test_a_search_has_nothing_to_go_by_without_labels() -> None:
     data = ResolvedDataset(name="mine", train_url="mine.csv", task="novelty")
     with pytest.raises(InputError, match="has no labels to choose numbers by; expected --task novelty"):
-        asked_task(Params.given(learners=("norma",)), data)
-    assert asked_task(Params.given(learners=("norma",), psi=8), data) is NOVELTY
+        requested_task(Params.given(learners=("norma",)), data)
+    assert requested_task(Params.given(learners=("norma",), psi=8), data) is NOVELTY
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.tables import CATEGORY, NUMBER, TIME, Asked, ColumnPlan, Encoder, RawTable, Statistics, choose, fit
+from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan, Encoder, EncodingRequest, RawTable, Statistics, choose, fit
 from ikmap.tables.encoders import time_parts
 from ikmap.tables.plan import SMOOTH
 from ikmap.tables.raw import coded
@@ -50,7 +50,7 @@ def statistics(cuts: list[int]) -> Statistics:
 @pytest.mark.parametrize("categories", ["onehot", "target", "count", "hash"])
 @pytest.mark.parametrize("numbers", ["none", "minmax", "standard", "quantile"])
 def test_bits_depend_on_no_chunk(categories: str, numbers: str) -> None:
-    asked = Asked(numbers, categories, "both")
+    asked = EncodingRequest(numbers, categories, "both")
     whole, cut = (fit(choose(PLAN, found, asked), found) for found in (statistics([]), statistics([1, 30, 31, 200])))
     folds = fold_of(np.arange(N), 7)
     expected = whole.encode(table(), folds)
@@ -67,7 +67,7 @@ def test_bits_depend_on_no_chunk(categories: str, numbers: str) -> None:
 def test_targets_of_words_as_computed_row_by_row(enough: int) -> None:
     _, words, _ = cells()
     found = statistics([100])
-    encoder = fit(choose(PLAN, found, Asked(categories="target")), found, enough=enough)
+    encoder = fit(choose(PLAN, found, EncodingRequest(categories="target")), found, enough=enough)
     at, folds = encoder.names.index("w (target)"), fold_of(np.arange(N), 7)
     within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH, enough)
     np.testing.assert_allclose(encoder.encode(table(), folds)[:, at], within, rtol=1e-14)
@@ -79,7 +79,7 @@ def test_targets_of_words_as_computed_row_by_row(enough: int) -> None:
 def test_quantiles_are_middle_ranks() -> None:
     x, _, _ = cells()
     found = statistics([])
-    encoder = fit(choose(PLAN, found, Asked(numbers="quantile")), found)
+    encoder = fit(choose(PLAN, found, EncodingRequest(numbers="quantile")), found)
     there = x[~np.isnan(x)].tolist()
     expected = [middle_rank(there, value) for value in there]
     np.testing.assert_allclose(encoder.encode(table())[~np.isnan(x), 0], expected, rtol=1e-14)
@@ -88,7 +88,7 @@ def test_quantiles_are_middle_ranks() -> None:
 def test_a_missing_number_is_the_median_and_marked() -> None:
     x, _, _ = cells()
     found = statistics([])
-    encoder = fit(choose(PLAN, found, Asked(numbers="none")), found)
+    encoder = fit(choose(PLAN, found, EncodingRequest(numbers="none")), found)
     assert encoder.names[:2] == ("x", "x is missing")
     X = encoder.encode(table())
     there = np.sort(x[~np.isnan(x)])
@@ -102,7 +102,7 @@ def test_rare_words_share_a_feature() -> None:
     raw, n = RawTable(codes[:, None], (levels,)), len(words)
     none = np.zeros((n, 0), dtype=np.int64)
     found = Statistics.of(raw, [CATEGORY], np.zeros(n, dtype=np.int64), none, np.ones(n, dtype=np.bool_))
-    encoder = fit(choose([ColumnPlan("w", CATEGORY)], found, Asked()), found)
+    encoder = fit(choose([ColumnPlan("w", CATEGORY)], found, EncodingRequest()), found)
     assert encoder.names == ("w=a", "w=b", "w is rare")
     new = RawTable(np.array([[0.0], [1.0], [np.nan]]), (("c", "never"),))
     assert encoder.encode(new).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
@@ -116,7 +116,7 @@ def test_what_tells_no_rows_apart_is_left_out() -> None:
     none = np.zeros((n, 0), dtype=np.int64)
     kinds = [column.kind for column in plan]
     found = Statistics.of(raw, kinds, np.zeros(n, dtype=np.int64), none, np.ones(n, dtype=np.bool_))
-    chosen = choose(plan, found, Asked())
+    chosen = choose(plan, found, EncodingRequest())
     assert [column.encoding for column in chosen] == ["drop", "drop", "drop", "minmax"]
     assert "200 different words in 200 rows: an id or free text" in chosen[1].why
     with pytest.raises(ValueError, match="found no column that tells rows apart in 200 samples"):
@@ -155,7 +155,9 @@ def test_parts_of_times_that_come_round(low: float, days: float, step: float, ex
     raw, none = RawTable(np.column_stack([t, t]), (None, None)), np.zeros((t.size, 0), dtype=np.int64)
     folds, drawn = np.zeros(t.size, dtype=np.int64), np.ones(t.size, dtype=np.bool_)
     found = Statistics.of(raw, [TIME, TIME], folds, none, drawn)
-    plan = choose([ColumnPlan("t", TIME), ColumnPlan("u", TIME, "parts")], found, Asked(), only_times="recurring")
+    plan = choose(
+        [ColumnPlan("t", TIME), ColumnPlan("u", TIME, "parts")], found, EncodingRequest(), only_times="recurring"
+    )
     assert plan[0].encoding == ("recurring" if expected else "drop")
     encoder = fit(plan, found)
     assert [name for name in encoder.names if name.startswith("t")] == [f"t{part}" for part in expected]
@@ -163,7 +165,7 @@ def test_parts_of_times_that_come_round(low: float, days: float, step: float, ex
     both = encoder.encode(raw)
     for k, part in enumerate(expected):
         np.testing.assert_array_equal(both[:, k], both[:, encoder.names.index(f"u{part}")])
-    assert choose([ColumnPlan("t", TIME)], found, Asked())[0].encoding == "parts"
+    assert choose([ColumnPlan("t", TIME)], found, EncodingRequest())[0].encoding == "parts"
 
 
 def test_folds_and_drawn_rows_go_by_number() -> None:
@@ -178,7 +180,7 @@ def test_folds_and_drawn_rows_go_by_number() -> None:
 @pytest.mark.parametrize("times", ["parts", "both"])
 def test_sparse_features_are_the_same(categories: str, times: str) -> None:
     found = statistics([])
-    encoder = fit(choose(PLAN, found, Asked("minmax", categories, times)), found)
+    encoder = fit(choose(PLAN, found, EncodingRequest("minmax", categories, times)), found)
     words = RawTable(table().values, (None, ("new", *(f"w{k}" for k in range(1, 11)), "w11"), None))
     folds = fold_of(np.arange(N), 7)
     for of in (table(), words, table(slice(0, 1)), table(slice(0, 0))):

@@ -19,8 +19,9 @@ from flows.runs.batch import find_data
 from flows.runs.local_data import LocalData
 from pipeline.datasets.known import load_registry
 from pipeline.datasets.registry import ResolvedDataset, resolve
-from pipeline.datasets.task import asked_word
+from pipeline.datasets.task import requested_word
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.readers import CsvFormat, open_source
 from pipeline.rows.prepared import PreparedRows
 from pipeline.runs import trained_model
@@ -28,7 +29,6 @@ from pipeline.runs.batch import run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
 from pipeline.stages.ingest import ingest
-from pipeline.watching.events import QuietProgress
 from tests.support.one_process import Heard
 from tests.support.params_for import params_for
 from tests.support.runs import context, without_cluster  # noqa: F401
@@ -57,7 +57,7 @@ def defined(folder: Path, text: str, rows: str = THREE, file: str = "rows.csv") 
     ],
 )
 def test_the_task_is_that_of_the_definition_unless_one_is_asked_for(task: str, asked: str, taken: str) -> None:
-    assert asked_word(params_for(task=asked), ResolvedDataset("mine", "rows.csv", task=task))[0] == taken
+    assert requested_word(params_for(task=asked), ResolvedDataset("mine", "rows.csv", task=task))[0] == taken
 
 
 @pytest.mark.usefixtures("without_cluster")

@@ -17,7 +17,7 @@ from pipeline.datasets.known import EMBEDDED, default_data_dir, load_registry
 from pipeline.datasets.registry import resolve
 from pipeline.datasets.spec import DatasetSpec, Files, Split
 from pipeline.errors import InputError
-from pipeline.watching.events import QuietProgress
+from pipeline.monitoring.events import QuietProgress
 
 # Isolation Kernel paper, Table 4: training rows, test rows, columns.
 TABLE_4 = {

@@ -15,7 +15,7 @@ from jinja2 import TemplateNotFound, UndefinedError
 from ikmap.tasks import CLASSIFICATION
 from ikmap.tasks.sections import Section, Table, Text
 from pipeline.report import render_report
-from pipeline.report.figure import Lead
+from pipeline.report.main_metric import Lead
 from pipeline.report.rendering import Cell, Templates, render
 from pipeline.reproduce.form import link, table
 from tests import ROOT

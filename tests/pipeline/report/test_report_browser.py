@@ -141,7 +141,7 @@ def test_nothing_is_cut_off_on_paper(show: Open, pages: dict[str, Path], example
     tables = boxes(chrome, "table")
     assert len(tables) >= 5
     assert all(box["right"] <= 718 for box in tables)
-    # Side by side, nothing runs into its neighbour.
+    # Split by side, nothing runs into its neighbour.
     wide = chrome.execute_script(
         """return [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth)
         .map(e => e.ariaLabel)"""

@@ -19,7 +19,7 @@ from ikmap.maps.fourier import FourierMap
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.seeds import generator
 from pipeline.reproduce.form import Made, Outcome
-from pipeline.reproduce.paper import Asked
+from pipeline.reproduce.paper import Request
 from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.papers.gmm import PAPER, hashed
 from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
@@ -146,7 +146,7 @@ def test_what_is_printed_is_there() -> None:
 
 def test_runs_of_a_table_with_what_leaks_and_without() -> None:
     form = BestOnTest(PAPER, PAPER.find("table", "1"))
-    entries = list(form.entries(Asked(["spambase", "ctg"], {"repeats": 2}, systems=["gmm", "pgmm"])))
+    entries = list(form.entries(Request(["spambase", "ctg"], {"repeats": 2}, systems=["gmm", "pgmm"])))
     assert [(entry.key, entry.options["parts"], "drop" in entry.options) for entry in entries] == [
         ("spambase/gmm", 2, False), ("spambase/pgmm", 2, False), ("ctg/gmm", 2, False), ("ctg/pgmm", 2, False),
         ("ctg/gmm-without-its-leak", 2, True), ("ctg/pgmm-without-its-leak", 2, True),
@@ -156,7 +156,7 @@ def test_runs_of_a_table_with_what_leaks_and_without() -> None:
 
 def test_every_printed_number_of_a_data_set_has_the_same_tolerance() -> None:
     form = BestOnTest(PAPER, PAPER.find("table", "1"))
-    entries = list(form.entries(Asked(["spambase", "ctg"], {"repeats": 1})))
+    entries = list(form.entries(Request(["spambase", "ctg"], {"repeats": 1})))
     part = {"chosen": {}, "C": 1.0, "Cs": [1.0], "converged": [1.0], "least_eigenvalue": {}}
     tolerances = {"spambase": 1.0, "ctg": 2.0}
     for off, within in ((0.0, True), (0.99, True), (-1.01, False)):
@@ -197,7 +197,7 @@ def test_hashes_of_the_grid_are_those_of_each_setting_alone(monkeypatch: pytest.
 
 def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     form = Hashed(PAPER, PAPER.find("figure", "6"))
-    entries = list(form.entries(Asked(["ctg"], {"repeats": 3})))
+    entries = list(form.entries(Request(["ctg"], {"repeats": 3})))
     assert [(entry.key, entry.options["parts"]) for entry in entries] == [
         ("ctg/figure6-gcws", 3), ("ctg/figure6-pgmm", 3), ("ctg/figure6-linear", 3),
     ]  # fmt: skip
@@ -205,10 +205,10 @@ def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     about = {**form.experiment.about, "p": [0.5, 1.0], "k": [8, 32], "b": [4, 2]}
     form = Hashed(PAPER, replace(form.experiment, about=about))
     outcomes = {}
-    for entry in form.entries(Asked(["ctg"], {"repeats": 2})):
+    for entry in form.entries(Request(["ctg"], {"repeats": 2})):
         parts = [PAPER.study(X, y, None, entry.options, 0, part) for part in range(2)]
         outcomes[entry.key] = Outcome("finished", "", {"parts": parts})
-    entries = list(form.entries(Asked(["ctg"], {"repeats": 2})))
+    entries = list(form.entries(Request(["ctg"], {"repeats": 2})))
     made = Made(entries, lambda entry: outcomes[entry.key], {}, {})
     found = form.rows(made)
     assert len(found) == 2 * 2 * 2 + 2 + 1
@@ -246,7 +246,7 @@ def test_features_come_nearer_to_their_kernel_the_more_there_are() -> None:
     X, y = rows(200, 2)
     form = Linearised(PAPER, PAPER.find("section", "linearised"))
     form = Linearised(PAPER, replace(form.experiment, about={**form.experiment.about, "features": [16, 100, 400]}))
-    (entry,) = form.entries(Asked(["spambase"], {"repeats": 2}))
+    (entry,) = form.entries(Request(["spambase"], {"repeats": 2}))
     parts = [PAPER.study(X, y, None, entry.options, 0, part) for part in range(2)]
     errors = np.array([error for _, _, error, _ in parts[0]["grid"]]).reshape(3, 3)
     assert (np.diff(errors[:, 0]) < 0).all()

@@ -8,7 +8,7 @@ import pytest
 from ikmap.kernels import MinMaxKernel
 from ikmap.learners.kernel.kernel_svm_path import fit_kernel_svm_path
 from pipeline.reproduce.papers.gmm.best_on_test import MOST, best_on_test
-from pipeline.reproduce.papers.gmm.search import Score, Search, in_folds
+from pipeline.reproduce.papers.gmm.search import GridSearch, Score, in_folds
 
 N, HALF = 120, 60
 FOLD = (np.arange(HALF), np.arange(HALF, N))
@@ -33,7 +33,7 @@ def directly(K: np.ndarray, y: np.ndarray, Cs: tuple[float, ...]) -> np.ndarray:
 
 def test_every_C_has_the_rows_that_are_predicted_rightly_with_it() -> None:
     K, y = problem(0.1)
-    search = Search(y, 2, [FOLD], [1.0, 2.0])
+    search = GridSearch(y, 2, [FOLD], [1.0, 2.0])
     for asked in ((1.0, 2.0), (4.0, 8.0, 16.0), (0.125, 0.25, 0.5), (32.0,)):
         search.asked = asked
         for factor in (1.0, 4.0):
@@ -62,7 +62,7 @@ def test_every_C_has_the_rows_that_are_predicted_rightly_with_it() -> None:
 def test_more_C_are_asked_for_at_the_end_where_the_best_is(
     right: list[int], moved: list[int], asked: tuple[float, ...]
 ) -> None:
-    search = Search(np.zeros(N), 2, [FOLD], [1.0, 2.0, 4.0])
+    search = GridSearch(np.zeros(N), 2, [FOLD], [1.0, 2.0, 4.0])
     search.scores[(0.0,)] = Score(np.array([1, 2, 2]), np.ones(3), np.ones(3))
     search.scores[(1.0,)] = Score(np.array(right), np.ones(3), np.array(moved))
     search.widen(0.0, np.inf)
@@ -70,7 +70,7 @@ def test_more_C_are_asked_for_at_the_end_where_the_best_is(
 
 
 def test_nothing_is_tried_beyond_the_limits() -> None:
-    search = Search(np.zeros(N), 2, [FOLD], [1.0, 2.0, 4.0])
+    search = GridSearch(np.zeros(N), 2, [FOLD], [1.0, 2.0, 4.0])
     search.scores[(0.0,)] = Score(np.array([1, 2, 3]), np.ones(3), np.ones(3))
     search.widen(1.0, 16.0)
     assert search.asked == (8.0, 16.0)

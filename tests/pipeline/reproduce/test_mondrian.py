@@ -12,7 +12,7 @@ from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
-from pipeline.reproduce.paper import Asked
+from pipeline.reproduce.paper import Request
 from pipeline.reproduce.papers.mondrian import PAPER
 from pipeline.reproduce.papers.mondrian.cpu import widths
 from pipeline.reproduce.papers.mondrian.forms import FORMS
@@ -38,7 +38,7 @@ BY_SGD = [label for label in SMALL if "sgd" in PAPER.experiments["figure", label
 
 
 def studied(label: str, parts: int, solver: str = "exact") -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    (entry,) = FORMS[label](PAPER, PAPER.find(*label.split())).entries(Asked(["few"], {"ridge_solver": solver}))
+    (entry,) = FORMS[label](PAPER, PAPER.find(*label.split())).entries(Request(["few"], {"ridge_solver": solver}))
     options = {**entry.options, **SMALL[label]}
     return options, [PAPER.study(*rows(), None, options, 0, part) for part in range(parts)]
 
@@ -64,7 +64,7 @@ def test_figures_of_ridge_regression_have_both_solvers() -> None:
     for label, form in FORMS.items():
         experiment = PAPER.find(*label.split())
         keys = {
-            solver: [entry.key for entry in form(PAPER, experiment).entries(Asked(["few"], {"ridge_solver": solver}))]
+            solver: [entry.key for entry in form(PAPER, experiment).entries(Request(["few"], {"ridge_solver": solver}))]
             for solver in ("all", "exact", "sgd")
         }
         place = f"{'few' if 'datasets' not in experiment.about else 'generated'}/{experiment.about['of']}"

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ikmap.kernels import GaussianKernel
 from pipeline.reproduce.form import Made, Outcome
-from pipeline.reproduce.paper import Asked
+from pipeline.reproduce.paper import Request
 from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.papers.norma import PAPER
 from pipeline.reproduce.papers.norma.forms import Digits
@@ -48,9 +48,9 @@ def test_the_pass_is_that_of_the_rule_written_out() -> None:
 def test_how_it_is_shown() -> None:
     ((_, experiment),) = PAPER.experiments.items()
     form = Digits(PAPER, experiment)
-    (entry,) = form.entries(Asked(["usps"]))
+    (entry,) = form.entries(Request(["usps"]))
     assert (entry.dataset, entry.command, entry.options["parts"]) == ("usps", "study", 1)
-    assert list(form.entries(Asked(["usps"], systems=["svm"]))) == []
+    assert list(form.entries(Request(["usps"], systems=["svm"]))) == []
     finished = Outcome("finished", "", {"parts": [found_of()]})
     rows = form.rows(Made([entry], lambda _: finished, {}, {}))
     rows[0]["options"]["side"] = 4

@@ -19,11 +19,11 @@ from flows.options.reproduce import ReproduceOptions
 from ikmap.methods import fields_of
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import form_of
-from pipeline.reproduce.paper import Asked, Paper
+from pipeline.reproduce.paper import Paper, Request
 from pipeline.reproduce.papers import PAPERS, register
 from tests import ROOT
+from tests.plugins.paper import PAPER as THROWAWAY
 from tests.support.runs import points
-from tests.throwaway.paper import PAPER as THROWAWAY
 
 pytestmark = pytest.mark.system
 
@@ -182,7 +182,7 @@ def test_a_paper_holds_together(paper: Paper) -> None:
     assert not taken & fields.keys()
     for experiment in paper.experiments.values():
         assert set(experiment.systems) <= set(paper.systems)
-        entries = list(form_of(paper, experiment).entries(Asked(paper.datasets_of(experiment))))
+        entries = list(form_of(paper, experiment).entries(Request(paper.datasets_of(experiment))))
         assert len({entry.key for entry in entries}) == len(entries)
 
 

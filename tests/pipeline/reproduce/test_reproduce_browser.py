@@ -11,7 +11,7 @@ import pytest
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.page import write_page
-from pipeline.reproduce.paper import Asked, Entry, Experiment
+from pipeline.reproduce.paper import Entry, Experiment, Request
 from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.results import collect
 from tests.pipeline.report.test_report_browser import Open, chrome, pytestmark, show, visible_text  # noqa: F401
@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     paper = PAPERS["isolation-kernel"]
     labels = ("table 3", "table 4", "table 5", "table 6", "table 7", "table 8", "figure 3", "section 8.1.1")
     experiments: list[Experiment] = [paper.experiments[tuple(label.split())] for label in labels]  # type: ignore[index]
-    entries = {e.label: list(form_of(paper, e).entries(Asked(["a9a", "news20.binary"]))) for e in experiments}
+    entries = {e.label: list(form_of(paper, e).entries(Request(["a9a", "news20.binary"]))) for e in experiments}
     size = {"rows_train": 10, "rows_test": 5, "columns": 4, "nnz": 30}
     results = collect(paper, experiments, entries, outcome, {}, {"a9a": size, "ijcnn1": "could not be read"}, folder)
     results["skipped"] = {"url": "url: url_combined not found in /some/where"}

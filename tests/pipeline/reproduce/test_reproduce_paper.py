@@ -13,7 +13,7 @@ from ikmap.methods import fields_of
 from pipeline.datasets.known import load_registry
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import Compared, form_of
-from pipeline.reproduce.paper import READINGS, Asked, Entry, Experiment, Paper, shown
+from pipeline.reproduce.paper import READINGS, Entry, Experiment, Paper, Request, shown
 from pipeline.reproduce.papers import PAPERS
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def printed(number: str, dataset: str, system: str) -> tuple[Any, Any]:
 def entries_of(
     paper: Paper, experiment: Experiment, datasets: Any, chosen: Any, stream: Any, systems: Any = None
 ) -> list[Entry]:
-    return list(form_of(paper, experiment).entries(Asked(datasets, chosen, stream, systems)))
+    return list(form_of(paper, experiment).entries(Request(datasets, chosen, stream, systems)))
 
 
 def test_printed_numbers_are_those_of_the_paper() -> None:

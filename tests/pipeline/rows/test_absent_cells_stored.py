@@ -21,7 +21,7 @@ from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest
 from ikmap.rows import Rows, as_csr
 from pipeline.params import Params
-from pipeline.rows.block_sizes import Layout, learning_blocks, packed_row_bytes
+from pipeline.rows.block_sizes import BlockLayout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
@@ -247,7 +247,7 @@ def test_blocks_and_spooled_blocks_keep_rows_without_cells(psi: int, tmp_path: P
     codes[:, 0] = psi - 1
     codes[5000, 1:3], codes[5001] = -1, -1
     offsets = np.arange(T + 1, dtype=np.int64) * psi
-    create_cells(store, "cells", n, T, Layout(1000, 250), np.dtype(np.int32))
+    create_cells(store, "cells", n, T, BlockLayout(1000, 250), np.dtype(np.int32))
     store.write_shards("cells/codes", 0, codes)
     store.write_shards("cells/labels", 0, np.zeros(n, dtype=np.int32))
     ranges = learning_blocks(n, packed_row_bytes(offsets), 0, shuffled=False, block_bytes=1)

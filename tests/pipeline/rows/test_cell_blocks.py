@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from pipeline.rows.block_sizes import Layout, learning_blocks, packed_row_bytes
+from pipeline.rows.block_sizes import BlockLayout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks, joined
 from pipeline.stages.cells import create_cells
 from pipeline.storage.store import Store
@@ -27,7 +27,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     codes = rng.integers(request.param, size=(N, T), dtype=np.int32)
     codes[0] = request.param - 1
     labels = rng.integers(5, size=N, dtype=np.int32)
-    create_cells(store, "cells", N, T, Layout(1000, 250), np.dtype(np.int32))
+    create_cells(store, "cells", N, T, BlockLayout(1000, 250), np.dtype(np.int32))
     store.write_shards("cells/codes", 0, codes)
     store.write_shards("cells/labels", 0, labels)
     return store, Cells(codes, np.arange(T + 1, dtype=np.int64) * request.param), labels

@@ -17,7 +17,7 @@ from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import parts, prepared
 from pipeline.rows.permutation import position_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, Side, refuse_strangers
+from pipeline.rows.prepared import Preparation, PreparedRows, Split, refuse_unseen_labels
 from pipeline.running.stage import Stage
 from pipeline.stages.ingest import fit_scaling
 from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
@@ -126,7 +126,7 @@ def test_a_part_is_read_once_and_again_when_it_is_another(
 def test_training_and_test_rows_share_none_and_leave_none_out() -> None:
     for rule in ("first", "shuffle"):
         for n, n_train in [(2, 1), (10, 9), (1000, 333)]:
-            sides = [Side(rule, n, n_train, train, 5).of_part(0, n) for train in (True, False)]
+            sides = [Split(rule, n, n_train, train, 5).of_part(0, n) for train in (True, False)]
             assert sides[0].size == n_train
             assert np.array_equal(np.sort(np.concatenate(sides)), np.arange(n))
 
@@ -214,10 +214,10 @@ def test_labels_without_a_class() -> None:
     def found(*labels: Any) -> list[dict[str, Any]]:
         return [{"labels": list(labels), "label_counts": [1] * len(labels)}]
 
-    refuse_strangers(found("b", "a"), classes, "file")
+    refuse_unseen_labels(found("b", "a"), classes, "file")
     with pytest.raises(InputError, match=r"file: found label 3, 'x', expected the training labels: 'a', 'b'$"):
-        refuse_strangers(found("x", "a", 3), classes, "file")
+        refuse_unseen_labels(found("x", "a", 3), classes, "file")
     with pytest.raises(InputError, match=r"found label 0, 1, 2, 3, 4, \.\.\., expected"):
-        refuse_strangers(found(*range(9)), classes, "file")
+        refuse_unseen_labels(found(*range(9)), classes, "file")
     two = CLASSIFICATION.of([-1, 1], [["x"], ["y"]])
     assert [two.codec.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]

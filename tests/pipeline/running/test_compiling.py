@@ -22,13 +22,13 @@ from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
 from ikmap._compiled import LOOPS, parsed
 from ikmap.tasks import CLASSIFICATION
+from pipeline.monitoring.events import QuietProgress
 from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of, words_of_learner, words_of_map
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
-from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.params_for import params_for
 from tests.support.runs import context, without_cluster  # noqa: F401

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.models import everywhere, held_hash, large_model, socket_bytes, to_all_from_store
 from cluster import ClusterHandle, connect
 from ikmap.partitioners import Partitions
+from pipeline.monitoring.process_metrics import MODELS_READ
 from pipeline.storage.models import CACHED_MODELS, load_model, save_model
 from pipeline.storage.store import Store
-from pipeline.watching.figures import MODELS_READ
 
 pytestmark = pytest.mark.system
 

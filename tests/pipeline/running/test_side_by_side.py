@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.running.side_by_side import side_by_side, stop_when_told
+from pipeline.running.side_by_side import side_by_side, stop_on_request
 
 SECONDS = 60.0
 
@@ -23,7 +23,7 @@ def until_told(began: threading.Event, ended: threading.Event) -> Callable[[], N
         pause = threading.Event()
         try:
             for _ in range(int(SECONDS / 0.01)):
-                stop_when_told()
+                stop_on_request()
                 pause.wait(0.01)
         except KeyboardInterrupt:
             ended.set()
@@ -37,7 +37,7 @@ def test_chains_run_at_the_same_time_and_give_what_they_return() -> None:
 
     def chain(k: int) -> int:
         meet.wait(SECONDS)  # fails unless all three are there
-        stop_when_told()
+        stop_on_request()
         return k * k
 
     assert side_by_side({f"{k}": lambda k=k: chain(k) for k in range(3)}) == {"0": 0, "1": 1, "2": 4}
@@ -98,4 +98,4 @@ def test_an_interrupt_stops_all() -> None:
 
 
 def test_outside_of_chains_nobody_is_told_to_stop() -> None:
-    stop_when_told()
+    stop_on_request()

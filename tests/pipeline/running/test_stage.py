@@ -18,13 +18,13 @@ from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
 from pipeline.running.measured import summarise
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.running.stage import Context, Stage
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import BEGUN
-from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.runs import context
 

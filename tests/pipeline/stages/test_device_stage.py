@@ -20,7 +20,7 @@ from pipeline.running.device import DEVICES, GIVEN, DeviceMap, device_of_worker,
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS
+from pipeline.storage.lru_cache import PROCESS
 from tests import ROOT
 from tests.support import report_examples
 from tests.support.params_for import params_for

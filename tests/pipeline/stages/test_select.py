@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 
 from cluster import connect
 from flows.options.batch import BatchOptions
+from pipeline.monitoring.events import QuietProgress
+from pipeline.monitoring.progress_log import LogProgress
 from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.prepared import PreparedRows
@@ -21,9 +23,7 @@ from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import say_chosen
-from pipeline.stages.select import Search, select
-from pipeline.watching.events import QuietProgress
-from pipeline.watching.progress_log import LogProgress
+from pipeline.stages.select import HyperparameterSearch, select
 from tests import ROOT
 from tests.naive import racing as naive
 from tests.support.params_for import params_for
@@ -109,7 +109,7 @@ def check(found: dict[str, Any]) -> None:
 def full_table(path: Path, params: Params) -> dict[str, dict[float, list[list[list[bool]]]]]:
     """Of each learner ``[value][fold][place of C]``: rows right, as the full search has found them."""
     ctx = ready(path, params)
-    search = Search(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
+    search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
     tables = {}
     for name, entrant in search.entrants.items():
@@ -219,7 +219,7 @@ def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms
     params = changed(partitioner=partitioner, budget=tasks + 0.5)
     ctx = ready(tmp_path / "run", params)
     seconds_each(ctx, 1.0)
-    search = Search(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
+    search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
     found = {**search.found(), "rows": ROWS, "folds": 5}
     check(found)
@@ -269,7 +269,7 @@ def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., 
 @pytest.mark.usefixtures("without_cluster")
 def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: Path) -> None:
     ctx = ready(tmp_path, changed(budget=5.0))
-    search = Search(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
+    search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     ctx.clock.now = 6.0  # type: ignore[attr-defined]
     assert not search.enough()
     search.run()

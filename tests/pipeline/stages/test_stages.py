@@ -20,8 +20,8 @@ from ikmap.seeds import generator
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
-from pipeline.rows.dealt_blocks import DealtBlocks
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.shuffled_blocks import DealtBlocks
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells, map_shard
 from pipeline.stages.evaluate import evaluate

@@ -18,7 +18,7 @@ from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, InputError
 from pipeline.readers.feed import Arrival
 from pipeline.running.dispatch import Task
-from pipeline.running.healing import until_whole
+from pipeline.running.repair import until_verified
 from pipeline.running.stage import Stage
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
@@ -283,7 +283,7 @@ def test_an_object_that_is_damaged_again_and_again_ends_in_one_line(tmp_path: Pa
         raise Damaged(str(path), "its checksum is wrong")
 
     with pytest.raises(InputError, match=r"x is damaged .its checksum is wrong., 3 times in a row; check the disk"):
-        until_whole(ctx, work)
+        until_verified(ctx, work)
     assert calls == 3
     assert Damaged("a", "b", "c").withdrawn == pickle.loads(pickle.dumps(Damaged("a", "b", "c"))).withdrawn == ("c",)
 

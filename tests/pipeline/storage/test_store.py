@@ -19,7 +19,7 @@ from ikmap.partitioners import IForestPartitions, VoronoiPartitions
 from ikmap.partitioners.voronoi import fit_voronoi
 from pipeline.errors import Damaged, InputError
 from pipeline.storage import durable, models
-from pipeline.storage.kept import PROCESS
+from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import CHUNK_BYTES, Store
 from tests import ROOT

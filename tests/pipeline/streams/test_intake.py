@@ -24,6 +24,7 @@ from flows.runs.online import check_unbounded, is_unbounded
 from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.readers.directory import DirectoryFeed
 from pipeline.readers.feed import Arrival, Feed
@@ -38,7 +39,6 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake
 from pipeline.streams.take_initial import take_initial
-from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.metrics import check_metrics
 from tests.support.params_for import params_for

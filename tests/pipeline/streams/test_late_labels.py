@@ -16,6 +16,7 @@ from ikmap.methods import Sample, StreamLearner
 from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.readers.feed import Arrival
 from pipeline.running.stage import Context as RunContext
@@ -23,11 +24,10 @@ from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.storage.whole import is_whole
+from pipeline.storage.verify import is_verified
 from pipeline.streams import intake as intake_module
 from pipeline.streams.late_labels import LateLabels
 from pipeline.streams.schedule import Schedule
-from pipeline.watching.events import QuietProgress
 from tests.support.damage import flip
 from tests.support.metrics import check_metrics
 from tests.support.one_process import NoWorkers, forget, one_process
@@ -268,6 +268,6 @@ def test_decisions_that_wait_for_their_labels_have_a_digest(tmp_path: Path) -> N
     with closing(RunDirectory(tmp_path / "run", read_json(tmp_path / "run/manifest.json")["identity"])) as directory:
         records = [record for name, record in directory.records("stream").items() if name.startswith("ogd-0")]
         assert records
-        assert all(record is not None and is_whole(directory, record) for record in records)
+        assert all(record is not None and is_verified(directory, record) for record in records)
         flip(tmp_path / "run/predictions/ogd.int32.decisions", 8)
-        assert sum(record is not None and not is_whole(directory, record) for record in records) == 1
+        assert sum(record is not None and not is_verified(directory, record) for record in records) == 1

@@ -25,6 +25,7 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows
@@ -43,7 +44,6 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.streams import stream as stream_stage
 from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk
-from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401

@@ -17,7 +17,7 @@ from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Sizes
-from pipeline.tables import TableAsked, TableSource, open_table
+from pipeline.tables import TableRequest, TableSource, open_table
 from tests.pipeline.tables.test_table_files import rows
 from tests.support.one_process import Heard
 
@@ -160,5 +160,5 @@ def test_dates_in_other_dress_are_refused(cell: str, tmp_path: Path) -> None:
 def test_scoring_reads_as_training_did(tmp_path: Path) -> None:
     csv = CsvFormat(header=["p", "q", "y"], delimiter="|")  # as a manifest has them
     (tmp_path / "t.csv").write_text("1|2|0\n3|4|1\n")
-    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, asked=TableAsked())
+    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, asked=TableRequest())
     assert source.column_names == ("p", "q")

@@ -32,6 +32,7 @@ from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import DoesNotFit, InputError
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows, count_targets
@@ -53,7 +54,6 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
 from pipeline.training.train_online import PASS_STREAM
 from pipeline.training.train_rows import fit_rows
-from pipeline.watching.events import QuietProgress
 from tests.support.metrics import check_metrics
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401

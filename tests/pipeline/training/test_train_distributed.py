@@ -26,7 +26,7 @@ from pipeline.rows.block_sizes import learning_parts
 from pipeline.running import stage as engine
 from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.kept import PROCESS
+from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model
 from pipeline.training import train_distributed
 from pipeline.training.train import train

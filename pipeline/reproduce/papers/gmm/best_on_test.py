@@ -19,7 +19,7 @@ from ikmap.rows import Rows, take_rows
 from ikmap.seeds import generator
 from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.papers.gmm.noise import noisy
-from pipeline.reproduce.papers.gmm.search import Fold, Search, Values, in_folds, run
+from pipeline.reproduce.papers.gmm.search import Fold, GridSearch, Values, in_folds, run
 
 CS = tuple(2.0**m for m in range(-10, 16))
 """C of the grid, ascending; the paper has a "wide range" and does not say which."""
@@ -74,8 +74,8 @@ def best_on_test(
     def smaller(Cs: Sequence[float]) -> list[float]:
         return [C for C in Cs if most >= C]
 
-    test = Search(y, n_classes, [(np.arange(half), np.arange(half, y.size))], smaller(CS))
-    crossed = Search(
+    test = GridSearch(y, n_classes, [(np.arange(half), np.arange(half, y.size))], smaller(CS))
+    crossed = GridSearch(
         y, n_classes, folds, smaller(CV_CS),
         lambda chosen: all(value in thin[name] for name, value in zip(names, chosen, strict=True)),
     )  # fmt: skip
@@ -179,7 +179,7 @@ def _chosen_first(
 ) -> dict[str, float]:
     """Parameters of a kernel that cross-validation on the training rows chooses, of its whole grid."""
     names = tuple(first["grid"])
-    search = Search(y, n_classes, folds, CV_CS)
+    search = GridSearch(y, n_classes, folds, CV_CS)
     run(
         (search,),
         lambda _: (LEAST, MOST),

@@ -12,7 +12,7 @@ from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
-from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
+from pipeline.reproduce.paper import Entry, Experiment, Paper, Request
 from pipeline.reproduce.papers.gmm import pictures
 from pipeline.reproduce.papers.gmm.hashed_form import Hashed
 from pipeline.reproduce.papers.gmm.linearised_form import Linearised
@@ -50,7 +50,7 @@ class BestOnTest(Form):
         kind, _, name = experiment.about.get("of", experiment.label).partition(" ")
         self.of: RecordView = paper.find(kind, name).about
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield the runs of each data set: with all its columns, without those that are the class, with noise."""
         repeats = asked.readings.get("repeats", 10)
         systems = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.record_types import Record, RecordView
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 from pipeline.reproduce.papers.gmm import pictures
 from pipeline.reproduce.papers.gmm.hashed import CS
 from pipeline.reproduce.text import number
@@ -34,7 +34,7 @@ PROTOCOL = (
 class Hashed(Form):
     """Accuracy against C and by the number of codes, for each exponent and number of bits."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield, for each data set, the hashes, the exact kernel with the same exponents, and the linear SVM."""
         about = self.experiment.about
         repeats = min(asked.readings.get("repeats", 10), about["repeats"])

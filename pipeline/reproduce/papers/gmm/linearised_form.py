@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, WAYS
 from pipeline.reproduce.text import number
 
@@ -29,7 +29,7 @@ PROTOCOL = (
 class Linearised(Form):
     """Error and accuracy by the number of features."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield a study for each data set."""
         about = self.experiment.about
         options = {

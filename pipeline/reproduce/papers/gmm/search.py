@@ -35,7 +35,7 @@ class Score:
     moved: np.ndarray
 
 
-class Search:
+class GridSearch:
     """Rows that SVMs predict rightly, by kernel and C.
 
     Parameters
@@ -133,15 +133,15 @@ class Search:
 
 
 def run(
-    searches: Sequence[Search],
-    limits: Callable[[Search], tuple[float, float]],
+    searches: Sequence[GridSearch],
+    limits: Callable[[GridSearch], tuple[float, float]],
     kernels: Callable[[Callable[[Values], bool]], Iterable[tuple[Values, np.ndarray]]],
 ) -> None:
     """Let searches that share kernels come to their ends.
 
     Parameters
     ----------
-    searches : sequence of Search
+    searches : sequence of GridSearch
     limits : callable
         The least and the largest C of a search.
     kernels : callable
@@ -156,7 +156,7 @@ def run(
             search.widen(*limits(search))
 
 
-def _any_of(searches: Sequence[Search]) -> Callable[[Values], bool]:
+def _any_of(searches: Sequence[GridSearch]) -> Callable[[Values], bool]:
     return lambda chosen: any(search.tries(chosen) for search in searches)
 
 

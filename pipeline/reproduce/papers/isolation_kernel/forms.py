@@ -13,7 +13,7 @@ from pipeline.report.rendering import Cell
 from pipeline.report.text import count
 from pipeline.reproduce.compared import PARTS, Compared, batch_result
 from pipeline.reproduce.form import Form, Made, Row, link, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 from pipeline.reproduce.papers.isolation_kernel import pictures
 from pipeline.reproduce.sizes import Sizes
 from pipeline.reproduce.streams import Streams
@@ -106,7 +106,7 @@ class Curves(Streams):
 class Growing(Form):
     """Figure 5: accuracy and seconds with growing t and b."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield for each data set one run for each t and each b."""
         about = self.experiment.about
         for dataset in asked.datasets:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.record_types import RecordView
 from pipeline.reproduce.form import Form, Made, Row, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 from pipeline.reproduce.papers.mondrian import found, pictures
 from pipeline.reproduce.papers.mondrian.splits import SGD
 
@@ -43,7 +43,7 @@ class Studied(Form):
     lines: Callable[..., tuple[Sequence[str], list[Sequence[str]]]]
     note: str
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield a study for each data set."""
         about = self.experiment.about
         common = {name: value for name, value in about.items() if name not in NOT_OPTIONS}
@@ -54,7 +54,7 @@ class Studied(Form):
                     key = "-".join(filter(None, (f"{dataset or GENERATED}/{about['of']}", solver)))
                     yield Entry(key, dataset, SYSTEM, "study", {**common, **more})
 
-    def _solvers(self, asked: Asked) -> Iterator[tuple[str, RecordView]]:
+    def _solvers(self, asked: Request) -> Iterator[tuple[str, RecordView]]:
         """Yield what each solver that is asked for adds to the key and to the options: the first one nothing."""
         about, chosen = self.experiment.about, asked.readings.get(SOLVER, "all")
         for solver, options in self.paper.readings[SOLVER].values.items():

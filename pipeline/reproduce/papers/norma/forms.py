@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.record_types import Record
 from pipeline.reproduce.form import Form, Made, Row, table
-from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.paper import Entry, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ GRIDS = {
 class Digits(Form):
     """A study of each data set."""
 
-    def entries(self, asked: Asked) -> Iterator[Entry]:
+    def entries(self, asked: Request) -> Iterator[Entry]:
         """Yield one for each."""
         options = {k: v for k, v in self.experiment.about.items() if k not in ("title", "systems", "datasets")}
         for dataset in asked.datasets:

@@ -1,0 +1,73 @@
+"""What ``--split-by`` asks for. The standard library is enough to read it, as for all options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from ikmap.tasks import Task
+
+TIME, GROUP, STRATIFIED = "time", "group", "stratified"
+EXPECTED = "time:COLUMN, group:COLUMN or stratified"
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """By what rows are divided.
+
+    Attributes
+    ----------
+    rule : {"time", "group", "stratified"}
+    column : str
+        Empty where rows are divided by their targets.
+    seed : int
+    """
+
+    rule: str
+    column: str = ""
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, word: str, seed: int = 0) -> SplitRule:
+        """What a word of ``--split-by`` asks for.
+
+        Raises
+        ------
+        ValueError
+            Nothing that there is.
+        """
+        rule, _, column = word.partition(":")
+        if (rule in (TIME, GROUP)) != bool(column) or rule not in (TIME, GROUP, STRATIFIED):
+            raise ValueError(f"found {word!r}, expected {EXPECTED}")
+        return cls(rule, column, seed)
+
+    @property
+    def test_rows(self) -> str:
+        """What the test rows are, in the word that ``metrics.json`` has for it."""
+        return {TIME: "later", GROUP: "groups"}.get(self.rule, self.rule)
+
+    def refuse(self, task: Task, inliers: Sequence[str] | None = None) -> None:
+        """Refuse to divide by the classes of targets that are none, and to leave out rows besides.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.rule == STRATIFIED and not task.codec.classes:
+            raise InputError(f"--split-by {STRATIFIED}: found --task {task.name}, expected classes")
+        if inliers is not None:
+            raise InputError(f"--split-by {self.rule}: found --inliers too, expected one of them")
+
+
+def keeps_groups(word: str | None) -> bool:
+    """Whether a word of ``--split-by``, or none, keeps rows of a group together."""
+    return word is not None and SplitRule.parse(word).rule == GROUP
+
+
+def goes_by_time(word: str | None) -> bool:
+    """Whether a word of ``--split-by``, or none, has test rows come last."""
+    return word is not None and SplitRule.parse(word).rule == TIME

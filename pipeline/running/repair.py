@@ -1,0 +1,199 @@
+"""Have what is found damaged made again: it no longer counts as done, so its stage does it once more."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import Damaged, InputError
+from pipeline.storage.predictions import read_predictions
+from pipeline.storage.store import DOCUMENT
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+    from pipeline.running.stage import Context
+    from pipeline.storage.rundir import RunDirectory
+
+ATTEMPTS = 3
+"""An object that is damaged so many times without anything else in between is given up."""
+LOOK_SECONDS = 0.05
+STORE = "store.zarr"
+
+
+def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
+    """Read all models of a run that is taken up again; a damaged one of a batch run counts as not done.
+
+    That is models, partitionings, and what the columns and classes are; of a finished stream, models and predictions.
+
+    No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
+    could but name it.
+
+    Parameters
+    ----------
+    say : callable
+        Told of what is made again.
+
+    Raises
+    ------
+    Damaged
+        A model or the predictions of a finished stream: they came from rows that may be gone.
+    """
+    if "online" in run.manifest["identity"]:
+        if run.finished:
+            with needing_all_of("the same command with --fresh"):
+                for output in _needed_to_score(run):
+                    run.store.read_group(output)
+                for promise in run.manifest["stages"]["stream"]["result"].get("predicted", {}).values():
+                    read_predictions(run.path, promise)
+        return
+    for output in _needed_to_score(run):
+        try:
+            run.store.read_group(output)
+        except Damaged as damaged:
+            place = Path(damaged.path).resolve()
+            if place.is_relative_to(run.path.resolve()):  # what is shared with others is theirs to make again
+                say(f"{damaged}; it is made again")
+                _remove(place)
+                run.manifest["status"] = "unfinished"
+
+
+def _needed_to_score(run: RunDirectory) -> list[str]:
+    """Return the groups of the store that somebody who scores with the run reads."""
+    stages = run.manifest["stages"]
+    prepare = [name for name in stages if name in ("ingest", "shuffle") or name.startswith("calibrate:")]
+    train = [name for name in stages if name == "partition" or name.startswith("train:")]
+    records = [record for name in train for record in run.records(name).values()]
+    # Of a stream, the others are of chunks.
+    records += [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
+    kept = [record for record in records if record is not None and not record.get("temporary")]
+    prepared = [output for name in prepare for output in stages[name].get("outputs", ())]
+    return prepared + [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
+
+
+@contextmanager
+def needing_all_of(again: str) -> Iterator[None]:
+    """Tell the user what to do where something of a finished run is damaged.
+
+    Parameters
+    ----------
+    again : str
+        The command that makes the run again.
+
+    Raises
+    ------
+    Damaged
+        With that remedy.
+    """
+    try:
+        yield
+    except Damaged as damaged:
+        raise damaged.with_remedy(f"restore it from a copy, or make the run again: {again}") from None
+
+
+def _anything_can(within: str) -> str | None:  # noqa: ARG001
+    return None
+
+
+def until_verified[T](
+    context: Context, work: Callable[[], T], cannot: Callable[[str], str | None] = _anything_can
+) -> T:
+    """Call `work` and return its result. If it finds something damaged, remove that and call it once more.
+
+    Parameters
+    ----------
+    work : callable
+        Stages that go on from what is there.
+    cannot : callable
+        Told where in the run directory an object is that is not to be made again, says why; else None.
+
+    Raises
+    ------
+    Damaged
+        What is not in the directory of the run, but shared with others: for whoever has made it to make again.
+    InputError
+        What is damaged cannot be made again, or is damaged again and again; it is named. Or `work` raises it.
+    """
+    times = Counter[str]()
+    damaged: Damaged | None = None
+    while True:
+        try:
+            return work()
+        except Damaged as found:
+            times = Counter({found.path: times[found.path] + 1})  # of others in between it would be another matter
+            if times[found.path] == ATTEMPTS:
+                again = f"{ATTEMPTS} times in a row; check the disk and the memory of this machine"
+                raise InputError(f"{found}, {again}") from None
+            within = _within(context, found)
+            if within is None:
+                settle(context)
+                raise
+            if (why := cannot(within)) is not None:
+                raise InputError(f"{found} and cannot be made again: {why}") from None
+            withdraw(context, found)
+            context.events.message(f"{found}; it is made again")
+            damaged = found if within.startswith(STORE) else None  # other things come and go
+        except InputError as error:
+            if damaged is not None and _is_gone(Path(damaged.path)):
+                raise InputError(f"{damaged} and cannot be made again: {error}") from None
+            raise
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether something that :func:`withdraw` has removed is still missing."""
+    return not (path / DOCUMENT if path.is_dir() else path).exists()
+
+
+def _within(context: Context, damaged: Damaged) -> str | None:
+    """The path relative to the run directory, if the thing lies in it and no link leads elsewhere."""
+    place, top = Path(damaged.path).resolve(), context.run.path.resolve()
+    return str(place.relative_to(top)) if place.is_relative_to(top) else None
+
+
+def withdraw(context: Context, damaged: Damaged) -> None:
+    """Remove what is damaged, so that it counts as not done."""
+    settle(context)
+    for path in map(Path, damaged.withdrawn):
+        _remove(path.resolve())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a directory; of a group, what describes it and its arrays, not the groups below it."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    (path / DOCUMENT).unlink(missing_ok=True)  # first: half-removed, it must not look complete
+    for entry in list(path.iterdir()):
+        if not entry.is_dir():
+            entry.unlink()
+        elif not _is_group(entry):
+            shutil.rmtree(entry)
+    with suppress(OSError):  # unless something is left in it
+        path.rmdir()
+
+
+def _is_group(path: Path) -> bool:
+    try:
+        return bool(json.loads((path / DOCUMENT).read_bytes())["node_type"] == "group")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def settle(context: Context) -> None:
+    """Wait until no worker is at a task of the run, so that no two tasks write the same thing at once."""
+    client, run = context.client, context.run.manifest["id"][:8]
+    if client is None:  # in tests: tasks are done here and now
+        return
+    while any(client.run(_at_work, run, on_error="ignore").values()):
+        time.sleep(LOOK_SECONDS)
+
+
+def _at_work(run: str, dask_worker: Worker) -> bool:
+    """Runs on a worker: whether it is at a task of the run."""
+    return any(run in str(key) for key in dask_worker.active_threads.values())
