@@ -21,15 +21,15 @@ PARTS = {"build": "partition", "map": "cells", "train": "train:", "test": "evalu
 class Compared(Form):
     """A table of systems; ``seconds`` in ``experiments.toml`` are the parts of the time that its printed ones count."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield for each data set the runs to compare, then those that read the paper otherwise in one point."""
         paper = self.paper
-        names = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]
-        for dataset in asked.datasets:
+        names = [name for name in self.experiment.systems if request.systems is None or name in request.systems]
+        for dataset in request.datasets:
             for name in names:
-                yield main_entry(paper, dataset, paper.systems[name], asked.readings)
+                yield main_entry(paper, dataset, paper.systems[name], request.readings)
             for name in names:
-                yield from _otherwise(paper, dataset, paper.systems[name], asked.readings)
+                yield from _otherwise(paper, dataset, paper.systems[name], request.readings)
 
     def printed(self, dataset: str, system: str) -> tuple[object, object]:
         """What the paper prints, and its seconds: numbers, its mark for what there is none of, or None."""
@@ -68,9 +68,9 @@ class Compared(Form):
 
     def html(self, rows: Sequence[Row]) -> str:
         """For each data set the systems, and below them the other readings."""
-        grouped = {dataset: list(found) for dataset, found in groupby(rows, key=lambda row: row["dataset"])}
+        grouped = {dataset: list(group) for dataset, group in groupby(rows, key=lambda row: row["dataset"])}
         counted = ", ".join(self.experiment.about.get("seconds", PARTS))
-        datasets = [self._dataset(dataset, found) for dataset, found in grouped.items()]
+        datasets = [self._dataset(dataset, group) for dataset, group in grouped.items()]
         return render("compared.html", datasets=datasets, what=self.paper.measure.what, counted=counted)
 
     def _dataset(self, dataset: str, rows: Sequence[Row]) -> Record:

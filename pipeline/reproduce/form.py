@@ -87,7 +87,7 @@ class Form:
     def __init__(self, paper: Paper, experiment: Experiment) -> None:
         self.paper, self.experiment = paper, experiment
 
-    def entries(self, asked: Request) -> Iterator[Entry]:  # noqa: ARG002
+    def entries(self, request: Request) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the runs, those that the printed numbers are compared with first."""
         yield from ()
 

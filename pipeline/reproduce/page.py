@@ -50,7 +50,7 @@ def write_page(paper: Paper, results: RecordView, path: Path) -> None:
         within=sum(within for within, _ in differences),
         compared=plural(len(differences), measure.key, measure.many) if differences else "",
         measure=measure.key,
-        tolerances="within " + " or ".join(f"{one:g}" for one in sorted({near for _, near in differences})),
+        tolerances="within " + " or ".join(f"{tolerance:g}" for tolerance in sorted({near for _, near in differences})),
         skipped=list(results["skipped"].values()),
         experiments=[_experiment(paper, experiment, path.parent) for experiment in results["experiments"]],
         readings=results["readings"],

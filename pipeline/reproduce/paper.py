@@ -250,21 +250,21 @@ class Paper:
 
     @cached_property
     def systems(self) -> dict[str, System]:
-        return {name: System(name, **told) for name, told in self.about.get("system", {}).items()}
+        return {name: System(name, **fields) for name, fields in self.about.get("system", {}).items()}
 
     @cached_property
     def readings(self) -> dict[str, Reading]:
         return {
-            name: Reading(name, told["title"], told["why"], tuple(told["systems"]), told["values"])
-            for name, told in self.about.get("reading", {}).items()
+            name: Reading(name, fields["title"], fields["why"], tuple(fields["systems"]), fields["values"])
+            for name, fields in self.about.get("reading", {}).items()
         }
 
     @cached_property
     def experiments(self) -> dict[tuple[str, str], Experiment]:
         return {
-            (kind, name): Experiment(kind, name, told["title"], told)
+            (kind, name): Experiment(kind, name, fields["title"], fields)
             for kind in KINDS
-            for name, told in self.about.get(kind, {}).items()
+            for name, fields in self.about.get(kind, {}).items()
         }
 
     @cached_property
@@ -280,12 +280,12 @@ class Paper:
         InputError
             The paper has none.
         """
-        found = self.experiments.get((kind, name))
-        if found is None:
-            there = ", ".join(other for of, other in self.experiments if of == kind)
+        experiment = self.experiments.get((kind, name))
+        if experiment is None:
+            there = ", ".join(other for other_kind, other in self.experiments if other_kind == kind)
             expected = f"some of {there}" if there else "none"
             raise InputError(f"--{kind}: found {name!r}, expected {expected} (--paper {self.name})")
-        return found
+        return experiment
 
     @cached_property
     def about(self) -> Record:
@@ -303,5 +303,5 @@ class Paper:
 
 def shown(reading: Reading, chosen: RecordView) -> str:
     """The value of a reading that the printed numbers are compared with."""
-    asked = chosen.get(reading.name, "all")
-    return next(iter(reading.values)) if asked == "all" else str(asked)
+    reading_value = chosen.get(reading.name, "all")
+    return next(iter(reading.values)) if reading_value == "all" else str(reading_value)

@@ -16,7 +16,7 @@ def collect(
     paper: Paper,
     experiments: Sequence[Experiment],
     entries: Mapping[str, Sequence[Entry]],
-    found: Callable[[Entry], Outcome],
+    outcomes: Callable[[Entry], Outcome],
     chosen: RecordView,
     sizes: RecordView,
     folder: Path,
@@ -27,7 +27,7 @@ def collect(
     ----------
     entries : mapping
         Runs by label of the experiment.
-    found : callable
+    outcomes : callable
         How a run ended.
     chosen : mapping
         Values of the paper's options: what was taken of each reading, or "all".
@@ -39,7 +39,7 @@ def collect(
     made_of = []
     for experiment in experiments:
         form = form_of(paper, experiment)
-        rows = form.rows(Made(entries[experiment.label], found, chosen, sizes))
+        rows = form.rows(Made(entries[experiment.label], outcomes, chosen, sizes))
         made_of.append({
             "kind": experiment.kind,
             "name": experiment.name,

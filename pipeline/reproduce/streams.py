@@ -14,15 +14,15 @@ from pipeline.reproduce.text import MARKS, measured, number, seconds
 class Streams(Form):
     """``streams`` in ``experiments.toml`` lists options of ``flows.online``; with ``psi``, each runs once for each."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield the runs of each data set."""
         about = self.experiment.about
         label = self.experiment.label.replace(" ", "")
-        changed = "".join(f"-{name}-{value}" for name, value in asked.stream.items())
-        for dataset in asked.datasets:
+        changed = "".join(f"-{name}-{value}" for name, value in request.stream.items())
+        for dataset in request.datasets:
             for given in about["streams"]:
                 part = given.get("partitioner", "default")
-                key, options = f"{dataset}/{label}-{part}{changed}", {**given, **asked.stream}
+                key, options = f"{dataset}/{label}-{part}{changed}", {**given, **request.stream}
                 if "psi" not in about:
                     yield Entry(key, dataset, part, "online", options)
                 for psi in about.get("psi", ()):

@@ -17,8 +17,8 @@ def one_line(key: str, outcome: Outcome, seconds: float, measure: Measure = ACCU
     """What is said when a run has ended."""
     if outcome.metrics is None:
         return f"{key}: {outcome.message}"
-    found = [number(learner[measure.key], measure.form) for learner in outcome.metrics["learners"].values()]
-    return f"{key}: {measure.key} {', '.join(found)}, {seconds:.0f} s"
+    values = [number(learner[measure.key], measure.form) for learner in outcome.metrics["learners"].values()]
+    return f"{key}: {measure.key} {', '.join(values)}, {seconds:.0f} s"
 
 
 def number(value: object, form: str = ".4f") -> str:

@@ -64,12 +64,12 @@ def best_on_test(
     X, y, half = halves(rows, target, columns, options, seed, repeat)
     n_classes, most = int(target.max()) + 1, float(options.get("most_C", MOST))
     folds = list(in_folds(generator(seed, CV, repeat).permutation(half) % FOLDS))
-    asked = dict(options["grid"])
+    grid_values = dict(options["grid"])
     if "first" in options:
         for name, value in _chosen_first(options["first"], X[:half], y[:half], n_classes, folds).items():
-            asked[name] = sorted({*asked[name], value})
-    names = tuple(asked)
-    thin = {name: list(values)[:: options.get("cv_each", CV_EACH)] for name, values in asked.items()}
+            grid_values[name] = sorted({*grid_values[name], value})
+    names = tuple(grid_values)
+    thin = {name: list(values)[:: options.get("cv_each", CV_EACH)] for name, values in grid_values.items()}
 
     def smaller(Cs: Sequence[float]) -> list[float]:
         return [C for C in Cs if most >= C]
@@ -82,7 +82,7 @@ def best_on_test(
     run(
         (test, crossed),
         lambda search: (LEAST, most) if search is test else (test.Cs[0], test.Cs[-1]),
-        lambda wanted: kernels_of(options["kernel"], names, asked, X[:half], X[half:], wanted),
+        lambda wanted: kernels_of(options["kernel"], names, grid_values, X[:half], X[half:], wanted),
     )
     table = (100.0 * test.table() / (y.size - half)).round(4)
     tried = list(test.scores)
@@ -101,7 +101,7 @@ def best_on_test(
             "C": cv_C,
         },
         "converged": converged.round(4).tolist(),
-        "least_eigenvalue": dict(_least_eigenvalues(options, names, asked, X[:half]) if repeat == 0 else ()),
+        "least_eigenvalue": dict(_least_eigenvalues(options, names, grid_values, X[:half]) if repeat == 0 else ()),
     }
 
 
@@ -109,10 +109,10 @@ def _least_eigenvalues(
     options: RecordView, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: Floats
 ) -> Iterator[tuple[str, float]]:
     """Yield the smallest eigenvalue, relative to the largest, of the kernels with those gamma that the options name."""
-    asked = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
-    if not asked:
+    gammas = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
+    if not gammas:
         return
-    for (gamma,), K in kernels_of(options["kernel"], names, {"gamma": asked}, learned, learned[:1]):
+    for (gamma,), K in kernels_of(options["kernel"], names, {"gamma": gammas}, learned, learned[:1]):
         values = np.linalg.eigvalsh(K[:, : len(learned)])
         yield f"{gamma:g}", float(values[0] / values[-1])
 

@@ -50,11 +50,11 @@ class BestOnTest(Form):
         kind, _, name = experiment.about.get("of", experiment.label).partition(" ")
         self.of: RecordView = paper.find(kind, name).about
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield the runs of each data set: with all its columns, without those that are the class, with noise."""
-        repeats = asked.readings.get("repeats", 10)
-        systems = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]
-        for dataset in asked.datasets:
+        repeats = request.readings.get("repeats", 10)
+        systems = [name for name in self.experiment.systems if request.systems is None or name in request.systems]
+        for dataset in request.datasets:
             ways: list[tuple[str, Record]] = [("", {})]
             if dropped := self.of.get("leak", {}).get(dataset):
                 ways.append(("without its leak", {"drop": list(dropped)}))
@@ -71,7 +71,7 @@ class BestOnTest(Form):
         about: RecordView = self.paper.about
         tuned = system["tuned"]
         grid = about["grids" if len(tuned) < 2 else "pairs"]
-        options = {"kernel": system["kernel"], "grid": {one: list(grid[one]) for one in tuned}}
+        options = {"kernel": system["kernel"], "grid": {parameter: list(grid[parameter]) for parameter in tuned}}
         if len(tuned) > 1:
             options["first"] = {"kernel": "pgmm", "grid": {"p": list(about["grids"]["p"])}}
         if len(tuned) > 1 or self.of.get("noise"):
@@ -119,8 +119,8 @@ class BestOnTest(Form):
 
     def _printed(self, dataset: str, system: str) -> float | None:
         name = self.of.get("printed", {}).get(dataset)
-        found = self.paper.published["table1"].get(name, {}).get(system)
-        return None if found is None else float(found)
+        printed = self.paper.published["table1"].get(name, {}).get(system)
+        return None if printed is None else float(printed)
 
     def html(self, rows: Sequence[Row]) -> str:
         """A line for each system, and what the protocol is."""
@@ -184,16 +184,16 @@ def _measured(row: Row, key: str) -> str:
     return number(row[key], ".2f") if row["status"] == "finished" else MARKS[row["status"]]
 
 
-def _by_C(Cs: Sequence[float], found: Sequence[tuple[Iterable[float], Iterable[float]]]) -> list[float]:
+def _by_C(Cs: Sequence[float], curves: Sequence[tuple[Iterable[float], Iterable[float]]]) -> list[float]:
     """Return the mean at each C over what shuffles have found at theirs."""
-    each = [dict(zip(*one, strict=True)) for one in found]
-    return [round(float(np.mean([one[C] for one in each])), 4) for C in Cs]
+    each = [dict(zip(*curve, strict=True)) for curve in curves]
+    return [round(float(np.mean([curve[C] for curve in each])), 4) for C in Cs]
 
 
 def _told(chosen: Sequence[Mapping[str, float]], Cs: Sequence[float]) -> str:
     """The median of each parameter and of C over the shuffles."""
-    of = {name: float(np.median([one[name] for one in chosen])) for name in chosen[0]}
-    parts = [*(f"{name} {value:g}" for name, value in of.items()), f"C {float(np.median(Cs)):g}"]
+    medians = {name: float(np.median([values[name] for values in chosen])) for name in chosen[0]}
+    parts = [*(f"{name} {value:g}" for name, value in medians.items()), f"C {float(np.median(Cs)):g}"]
     return ", ".join(parts)
 
 
@@ -242,8 +242,8 @@ class Pictured(BestOnTest):
         name = self.experiment.name
         there = [row for row in rows if row["accuracy"] is not None]
         if name == "2":
-            for way, found in groupby(there, key=named):
-                yield f"figure2-{way.replace(', ', '-').replace(' ', '-')}", pictures.against_C(way, list(found))
+            for way, group in groupby(there, key=named):
+                yield f"figure2-{way.replace(', ', '-').replace(' ', '-')}", pictures.against_C(way, list(group))
         elif name == "3":
             yield "figure3", pictures.reductions(self.paper.published["table1"], there)
         else:

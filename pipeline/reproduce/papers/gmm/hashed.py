@@ -64,15 +64,15 @@ def hashed_on_test(
             few = np.ascontiguousarray(codes[:, :k] >> np.int32(bits[-1] - b))
             cells = Cells(few, np.arange(k + 1, dtype=np.int64) << b).packed()
             grid.append([p, k, b, _by_C(cells[:half], y[:half], cells[half:], y[half:], n_classes)])
-    return {"accuracy": max(max(found) for *_, found in grid), "grid": grid}
+    return {"accuracy": max(max(accuracies) for *_, accuracies in grid), "grid": grid}
 
 
 def _by_C(fit: Cells, y: np.ndarray, tested: Cells, truth: np.ndarray, n_classes: int) -> list[float]:
-    found = []
+    accuracies = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # after so many sweeps accuracy changes no more
         for C, solved in zip(CS, fit_linear_svm_path([Block(fit, y)], n_classes, PARAMS, CS), strict=True):
-            asked = replace(PARAMS, C=C)
-            model = svm_model(solved, list(range(n_classes)), asked, divisor=math.sqrt(fit.n_partitions))
-            found.append(round(100.0 * float((model.predict_index(tested) == truth).mean()), 4))
-    return found
+            params = replace(PARAMS, C=C)
+            model = svm_model(solved, list(range(n_classes)), params, divisor=math.sqrt(fit.n_partitions))
+            accuracies.append(round(100.0 * float((model.predict_index(tested) == truth).mean()), 4))
+    return accuracies

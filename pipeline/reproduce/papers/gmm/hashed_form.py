@@ -34,10 +34,10 @@ PROTOCOL = (
 class Hashed(Form):
     """Accuracy against C and by the number of codes, for each exponent and number of bits."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield, for each data set, the hashes, the exact kernel with the same exponents, and the linear SVM."""
         about = self.experiment.about
-        repeats = min(asked.readings.get("repeats", 10), about["repeats"])
+        repeats = min(request.readings.get("repeats", 10), about["repeats"])
         common: Record = {"parts": repeats, **({"rows": about["rows"]} if "rows" in about else {})}
         linear = self.paper.systems[LINEAR].options
         ways: Mapping[str, Record] = {
@@ -45,9 +45,9 @@ class Hashed(Form):
             KERNEL: {"kernel": KERNEL, "grid": {"p": list(about["p"])}, "cv_each": 1},
             LINEAR: {"kernel": linear["kernel"], "grid": {}, "most_C": linear["most_C"]},
         }
-        for dataset in asked.datasets:
+        for dataset in request.datasets:
             for name in self.experiment.systems:
-                if asked.systems is None or name in asked.systems:
+                if request.systems is None or name in request.systems:
                     key = f"{dataset}/{self.experiment.label.replace(' ', '')}-{name}"
                     yield Entry(key, dataset, name, "study", {**ways[name], **common})
 
@@ -89,12 +89,14 @@ class Hashed(Form):
     def _lines(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
         about = self.experiment.about
         ks = sorted(about["k"])
-        found = {(row["dataset"], row["p"], row["b"], row["k"]): row["accuracy"] for row in rows}
-        shuffles = {dataset: min(row["shuffles"] for row in rows if row["dataset"] == dataset) for dataset, *_ in found}
+        accuracy = {(row["dataset"], row["p"], row["b"], row["k"]): row["accuracy"] for row in rows}
+        shuffles = {
+            dataset: min(row["shuffles"] for row in rows if row["dataset"] == dataset) for dataset, *_ in accuracy
+        }
 
         def shown(dataset: str, p: float | None, b: int | None, k: int | None) -> str:
             key = dataset, p, b, k
-            return MISSING if found.get(key) is None else number(found[key], ".2f")
+            return MISSING if accuracy.get(key) is None else number(accuracy[key], ".2f")
 
         cells = [
             (dataset, f"{p:g}", str(b), *(shown(dataset, p, b, k) for k in ks), shown(dataset, p, None, None),

@@ -74,7 +74,7 @@ def linearised_on_test(
             near = features[:half] @ features[:half].T
             error = float(np.linalg.norm(near - exact[kernel]) / np.linalg.norm(exact[kernel]))
             grid.append((count, way, round(error, 5), _accuracy(features, y, half, n_classes)))
-    return {"accuracy": max(accuracy for *_, accuracy in grid), "grid": [list(one) for one in grid]}
+    return {"accuracy": max(accuracy for *_, accuracy in grid), "grid": [list(point) for point in grid]}
 
 
 def _accuracy(features: Floats, y: np.ndarray, half: int, n_classes: int) -> float:

@@ -29,15 +29,15 @@ PROTOCOL = (
 class Linearised(Form):
     """Error and accuracy by the number of features."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield a study for each data set."""
         about = self.experiment.about
         options = {
             "features": list(about["features"]), "le": about["le"], "rows": about["rows"],
-            "parts": min(asked.readings.get("repeats", 10), about["repeats"]),
+            "parts": min(request.readings.get("repeats", 10), about["repeats"]),
         }  # fmt: skip
-        for dataset in asked.datasets:
-            if asked.systems is None or SYSTEM in asked.systems:
+        for dataset in request.datasets:
+            if request.systems is None or SYSTEM in request.systems:
                 yield Entry(f"{dataset}/{SYSTEM}", dataset, SYSTEM, "study", options)
 
     def rows(self, made: Made) -> list[Row]:
@@ -67,12 +67,12 @@ class Linearised(Form):
         return self._lines(rows)
 
     def _lines(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
-        found = {(row["dataset"], row["features"], row["title"]): row for row in rows}
+        row_of = {(row["dataset"], row["features"], row["title"]): row for row in rows}
         cells: list[Sequence[str]] = []
         for dataset, count in dict.fromkeys((row["dataset"], row["features"]) for row in rows):
             line: list[str] = [dataset, str(count)]
             for way, (key, form) in product(WAYS, (("error", ".3f"), ("accuracy", ".2f"))):
-                value = found[dataset, count, way][key]
+                value = row_of[dataset, count, way][key]
                 line.append(MISSING if value is None else number(value, form))
             cells.append(line)
         return ("data set", "features", *(f"{way}: {what}" for way in WAYS for what in ("error", "accuracy"))), cells

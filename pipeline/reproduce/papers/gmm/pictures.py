@@ -21,9 +21,9 @@ TUNED = ("egmm", "pgmm", "gamma_gmm")
 
 def _legend_below(figure: Figure, axes: Sequence[Axes], across: int) -> None:
     """What the lines of all panels are, where it covers none of them."""
-    found = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
+    handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(
-        list(found.values()), list(found), loc="outside lower center", ncols=across, fontsize=8, frameon=False
+        list(handles.values()), list(handles), loc="outside lower center", ncols=across, fontsize=8, frameon=False
     )
 
 
@@ -93,8 +93,8 @@ def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]
     for at, (axes, title) in enumerate(zip(both, ("absolute, %", "relative, %"), strict=True)):
         ordered = np.sort([one[at] for one in quoted])
         axes.step(ordered, np.arange(1, ordered.size + 1) / ordered.size, where="post", label="quoted")
-        for i, (way, found) in enumerate(ours.items()):
-            axes.axvline(found[at], label=way, **{**style(i + 1), "marker": None, "linestyle": ":"})
+        for i, (way, accuracies) in enumerate(ours.items()):
+            axes.axvline(accuracies[at], label=way, **{**style(i + 1), "marker": None, "linestyle": ":"})
         axes.set_xlabel(f"error reduction, {title}")
         axes.set_ylabel("share of data sets")
     _legend_below(figure, both, 4)
@@ -119,9 +119,9 @@ def noise(
     levels = range(1, 7)
     for i, name in enumerate(systems):
         left.plot(levels, [100 - published[f"M-Noise{k}"][name] for k in levels], label=known[name].title, **style(i))
-        found = sorted((int(row["way"].split()[-1]), 100 - row["accuracy"]) for row in rows if row["system"] == name)
-        if found:
-            right.plot(*zip(*found, strict=True), label=known[name].title, **style(i))
+        points = sorted((int(row["way"].split()[-1]), 100 - row["accuracy"]) for row in rows if row["system"] == name)
+        if points:
+            right.plot(*zip(*points, strict=True), label=known[name].title, **style(i))
     left.set_title("M-Noise, quoted from Table 2", fontsize=10)
     right.set_title("usps in correlated noise, ours", fontsize=10)
     low, high = zip(left.get_ylim(), right.get_ylim(), strict=True)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 def by_dataset(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Rows that have a result, for each data set."""
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
         if row["accuracy"] is not None:
-            found.setdefault(row["dataset"], []).append(row)
-    return found
+            groups.setdefault(row["dataset"], []).append(row)
+    return groups
 
 
 class Ranges(Form):
@@ -99,17 +99,17 @@ class Curves(Streams):
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         """Yield the pictures."""
         draw = {"3": pictures.online, "4": pictures.naive}[self.experiment.name]
-        for dataset, found in by_dataset(rows).items():
-            yield f"figure{self.experiment.name}-{dataset}", draw(dataset, found)
+        for dataset, group in by_dataset(rows).items():
+            yield f"figure{self.experiment.name}-{dataset}", draw(dataset, group)
 
 
 class Growing(Form):
     """Figure 5: accuracy and seconds with growing t and b."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield for each data set one run for each t and each b."""
         about = self.experiment.about
-        for dataset in asked.datasets:
+        for dataset in request.datasets:
             for name, system in (("t", about["of_t"]), ("b", about["of_b"])):
                 for size in about["sizes"]:
                     options = {**system, "psi": about["psi"], name: size}
@@ -146,8 +146,8 @@ class Growing(Form):
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         """Yield a picture for each data set."""
-        for dataset, found in by_dataset(rows).items():
-            yield f"figure5-{dataset}", pictures.growing(dataset, found)
+        for dataset, group in by_dataset(rows).items():
+            yield f"figure5-{dataset}", pictures.growing(dataset, group)
 
 
 class Shares(Streams):
@@ -156,8 +156,8 @@ class Shares(Streams):
     @property
     def published(self) -> RecordView:
         """Shares, seconds and sizes, by data set."""
-        found: RecordView = self.paper.published["section8.1.1"]
-        return found
+        printed: RecordView = self.paper.published["section8.1.1"]
+        return printed
 
     def html(self, rows: Sequence[Row]) -> str:
         """A line for each learner."""

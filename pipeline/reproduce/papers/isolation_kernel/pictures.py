@@ -66,8 +66,8 @@ def uniform(about: RecordView) -> Figure:
     figure, axes = panels(2, f"Kernel with (0, 0), 10,000 uniform points in a unit square, psi = {psi}")
     laplacian = LaplacianKernel.of_psi(psi, 2).matrix(grid, centre[None, :])[:, 0]
     _contours(axes[0], x, y, laplacian, "Laplacian")
-    found = isolation_values(points, centre, grid, "iforest", psi, t)
-    _contours(axes[1], x, y, found, f"Isolation Kernel (iForest), t = {t}")
+    values = isolation_values(points, centre, grid, "iforest", psi, t)
+    _contours(axes[1], x, y, values, f"Isolation Kernel (iForest), t = {t}")
     return figure
 
 
@@ -116,8 +116,8 @@ def naive(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 4: seconds against psi."""
     figure, (ax,) = panels(1, f"{dataset}, online: mapping, predicting and learning")
     for i, learner in enumerate(dict.fromkeys(row["learner"] for row in rows)):
-        found = sorted((row["psi"], row["seconds"]) for row in rows if row["learner"] == learner)
-        ax.plot(*zip(*found, strict=True), label=NAMES.get(learner, learner), **style(i))
+        seconds = sorted((row["psi"], row["seconds"]) for row in rows if row["learner"] == learner)
+        ax.plot(*zip(*seconds, strict=True), label=NAMES.get(learner, learner), **style(i))
     ax.set_xscale("log", base=2)
     ax.set(xlabel="psi", ylabel="seconds", yscale="log")
     ax.legend(fontsize=8, frameon=False)
@@ -128,9 +128,9 @@ def growing(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 5: accuracy and seconds against t of IK_i-OGD and b of NOGD."""
     figure, (left, right) = panels(2, f"{dataset}, batch: IK_i-OGD with growing t, NOGD with growing b, psi = 8")
     for i, (parameter, name) in enumerate((("t", "IK_i-OGD"), ("b", "NOGD"))):
-        found = sorted((row["size"], row["accuracy"], row["seconds"]) for row in rows if row["parameter"] == parameter)
-        if found:
-            sizes, accuracies, seconds = zip(*found, strict=True)
+        curve = sorted((row["size"], row["accuracy"], row["seconds"]) for row in rows if row["parameter"] == parameter)
+        if curve:
+            sizes, accuracies, seconds = zip(*curve, strict=True)
             left.plot(sizes, accuracies, label=f"{name}, {parameter}", **style(i))
             right.plot(sizes, seconds, label=f"{name}, {parameter}", **style(i))
     left.set(xlabel="t, b", ylabel="accuracy", xscale="log")

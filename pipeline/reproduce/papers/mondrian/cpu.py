@@ -70,7 +70,7 @@ def against_M(rows: Rows, target: np.ndarray, options: RecordView, seed: int, pa
     for name, model in fitted.items():
         cells = [model.cells(side) for side in sides]
         for M in options["M"]:
-            few = [Cells(np.ascontiguousarray(of.codes[:, :M]), of.offsets[: M + 1]) for of in cells]
+            few = [Cells(np.ascontiguousarray(each.codes[:, :M]), each.offsets[: M + 1]) for each in cells]
             curves[name].append(splits.error(ridge_on_cells(options, few, splits.train[1])[0], splits.test))
     for M in options["M"]:
         features = FourierMap.laplacian(max(1, M // 2), sides[0].shape[1], options["lifetime"], random + M)
@@ -160,15 +160,15 @@ def against_time(rows: Rows, target: np.ndarray, options: RecordView, seed: int,
     for name, evaluate in (("binning", binning), ("fourier", fourier)):
         for way, first in (("from 1", 1.0), ("from the typical distance", unit)):
             began, tried = time.perf_counter(), dict[float, float]()
-            found: list[tuple[float, float, float]] = []
+            points: list[tuple[float, float, float]] = []
             for lifetime in widths(first, tried, options["evaluations"]):
                 tried[lifetime] = evaluate(lifetime)
-                found.append((time.perf_counter() - began, tried[lifetime], lifetime))
-            curves[f"{name}, {way}"] = found
+                points.append((time.perf_counter() - began, tried[lifetime], lifetime))
+            curves[f"{name}, {way}"] = points
     return {
         "error": min(error for _, error, _ in curves["mondrian, gradient"]),
         "unit": unit,
-        "curves": {name: [list(map(float, point)) for point in of] for name, of in curves.items()},
+        "curves": {name: [list(map(float, point)) for point in curve] for name, curve in curves.items()},
     }
 
 
@@ -233,11 +233,11 @@ def beside_forest(rows: Rows, target: np.ndarray, options: RecordView, seed: int
         curves["lifetime"].append(fitted.value)
         forest = forest_weights(fitted.columns.of[0], y, DELTA_SQUARED, fitted.columns.n)
         of = {"kernel": fitted.weights, "forest": forest}
-        for name, one in of.items():
+        for name, w in of.items():
             for which, side in enumerate(SIDES):
-                curves[name][side].append(splits.error(fitted.decisions(which, one), whole[which]))
+                curves[name][side].append(splits.error(fitted.decisions(which, w), whole[which]))
         if fitted.value >= options["lifetime"] and not weights:
-            weights = {name: described(one) for name, one in of.items()}
+            weights = {name: described(w) for name, w in of.items()}
     return {"error": min(curves["kernel"]["test"]), **curves, "weights": weights}
 
 

@@ -43,20 +43,20 @@ class Studied(Form):
     lines: Callable[..., tuple[Sequence[str], list[Sequence[str]]]]
     note: str
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield a study for each data set."""
         about = self.experiment.about
         common = {name: value for name, value in about.items() if name not in NOT_OPTIONS}
-        common["parts"] = asked.readings.get("repeats", 5)
-        for dataset in asked.datasets if "datasets" not in about else ("",):
-            if asked.systems is None or SYSTEM in asked.systems:
-                for solver, more in self._solvers(asked):
+        common["parts"] = request.readings.get("repeats", 5)
+        for dataset in request.datasets if "datasets" not in about else ("",):
+            if request.systems is None or SYSTEM in request.systems:
+                for solver, more in self._solvers(request):
                     key = "-".join(filter(None, (f"{dataset or GENERATED}/{about['of']}", solver)))
                     yield Entry(key, dataset, SYSTEM, "study", {**common, **more})
 
-    def _solvers(self, asked: Request) -> Iterator[tuple[str, RecordView]]:
+    def _solvers(self, request: Request) -> Iterator[tuple[str, RecordView]]:
         """Yield what each solver that is asked for adds to the key and to the options: the first one nothing."""
-        about, chosen = self.experiment.about, asked.readings.get(SOLVER, "all")
+        about, chosen = self.experiment.about, request.readings.get(SOLVER, "all")
         for solver, options in self.paper.readings[SOLVER].values.items():
             if not options:
                 if chosen in ("all", solver) or SGD not in about:

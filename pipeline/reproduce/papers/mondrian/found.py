@@ -109,8 +109,8 @@ def weights(options: Options, parts: Parts) -> Table:
     """A line for each repetition."""
     lines: list[Sequence[str]] = []
     for i, part in enumerate(parts):
-        of = part["weights"]
-        kurtoses = (f"{of[name]['kurtosis']:.2f}" for name in ("kernel", "forest"))
+        summary = part["weights"]
+        kurtoses = (f"{summary[name]['kurtosis']:.2f}" for name in ("kernel", "forest"))
         lines.append((str(i + 1), f"{options['lifetime']:g}", *kurtoses))
     return ("repetition", "lifetime", "kernel", "forest"), lines
 

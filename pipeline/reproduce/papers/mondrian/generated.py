@@ -45,7 +45,7 @@ def kernel_error(options: RecordView, seed: int, part: int) -> Record:
     for d in options["D"]:
         X = generator(seed, POINTS, part, d).random((options["points"], d))
         exact = LaplacianKernel(options["lifetime"]).matrix(X)
-        found: dict[str, list[float]] = {"mondrian": [], "binning": [], "fourier": []}
+        errors: dict[str, list[float]] = {"mondrian": [], "binning": [], "fourier": []}
         most, random = max(options["M"]), seed_of(seed, part, d)
         cells = {
             "mondrian": fit_mondrian(X, most, options["lifetime"], random).cells(X).codes,
@@ -54,10 +54,10 @@ def kernel_error(options: RecordView, seed: int, part: int) -> Record:
         for M in options["M"]:
             for name, codes in cells.items():
                 near = (codes[:, None, :M] == codes[None, :, :M]).mean(axis=2)
-                found[name].append(float(np.abs(near - exact).max()))
+                errors[name].append(float(np.abs(near - exact).max()))
             Z = FourierMap.laplacian(max(1, M // 2), d, options["lifetime"], random + M).transform(X)
-            found["fourier"].append(float(np.abs(Z @ Z.T - exact).max()))
-        curves[str(d)] = found
+            errors["fourier"].append(float(np.abs(Z @ Z.T - exact).max()))
+        curves[str(d)] = errors
     first = curves[str(options["D"][0])]
     return {"error": first["mondrian"][-1], "curves": curves}
 
@@ -98,18 +98,18 @@ def known_lifetime(options: RecordView, seed: int, part: int) -> Record:
             curve[name].append(float(100 * np.linalg.norm(off) / np.linalg.norm(y[side])))
         predicted.append(fitted.decisions(2))
     chosen = int(np.argmin(curve["validation"]))
-    found = {
+    errors = {
         "error": curve["test"][chosen],
         "chosen": curve["lifetime"][chosen],
         "best": min(curve["test"]),
         **curve,
     }
     if options.get("solver") == SGD:
-        return {**found, "log_likelihood": None}
+        return {**errors, "log_likelihood": None}
     weights = posterior(curve["lifetime"], curve["log_likelihood"], options["terminal"])
     averaged = np.average(predicted, axis=0, weights=weights) + shift
     return {
-        **found,
+        **errors,
         "most_likely": curve["lifetime"][int(np.argmax(curve["log_likelihood"]))],
         "posterior": float(100 * np.linalg.norm(averaged - y[test]) / np.linalg.norm(y[test])),
     }

@@ -112,9 +112,9 @@ def weights(name: str, options: Options, parts: Parts) -> Figure:
     """Figure 10: weights of all cells in the first repetition."""
     figure, all_axes = panels(2, f"{name}: weights of all cells at lifetime {options['lifetime']:g}")
     for i, (axes, learner) in enumerate(zip(all_axes, ("kernel", "forest"), strict=True)):
-        of = parts[0]["weights"][learner]
-        edges = np.linspace(of["least"], of["largest"], len(of["heights"]) + 1)
-        axes.stairs(of["heights"], edges, fill=True, color=COLOURS[i])
-        axes.set(yscale="log", xlabel="weight", title=f"{learner}, excess kurtosis {of['kurtosis']:.1f}")
+        summary = parts[0]["weights"][learner]
+        edges = np.linspace(summary["least"], summary["largest"], len(summary["heights"]) + 1)
+        axes.stairs(summary["heights"], edges, fill=True, color=COLOURS[i])
+        axes.set(yscale="log", xlabel="weight", title=f"{learner}, excess kurtosis {summary['kurtosis']:.1f}")
     all_axes[0].set_ylabel("cells")
     return figure

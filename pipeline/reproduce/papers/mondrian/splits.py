@@ -87,12 +87,12 @@ class Fitted:
 
     def decisions(self, which: int, weights: np.ndarray | None = None) -> Floats:
         """Return the decisions of one set of rows, by these weights or by others of the same columns."""
-        found = np.empty((len(self.columns.of[which]), 1))
+        decisions = np.empty((len(self.columns.of[which]), 1))
         padded = np.append(self.weights if weights is None else weights, 0.0)[
             :, None
         ]  # the last for rows without a cell
-        decide(self.columns.of[which], padded, 1 / math.sqrt(self.columns.n_partitions), found)
-        return found[:, 0]
+        decide(self.columns.of[which], padded, 1 / math.sqrt(self.columns.n_partitions), decisions)
+        return decisions[:, 0]
 
 
 def descent(options: RecordView, n_rows: int, growth: float = GROWTH) -> GradientSettings:
@@ -152,7 +152,7 @@ def ridge_on_features(options: RecordView, features: list[np.ndarray], y: np.nda
         A = Z.T @ Z
         A[np.diag_indices(len(A))] += DELTA_SQUARED
         w = np.linalg.solve(A, Z.T @ y)
-    return [of @ w for of in features[1:]]
+    return [X @ w for X in features[1:]]
 
 
 def _descended(Z: Floats, y: np.ndarray, settings: GradientSettings) -> Floats:

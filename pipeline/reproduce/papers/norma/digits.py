@@ -43,22 +43,22 @@ def novel_digits(rows: Rows, target: np.ndarray, options: RecordView) -> Record:
     mean_rule = usual_rule("novelty", nu=options["nu"], eta=n**-0.5, decreasing=False, average=True)
     rules = {"": replace(mean_rule, average=False), "mean_": mean_rule}
     decreasing = NormaDualState(usual_rule("novelty", nu=options["nu"], average=False), kernel)
-    found: Record = {"decreasing": int(decreasing.partial_fit(train).beyond.sum())}
+    record: Record = {"decreasing": int(decreasing.partial_fit(train).beyond.sum())}
     for prefix, rule in rules.items():
         state = NormaDualState(rule, kernel)
         beyond = state.partial_fit(train).beyond
         for name, X, first in (("train", train, 0), ("test", test, begin)):
             scores = state.decision_function(X)[:, 0]
             worst = np.argsort(-scores, kind="stable")[:shown]
-            found[prefix + name] = [_digit(X[i], target[first + i], int(i), -float(scores[i])) for i in worst]
+            record[prefix + name] = [_digit(X[i], target[first + i], int(i), -float(scores[i])) for i in worst]
         errors = np.flatnonzero(beyond)
-        found |= {
+        record |= {
             "margin_errors": int(errors.size),
             "rate": [round(float(fifth.mean()), 5) for fifth in np.array_split(beyond, 5)],
             "rho": float(state.numbers.thresholds(False)[0]),
             "errors": [_digit(train[i], target[i], int(i), None) for i in errors[:shown]],
         }
-    return found
+    return record
 
 
 def _dense(rows: Rows) -> Floats:

@@ -32,11 +32,11 @@ GRIDS = {
 class Digits(Form):
     """A study of each data set."""
 
-    def entries(self, asked: Request) -> Iterator[Entry]:
+    def entries(self, request: Request) -> Iterator[Entry]:
         """Yield one for each."""
         options = {k: v for k, v in self.experiment.about.items() if k not in ("title", "systems", "datasets")}
-        for dataset in asked.datasets:
-            if asked.systems is None or SYSTEM in asked.systems:
+        for dataset in request.datasets:
+            if request.systems is None or SYSTEM in request.systems:
                 yield Entry(f"{dataset}/{SYSTEM}", dataset, SYSTEM, "study", {**options, "parts": 1})
 
     def rows(self, made: Made) -> list[Row]:
@@ -44,13 +44,13 @@ class Digits(Form):
         return [
             {
                 "dataset": entry.dataset, "system": entry.system, "title": self.experiment.title, "way": "",
-                "shown": True, "options": dict(entry.options), "found": found,
-                "margin_errors": found.get("margin_errors"), "published_margin_errors": None, "difference": None,
+                "shown": True, "options": dict(entry.options), "found": part,
+                "margin_errors": part.get("margin_errors"), "published_margin_errors": None, "difference": None,
                 "within": None, **outcome.told(),
             }
             for entry in made.entries
             for outcome in [made.outcome(entry)]
-            for found in [outcome.metrics["parts"][0] if outcome.metrics else {}]
+            for part in [outcome.metrics["parts"][0] if outcome.metrics else {}]
         ]  # fmt: skip
 
     def html(self, rows: Sequence[Row]) -> str:
@@ -102,10 +102,10 @@ def grids(digits: Record, side: int, dataset: str, which: str) -> Figure:
     }
     figure = Figure(figsize=(12, 3.2), layout="constrained")
     all_axes = figure.subplots(1, 3)
-    for axes, (name, of) in zip(all_axes, digits.items(), strict=True):
-        lines = max(1, -(-len(of) // 10))
+    for axes, (name, images) in zip(all_axes, digits.items(), strict=True):
+        lines = max(1, -(-len(images) // 10))
         canvas = np.full((lines * (side + 1) + 1, 10 * (side + 1) + 1), 110, dtype=np.uint8)
-        for k, (_, _, _, pixels) in enumerate(of):
+        for k, (_, _, _, pixels) in enumerate(images):
             top, left = (k // 10) * (side + 1) + 1, (k % 10) * (side + 1) + 1
             canvas[top : top + side, left : left + side] = np.array(pixels).reshape(side, side)
         axes.imshow(canvas, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
