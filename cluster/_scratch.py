@@ -48,8 +48,8 @@ def folder_of_workers(parent: str) -> Path:
     folder = Path(parent, f"ikmap-workers-{os.geteuid()}")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
-    found = folder.lstat()
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+    status = folder.lstat()
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
         return folder
     return Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=parent))
 

@@ -126,10 +126,10 @@ class ClosedWorker(_Closed, Worker):
         **options: Any,
     ) -> None:
         self.draw_paths()
-        told = {name: lambda worker, name=name: worker.paths()[name] for name in (PAGES, METRICS)}
+        pages = {name: lambda worker, name=name: worker.paths()[name] for name in (PAGES, METRICS)}
         super().__init__(
             *args,
-            startup_information={**(startup_information or {}), **told},
+            startup_information={**(startup_information or {}), **pages},
             http_prefix=self.pages,
             **{**options, "dashboard": False},
         )

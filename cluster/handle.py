@@ -92,8 +92,8 @@ class ClusterHandle:
         Where ``folder`` is given, the address of the dashboard is written down in it.
         """
         known = client.scheduler_info(n_workers=-1)
-        found = known["workers"].values()
-        limits = [worker["memory_limit"] for worker in found if worker["memory_limit"]]
+        workers = known["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
         link = link_to_pages(_nearest_link(client.dashboard_link), known)
         note = None
         if link is not None and folder is not None:
@@ -103,8 +103,8 @@ class ClusterHandle:
         return cls(
             client=client,
             kind=kind,
-            workers=len(found),
-            threads=sum(worker["nthreads"] for worker in found),
+            workers=len(workers),
+            threads=sum(worker["nthreads"] for worker in workers),
             memory_limit=min(limits, default=None),
             dashboard_link=link,
             tunnel=None if kind in ("local", "cuda") else _tunnel(link),

@@ -143,7 +143,7 @@ def connected(
     InputError
         If no worker comes, or none will.
     """
-    began = said = looked = time.monotonic()
+    began = last_message = looked = time.monotonic()
     wait = float(values.get("wait", WAIT_SECONDS))
     first: float | None = None
     while True:
@@ -164,8 +164,8 @@ def connected(
                     f"--cluster {kind}: no worker has come in {wait:g} seconds; look why they wait (squeue --me, or "
                     f"kubectl get pods), or wait longer with --cluster-option wait={10 * wait:g}"
                 )
-        if now - said > SAY_SECONDS:
-            said = now
+        if now - last_message > SAY_SECONDS:
+            last_message = now
             say(f"{kind} cluster: waiting for workers, {there} of {expected} there after {now - began:.0f} seconds")
         time.sleep(0.2)
 

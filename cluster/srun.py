@@ -51,12 +51,12 @@ def start(
             words = [] if security is None else stack.enter_context(certificates.files(security, folder / "tls"))
             client = stack.enter_context(Client(cluster))
             command = worker_step(cluster.scheduler_address, workers, memory, values, words, os.environ)
-            step, said = stack.enter_context(_running(command, folder / "srun.err"))
+            step, errors = stack.enter_context(_running(command, folder / "srun.err"))
 
         def fault() -> str | None:
             if step.poll() is None:
                 return None
-            reason = remote.last_line(said) or "no reason given; look with sacct -j $SLURM_JOB_ID"
+            reason = remote.last_line(errors) or "no reason given; look with sacct -j $SLURM_JOB_ID"
             return f"srun ended with status {step.returncode}: {reason}"
 
         return remote.connected(client, "srun", stack, expected, values, say, fault, folder)

@@ -34,18 +34,18 @@ def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
     info = cluster.client.scheduler_info(n_workers=-1)
     processes = [("scheduler", apart(info["address"]).host, info)]
     processes += [("worker", worker["host"], worker) for worker in info["workers"].values()]
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    addresses: dict[tuple[str, str], list[str]] = defaultdict(list)
     hidden = 0
-    for process, host, told in processes:
-        if port := told["services"].get("dashboard"):
+    for process, host, pages in processes:
+        if port := pages["services"].get("dashboard"):
             near = nearest(host, port)
             if _answers(near, port):
-                found[process, told.get(METRICS, "/metrics")].append(f"{near}:{port}")
+                addresses[process, pages.get(METRICS, "/metrics")].append(f"{near}:{port}")
             else:
                 hidden += 1
     groups = [
         {"targets": sorted(places), "labels": {"process": process, "__metrics_path__": path}}
-        for (process, path), places in found.items()
+        for (process, path), places in addresses.items()
     ]
     return groups, hidden
 

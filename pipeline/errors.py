@@ -65,9 +65,9 @@ class Damaged(InputError):
 
     def with_remedy(self, remedy: str) -> Damaged:
         """Return the same error, which also tells the user what to do."""
-        told = Damaged(self.path, self.why, *self.withdrawn)
-        told.remedy = remedy
-        return told
+        error = Damaged(self.path, self.why, *self.withdrawn)
+        error.remedy = remedy
+        return error
 
 
 _NO_ROOM = {getattr(errno, name) for name in ("EDQUOT", "EFBIG", "EIO", "ENOSPC", "EROFS") if hasattr(errno, name)}

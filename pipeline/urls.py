@@ -131,8 +131,8 @@ def apart(url: str) -> Url:
 
 def _cut(scheme: str, rest: str) -> tuple[str, str]:
     """What stands before the query, and the query."""
-    found = (_WEB_QUERY if scheme in WEB else _OTHER_QUERY).search(rest)
-    return (rest, "") if found is None else (rest[: found.start()], rest[found.start() :])
+    match = (_WEB_QUERY if scheme in WEB else _OTHER_QUERY).search(rest)
+    return (rest, "") if match is None else (rest[: match.start()], rest[match.start() :])
 
 
 def _end_of_user(scheme: str, front: str, query: str) -> int:
@@ -147,7 +147,7 @@ def _end_of_user(scheme: str, front: str, query: str) -> int:
             return end
         odd = _AUTHORITY.fullmatch(authority) is None
         if odd or re.match(r"[?#][^=@]*@", query):
-            ends = [found.end() for found in re.finditer(_AT, front + query, re.I)]
+            ends = [match.end() for match in re.finditer(_AT, front + query, re.I)]
             return ends[-1] if ends else 0
     return 0
 
@@ -180,7 +180,7 @@ def _with_query_encoded(link: str) -> str:
 
 
 def _urls_in(text: str) -> Iterator[Url]:
-    ends = [*(found.start() for found in _START.finditer(text)), len(text)]
+    ends = [*(match.start() for match in _START.finditer(text)), len(text)]
     for start, end in pairwise(ends):
         yield apart(text[start:end])
 
@@ -288,14 +288,14 @@ class Location(str):
 
     def several(self) -> list[Location]:
         """Return the items of a list; a comma in a query belongs to it, unless another URL follows."""
-        found: list[Location] = []
+        locations: list[Location] = []
         for item in re.split(rf",{_LINK}", self.whole):
             cut = re.search(r"[?#]", item) if "://" in item else None
             head, tail = (item, "") if cut is None else (item[: cut.start()], item[cut.start() :])
             parts = head.split(",")
             parts[-1] += tail
-            found += [Location(part.strip()) for part in parts if part.strip()]
-        return found
+            locations += [Location(part.strip()) for part in parts if part.strip()]
+        return locations
 
 
 def _tidy(link: str) -> str:

@@ -115,8 +115,8 @@ def warning(name: str, remedy: str) -> str:
 
 def contents(security: Security) -> dict[str, str]:
     """Text of the three files, for a secret store."""
-    found = security.get_tls_config_for_role("worker")
-    texts = dict(zip(FILES, (found["ca_file"], found["cert"], found["key"]), strict=True))
+    config = security.get_tls_config_for_role("worker")
+    texts = dict(zip(FILES, (config["ca_file"], config["cert"], config["key"]), strict=True))
     return {name: text if "\n" in text else Path(text).read_text() for name, text in texts.items()}
 
 
@@ -137,12 +137,12 @@ def write(folder: Path, security: Security) -> None:
 @contextmanager
 def files(security: Security, folder: Path) -> Iterator[list[str]]:
     """Words of a Dask command line that belong to ``security``: paths in ``folder``, where it keeps temporary ones."""
-    found = security.get_tls_config_for_role("worker")
-    if "\n" in found["key"]:
+    config = security.get_tls_config_for_role("worker")
+    if "\n" in config["key"]:
         write(folder, security)
         paths = [str(folder / name) for name in FILES]
     else:
-        paths = [found["ca_file"], found["cert"], found["key"]]
+        paths = [config["ca_file"], config["cert"], config["key"]]
     try:
         yield [
             word
@@ -150,6 +150,6 @@ def files(security: Security, folder: Path) -> Iterator[list[str]]:
             for word in (f"--tls-{flag}", path)
         ]
     finally:
-        if "\n" in found["key"]:
+        if "\n" in config["key"]:
             for path in paths:
                 Path(path).unlink(missing_ok=True)

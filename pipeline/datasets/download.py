@@ -136,8 +136,8 @@ def readable(
     """
     place = Location(url)
     if len(several := place.several()) > 1 and any(one.is_web for one in several):
-        found = [readable(one, data_dir, say=say, progress=progress, timeout=timeout) for one in several]
-        return Location(",".join(one.whole for one in found))
+        paths = [readable(one, data_dir, say=say, progress=progress, timeout=timeout) for one in several]
+        return Location(",".join(one.whole for one in paths))
     if not place.is_web:
         return place
     refuse_without_query(place)

@@ -152,12 +152,12 @@ def _packaged(spec: DatasetSpec) -> Location:
     assert spec.package is not None
     assert spec.resource is not None
     try:
-        found = find_spec(spec.package)  # does not import it, which may take seconds
+        package = find_spec(spec.package)  # does not import it, which may take seconds
     except ModuleNotFoundError:  # nor is there what it would be a part of
-        found = None
-    if found is None or found.origin is None:
+        package = None
+    if package is None or package.origin is None:
         raise InputError(f"{spec.name}: comes with the Python package {spec.package}, not installed here")
-    path = Path(found.origin).parent / spec.resource
+    path = Path(package.origin).parent / spec.resource
     if not path.is_file():
         raise InputError(f"{path}: no such file, expected it inside the Python package {spec.package}")
     return Location(path)

@@ -123,14 +123,14 @@ class ResolvedDataset:
         named = named_files(url)
         several = len(named) > 1 or bool(named[0].partition)
         first = find_file(named[0].url)
-        asked_format = requested_format(first, self.format, csv)
-        kind = format_of(first, asked_format)
+        requested = requested_format(first, self.format, csv)
+        kind = format_of(first, requested)
         if isinstance(like, TableSource) or (like is None and (several or kind in TABLES)):
             columns = like.columns if isinstance(like, TableSource) else None
-            asked = replace(self.table, drop=(*self.drop, *self.table.drop))
+            request = replace(self.table, drop=(*self.drop, *self.table.drop))
             if columns is not None:
-                asked = replace(asked, plan={}, categories=(), drop=(), kept=None)
-            table = open_table(url, asked_format, self.label, asked, require_label=needed, columns=columns, csv=csv)
+                request = replace(request, plan={}, categories=(), drop=(), kept=None)
+            table = open_table(url, requested, self.label, request, require_label=needed, columns=columns, csv=csv)
             if len(table.columns) < WIDE or several:
                 self._refuse_keys_of_csv(url, table)
                 if columns is None:
@@ -143,7 +143,7 @@ class ResolvedDataset:
                 f"{url}: found a file of format {kind}, expected CSV, Parquet or Arrow with fewer than {WIDE:,} "
                 f"columns, for which {', '.join(self.table.as_json())} is given"
             )
-        source = open_source(named[0].url, asked_format, self.label, n_columns, require_label=needed, csv=csv)
+        source = open_source(named[0].url, requested, self.label, n_columns, require_label=needed, csv=csv)
         self._refuse_keys_of_csv(url, source)
         return without(source, self.drop)
 
@@ -178,12 +178,12 @@ def resolve(
     if missing:
         refuse_lacking(spec, data_dir)
         _fetch(spec, files, missing, data_dir, progress, timeout)
-    found = [local_file(name, spec, data_dir) for name in files.names]
-    assert found[0] is not None
+    local = [local_file(name, spec, data_dir) for name in files.names]
+    assert local[0] is not None
     return ResolvedDataset(
         name=spec.name,
-        train_url=found[0],
-        test_url=found[1] if len(found) > 1 else None,
+        train_url=local[0],
+        test_url=local[1] if len(local) > 1 else None,
         task=spec.task,
         format=spec.format,
         n_columns=spec.n_columns,

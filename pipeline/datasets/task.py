@@ -26,7 +26,7 @@ def requested_task(params: Params, data: ResolvedDataset) -> TaskKind:
     InputError
         There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
     """
-    word, said = requested_word(params, data)
+    word, reason = requested_word(params, data)
     may_be = [each.learners for each in params.alternatives()]
     served = [
         one
@@ -36,12 +36,12 @@ def requested_task(params: Params, data: ResolvedDataset) -> TaskKind:
     try:
         task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
     except ValueError as error:
-        raise InputError(f"{said}, {error}") from None
+        raise InputError(f"{reason}, {error}") from None
     if task.name == AUTO:
         return task
     if data.inliers is not None and not task.labels.inliers:
         takers = ", ".join(name for name, one in TASKS.items() if one.labels.inliers)
-        raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
+        raise InputError(f"--inliers: found task {task.name} ({reason}), expected --task {takers}")
     params = params.settled(task)
     ignores_weights = [
         name
@@ -52,29 +52,29 @@ def requested_task(params: Params, data: ResolvedDataset) -> TaskKind:
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
     if refused := [name for name in params.learners if task.name not in LEARNERS[name].about.tasks]:
         verb = "does" if len(refused) == 1 else "do"
-        raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({said}); {instead}")
+        raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({reason}); {instead}")
     if refused := [name for name in params.learners if name in ignores_weights]:
         verb = "ignores" if len(refused) == 1 else "ignore"
-        raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
-    refuse_unsuited(params, task, said)
+        raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({reason}); {instead}")
+    refuse_unsuited(params, task, reason)
     return task
 
 
-def refuse_unsuited(params: Params, task: TaskKind, said: str) -> None:
+def refuse_unsuited(params: Params, task: TaskKind, reason: str) -> None:
     """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by.
 
     Raises
     ------
     InputError
-        With `said`: by what it is known that this is the task.
+        With `reason`: by what it is known that this is the task.
     """
     for name in params.learners:
         try:
             params.of(name).check_task(task.name)
         except FieldError as error:
-            raise InputError(f"{error.worded(flag)} ({said})") from None
+            raise InputError(f"{error.worded(flag)} ({reason})") from None
         if not task.labels.needed and params.searches_for(name, params.cv_rows):
             raise InputError(
-                f"--learner {name}: found task {task.name} ({said}), which has no labels to choose numbers by; "
+                f"--learner {name}: found task {task.name} ({reason}), which has no labels to choose numbers by; "
                 f"expected --task {task.name}, with which learners have numbers of their own, or numbers, as --psi 32"
             )

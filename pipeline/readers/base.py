@@ -162,12 +162,12 @@ def is_wide(source: Source) -> bool:
     return len(source.column_names or ()) >= WIDE
 
 
-def other_columns(url: str, found: Sequence[str], expected: Sequence[str]) -> str:
+def other_columns(url: str, names: Sequence[str], expected: Sequence[str]) -> str:
     """Say in what the names of columns differ."""
-    for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
+    for number, (name, wanted) in enumerate(zip(names, expected, strict=False), start=1):
         if name != wanted:
             return f"{url}: column {number}: found {shown(name)}, expected {shown(wanted)} as in the training data"
-    return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
+    return f"{url}: found {len(names)} columns, expected {len(expected)} as in the training data"
 
 
 def shown(text: str, limit: int = 40) -> str:

@@ -151,7 +151,7 @@ def _bits(data: bytes, begin: int, end: int) -> int:
 
 def _marks(data: bytes) -> list[tuple[int, bool]]:
     """Bits at which marks begin, ascending, and whether that of a block."""
-    found = []
+    marks = []
     for mark in (_BLOCK, _END):
         for shift in range(8):
             # The bytes that the mark fills whole when it begins `shift` bits into a byte.
@@ -160,6 +160,6 @@ def _marks(data: bytes) -> list[tuple[int, bool]]:
             while at >= 0:
                 bit = 8 * (at - 1) + shift
                 if bit >= 0 and bit + _MARK_BITS <= 8 * len(data) and _bits(data, bit, bit + _MARK_BITS) == mark:
-                    found.append((bit, mark == _BLOCK))
+                    marks.append((bit, mark == _BLOCK))
                 at = data.find(whole, at + 1)
-    return sorted(found)
+    return sorted(marks)

@@ -70,8 +70,8 @@ class DelimitedSource(Source):
     def parse(self, text: bytes, line: int) -> RawRows:
         """Rows of some whole records, of which the first stands in that line."""
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: one by one is faster.
-        if self.n_total >= WIDE and (found := self._row_by_row(text, line)) is not None:
-            return found
+        if self.n_total >= WIDE and (rows := self._row_by_row(text, line)) is not None:
+            return rows
         columns = self._arrow(text) if text.strip() else [np.empty(0) for _ in range(self.n_total)]
         if columns is None or not all(_good(column) for column in columns):
             columns = self._careful(text, line)
@@ -184,26 +184,26 @@ def open_delimited(
         If there are no rows, the delimiter that is given is not in the first, a column name appears twice, no label is
         found, or the number of columns is not `n_columns`.
     """
-    url, found = file.url, find_layout(file, label, known, ",\t;")
-    names = found.names
-    at = choose_label(url, names, found.width, label, required=require_label, n_columns=n_columns)
-    check_columns(url, found.width - (at is not None), n_columns)
+    url, layout = file.url, find_layout(file, label, known, ",\t;")
+    names = layout.names
+    at = choose_label(url, names, layout.width, label, required=require_label, n_columns=n_columns)
+    check_columns(url, layout.width - (at is not None), n_columns)
     text_labels = at is not None and not all(
-        is_numeric(row[at]) or not row[at].strip() for row in found.rows if len(row) == found.width
+        is_numeric(row[at]) or not row[at].strip() for row in layout.rows if len(row) == layout.width
     )
     return DelimitedSource(
-        file=found.file,
-        n_columns=found.width - (at is not None),
+        file=layout.file,
+        n_columns=layout.width - (at is not None),
         column_names=None if names is None else tuple(n for j, n in enumerate(names) if j != at),
         piece_bytes=piece_bytes,
         block_bytes=block_bytes,
-        delimiter=found.delimiter,
+        delimiter=layout.delimiter,
         names=names,
-        n_total=found.width,
+        n_total=layout.width,
         label=at,
         text_labels=text_labels,
-        data_start=found.start,
-        data_line=found.line,
+        data_start=layout.start,
+        data_line=layout.line,
     )
 
 

@@ -120,12 +120,12 @@ def open_idx(
         raise InputError(f"{url}: found no labels, expected them beside it in {names[0]}, compressed or not")
     of_labels = None
     if labels is not None:
-        found, of_labels = _open_layout(labels)
-        if math.prod(found[1:]) != 1:
-            raise InputError(f"{labels.url}: found the shape {found}, expected one label a row")
-        if found[0] != shape[0]:
+        label_shape, of_labels = _open_layout(labels)
+        if math.prod(label_shape[1:]) != 1:
+            raise InputError(f"{labels.url}: found the shape {label_shape}, expected one label a row")
+        if label_shape[0] != shape[0]:
             raise InputError(
-                f"{labels.url}: found {found[0]:,} labels, expected {shape[0]:,}, one for each row of {url}"
+                f"{labels.url}: found {label_shape[0]:,} labels, expected {shape[0]:,}, one for each row of {url}"
             )
     check_columns(url, layout.shape[1], n_columns)
     return IdxSource(file, layout.shape[1], None, piece_bytes, block_bytes, layout, labels, of_labels)
@@ -134,9 +134,9 @@ def open_idx(
 def label_urls(url: str) -> list[str]:
     """Return where the labels of a file of images may be: with "labels" for "images" in its name, compressed or not."""
     folder, slash, name = url.rpartition("/")
-    ending = found[0] if (found := _ENDING.search(name)) else ""
+    ending = endings[0] if (endings := _ENDING.search(name)) else ""
     name = name.removesuffix(ending)
-    own = found.start() if (found := _OWN_ENDING.search(name)) else len(name)
+    own = endings.start() if (endings := _OWN_ENDING.search(name)) else len(name)
     stem = name[:own]
     stem = re.sub("images", "labels", stem) if "images" in stem else f"{stem}-labels"
     plain = folder + slash + stem + re.sub(r"idx\d", "idx1", name[own:])

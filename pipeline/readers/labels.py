@@ -65,12 +65,12 @@ def choose_label(
     if label is None:
         if names is None:
             return n_total - 1 if required or n_columns is not None else None
-        found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
-        if len(found) > 1:
-            both = " and ".join(shown(names[i]) for i in found[:2])
+        candidates = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
+        if len(candidates) > 1:
+            both = " and ".join(shown(names[i]) for i in candidates[:2])
             raise InputError(f"{url}: columns {both} could each be the label; choose one by its name")
-        if found:
-            return found[0]
+        if candidates:
+            return candidates[0]
         if not required:
             return None
         raise InputError(

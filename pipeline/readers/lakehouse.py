@@ -29,8 +29,8 @@ def refuse_listed(folder: str, names: Iterable[str]) -> None:
         It says how to write the rows of the table as Parquet.
     """
     for name in names:
-        if found := _LISTED.match(name):
-            raise _refused("/".join(part for part in (folder.rstrip("/"), found["table"]) if part), found["mark"])
+        if match := _LISTED.match(name):
+            raise _refused("/".join(part for part in (folder.rstrip("/"), match["table"]) if part), match["mark"])
 
 
 def refuse_inside(folders: Iterable[Path]) -> None:

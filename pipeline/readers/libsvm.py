@@ -113,28 +113,28 @@ class LibsvmSource(Source):
         line += text.count(b"\n", 0, begin) + self._lines_before(piece)
         match = _TOKEN.match(text, position)
         token = match.group() if match else b""
-        found = repr(token[:40] + (b"..." if len(token) > 40 else b""))[1:]
+        shown_token = repr(token[:40] + (b"..." if len(token) > 40 else b""))[1:]
         where = f"{self.url}: line {line}, column {position - begin + 1}"
         finite = bool(_NOT_FINITE.fullmatch(token)) or _is_number(token)
         if fault == loops.BAD_LABEL:
             expected = "a finite number (the label)" if finite else "a number (the label)"
-            raise InputError(f"{where}: found {found}, expected {expected}")
+            raise InputError(f"{where}: found {shown_token}, expected {expected}")
         if fault == loops.BAD_VALUE:
             pair = text[begin:position].split()[-1].decode()  # "index:"
             expected = "a finite number" if finite else "a number"
-            raise InputError(f"{where}: found {found} for index {pair[:-1]}, expected {expected}")
+            raise InputError(f"{where}: found {shown_token} for index {pair[:-1]}, expected {expected}")
         if fault == loops.BAD_PAIR:
-            raise InputError(f"{where}: found {found}, expected index:value")
+            raise InputError(f"{where}: found {shown_token}, expected index:value")
         if fault == loops.BAD_QID:
-            raise InputError(f"{where}: found {found}, expected qid:N with a whole number N")
+            raise InputError(f"{where}: found {shown_token}, expected qid:N with a whole number N")
         if fault == loops.INDEX_ZERO:
             raise InputError(f"{where}: found index 0, expected indices from 1 on")
         if fault == loops.INDEX_ORDER:
-            found = token.partition(b":")[0].decode()
-            raise InputError(f"{where}: found index {found} after index {index}, expected ascending indices")
+            shown_token = token.partition(b":")[0].decode()
+            raise InputError(f"{where}: found index {shown_token} after index {index}, expected ascending indices")
         if index > loops.MAX_INDEX:
-            found = token.partition(b":")[0].decode()[:40]
-            raise InputError(f"{where}: found index {found}, expected at most {loops.MAX_INDEX}")
+            shown_token = token.partition(b":")[0].decode()[:40]
+            raise InputError(f"{where}: found index {shown_token}, expected at most {loops.MAX_INDEX}")
         column = index + 1 if self.zero_based else index
         raise InputError(
             f"{self.url}: line {line}: column {column}, but the training data has {self.n_columns} columns; "

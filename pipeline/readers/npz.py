@@ -236,26 +236,27 @@ def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> t
     with _failures(url, member):
         size = archive.getinfo(f"{member}.npy").file_size
         with archive.open(f"{member}.npy") as opened:
-            found = read_layout(opened, url, f"member {member!r}: ")
-            values = opened.read(min(most, found.n_bytes - found.offset))
-    if size < found.n_bytes or (most and len(values) < min(most, found.n_bytes - found.offset)):
+            layout = read_layout(opened, url, f"member {member!r}: ")
+            values = opened.read(min(most, layout.n_bytes - layout.offset))
+    if size < layout.n_bytes or (most and len(values) < min(most, layout.n_bytes - layout.offset)):
         raise InputError(
-            f"{url}: member {member!r}: truncated: found {size} bytes, expected {found.n_bytes} for shape {found.shape}"
+            f"{url}: member {member!r}: truncated: found {size} bytes, "
+            f"expected {layout.n_bytes} for shape {layout.shape}"
         )
-    return found, values
+    return layout, values
 
 
 def _csr_shape(archive: zipfile.ZipFile, url: str, members: list[str]) -> tuple[int, int]:
     """Shape of the CSR matrix in an archive, as ``scipy.sparse.save_npz`` writes it."""
 
     def small(member: str) -> np.ndarray:
-        found, values = _layout(archive, url, member, LARGEST_SHAPE)
-        if found.kind not in "iuUS" or found.n_bytes - found.offset > LARGEST_SHAPE:
+        layout, values = _layout(archive, url, member, LARGEST_SHAPE)
+        if layout.kind not in "iuUS" or layout.n_bytes - layout.offset > LARGEST_SHAPE:
             raise InputError(
-                f"{url}: member {member!r}: found {found.dtype} values of shape {found.shape}, expected those of "
+                f"{url}: member {member!r}: found {layout.dtype} values of shape {layout.shape}, expected those of "
                 "scipy.sparse.save_npz"
             )
-        return np.frombuffer(values, dtype=found.dtype).reshape(found.shape) if values else np.empty(0, dtype=int)
+        return np.frombuffer(values, dtype=layout.dtype).reshape(layout.shape) if values else np.empty(0, dtype=int)
 
     if "format" in members:
         value = small("format").reshape(-1)[:1].tolist() or [""]

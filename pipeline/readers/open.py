@@ -111,23 +111,23 @@ def open_source(
     return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
 
 
-def format_of(file: File, asked: str = "auto") -> str:
+def format_of(file: File, requested: str = "auto") -> str:
     """Format of a file: as asked for, else by its name, else by its content."""
     start = b""
-    if asked in ("auto", "npy"):
+    if requested in ("auto", "npy"):
         with file.open() as stream:
             start = stream.read(8)
     by_content = next((kind for magic, kind in _BY_CONTENT.items() if start.startswith(magic)), None)
-    if asked == "npy":
+    if requested == "npy":
         return "npz" if by_content == "npz" else "npy"
-    if asked != "auto":
-        return asked
-    if (found := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
+    if requested != "auto":
+        return requested
+    if (format := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
         raise InputError(
             f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text, "
             "NumPy or idx; save it as CSV or Parquet (or name its format: --format csv)"
         )
-    return found or by_content or _text_format(file)
+    return format or by_content or _text_format(file)
 
 
 def _by_name(file: File) -> str | None:
@@ -135,9 +135,9 @@ def _by_name(file: File) -> str | None:
     return "idx" if _IDX.search(name) else _BY_NAME.get(name.rpartition(".")[2].lower())
 
 
-def requested_format(file: File, asked: str, csv: CsvFormat) -> str:
+def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
     """The format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
-    return "csv" if asked == "auto" and csv != CsvFormat() and _by_name(file) is None else asked
+    return "csv" if requested == "auto" and csv != CsvFormat() and _by_name(file) is None else requested
 
 
 def _text_format(file: File) -> str:

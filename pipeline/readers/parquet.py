@@ -79,10 +79,10 @@ class ParquetSource(Source):
 
     def _cast(self, column: pa.ChunkedArray, kind: pa.DataType, j: int) -> pa.ChunkedArray:
         try:
-            found = column.cast(kind, safe=False)
+            cast = column.cast(kind, safe=False)
             if pa.types.is_string(kind):
-                found.validate(full=True)
-            return found
+                cast.validate(full=True)
+            return cast
         except ARROW_FAILURES as error:
             raise InputError(
                 f"{self.url}: column {shown(self.names[j])}: found values of type {column.type} that cannot be read as "

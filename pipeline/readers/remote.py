@@ -105,8 +105,8 @@ def check_proxies() -> None:
 
 def headers_for(place: Location) -> dict[str, str]:
     """Headers for web servers that the user's settings of fsspec have, such as ``FSSPEC_HTTPS``."""
-    found: dict[str, str] = fsspec.config.conf.get(apart(place).scheme, {}).get("headers", {})
-    return dict(found)
+    headers: dict[str, str] = fsspec.config.conf.get(apart(place).scheme, {}).get("headers", {})
+    return dict(headers)
 
 
 def server_in(address: str, where: str) -> Url:

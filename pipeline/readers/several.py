@@ -41,9 +41,9 @@ def named_files(given: str) -> list[Named]:
     InputError
         There is none, the folder or glob cannot be listed, or it is a table of Delta, Iceberg or Hudi.
     """
-    found = _named(Location(given))
-    refuse_inside({_local_path(Location(file.url)).parent for file in found if Location(file.url).is_local})
-    return found
+    names = _named(Location(given))
+    refuse_inside({_local_path(Location(file.url)).parent for file in names if Location(file.url).is_local})
+    return names
 
 
 def _named(given: Location) -> list[Named]:
@@ -53,15 +53,15 @@ def _named(given: Location) -> list[Named]:
         return [Named(given)]
     with _failures(given), _answers(given):
         if _exists(given) == "directory":
-            found = _below(given)
-            if not found:
+            names = _below(given)
+            if not names:
                 raise InputError(f"{given}: found no data file in this folder, expected Parquet, CSV or Arrow files")
-            return found
+            return names
         if re.search(r"[*?\[]", given.place) and not given.is_web:
-            found = _globbed(given)
-            if not found:
+            names = _globbed(given)
+            if not names:
                 raise InputError(f"{given}: found no file of such a name")
-            return found
+            return names
     return [Named(given)]  # what is wrong with it is said when it is opened
 
 
@@ -107,8 +107,8 @@ def _globbed(pattern: Location) -> list[Named]:
         path = _local_path(pattern)
         fs, _ = filesystem("/")
         start = "" if path.is_absolute() else str(Path.cwd()) + "/"
-        found = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
-        files = [name for name in sorted(found) if Path(name).is_file()]
+        names = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
+        files = [name for name in sorted(names) if Path(name).is_file()]
     else:
         fs, inside = filesystem(pattern)
         files = [str(fs.unstrip_protocol(name)) for name in sorted(fs.glob(inside)) if not fs.isdir(name)]
@@ -125,9 +125,9 @@ def _fixed(pattern: str) -> str:
 
 def _partition(name: str) -> tuple[tuple[str, str | None], ...]:
     """Columns in the names of folders, as Hive writes them."""
-    found = []
+    columns = []
     for word in name.split("/")[:-1]:
         key, equals, value = word.partition("=")
         if equals and key:
-            found.append((key, None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)))
-    return tuple(found)
+            columns.append((key, None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)))
+    return tuple(columns)

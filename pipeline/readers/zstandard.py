@@ -27,11 +27,11 @@ class ZstdFile(ForwardFile):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
-            found = self._unpacked.read(len(buffer))
+            data = self._unpacked.read(len(buffer))
         except OSError as error:
             if "truncated" in str(error).lower():
                 raise EOFError from error
             raise OSError(f"damaged: {' '.join(str(error).split())}") from error
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -164,7 +164,7 @@ def _where(of: str, first: int, row: int) -> str:
 
 def ids_of(source: Source) -> tuple[str, pa.DataType] | None:
     """Name and type of the column that tells rows apart, where there is one."""
-    return (source.asked.id, source.id_type) if isinstance(source, TableSource) and source.asked.id else None
+    return (source.request.id, source.id_type) if isinstance(source, TableSource) and source.request.id else None
 
 
 def _schema(

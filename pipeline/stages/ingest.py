@@ -157,7 +157,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     if is_encoded:
         assert isinstance(train, TableSource)
         encoder, ids = fit_encoding(
-            stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
+            stage, train.columns, train.request.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
         preparation = replace(

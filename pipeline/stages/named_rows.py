@@ -17,7 +17,7 @@ from pipeline.tables import TableSource
 
 def name_rows(stage: Stage, source: object, figures: RecordView) -> None:
     """Give an ``id`` to each row in lists of single rows, where the file of the test rows has ids."""
-    if not isinstance(source, TableSource) or source.asked.id is None:
+    if not isinstance(source, TableSource) or source.request.id is None:
         return
     listed = [row for rows in figures.values() for row in _single(rows)]
     numbers = sorted({int(row["row"]) for row in listed})

@@ -46,12 +46,12 @@ def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
     InputError
         They are no labels, such as lists and dates.
     """
-    found = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (is_text(found) or is_number(found) or pa.types.is_null(found)):
+    value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (is_text(value_type) or is_number(value_type) or pa.types.is_null(value_type)):
         raise InputError(
             f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
         )
-    return is_text(found)
+    return is_text(value_type)
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:

@@ -67,9 +67,9 @@ def load_encoder(store: Store) -> StoredEncoder:
     _, arrays = store.read_group(ENCODING)
     with reading(f"{store.path}/{ENCODING}"):
         encoder = Encoder.from_parts(about["encoder"], arrays)
-        found = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
-    _kept.put(store.path, (about, found))
-    return found
+        stored = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
+    _kept.put(store.path, (about, stored))
+    return stored
 
 
 def levels_of(packed: np.ndarray | None, columns: int) -> tuple[tuple[str, ...] | None, ...]:

@@ -35,14 +35,14 @@ def has_decimal_commas(rows: Iterable[Sequence[str]]) -> bool:
 
     They do if one of them cannot have its comma between thousands, and none has a point.
     """
-    found = False
+    has_commas = False
     for row in rows:
         for cell in row:
             word = cell.strip()
             if _POINT.fullmatch(word):
                 return False
-            found |= bool(_COMMA.fullmatch(word)) and not re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", word)
-    return found
+            has_commas |= bool(_COMMA.fullmatch(word)) and not re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", word)
+    return has_commas
 
 
 def with_point(cell: str) -> str:
@@ -52,7 +52,7 @@ def with_point(cell: str) -> str:
 
 
 def refuse_dressed(
-    url: str, columns: Sequence[ColumnPlan], lines: Sequence[int], rows: Sequence[Sequence[str]], asked: TableRequest
+    url: str, columns: Sequence[ColumnPlan], lines: Sequence[int], rows: Sequence[Sequence[str]], request: TableRequest
 ) -> None:
     """Refuse columns of words that all are numbers or dates, some of them written as no reader here takes them.
 
@@ -61,9 +61,9 @@ def refuse_dressed(
     InputError
         For the first of these cells; unless the user says that the column has words.
     """
-    missing = frozenset(asked.missing) | {""}
+    missing = frozenset(request.missing) | {""}
     for j, column in enumerate(columns):
-        if column.kind != CATEGORY or column.name in asked.plan or column.name in asked.categories:
+        if column.kind != CATEGORY or column.name in request.plan or column.name in request.categories:
             continue
         first: dict[str, int] = {}
         for k, row in enumerate(rows):

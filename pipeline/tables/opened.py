@@ -18,15 +18,15 @@ TABLES = ("csv", "parquet", "arrow")
 
 def files_with_rows(given: str, format: str, label: str | int | None, csv: CsvFormat) -> tuple[TableFile, ...]:
     """The files, opened; of several those that have rows."""
-    found, empty = [], None
-    for one in named_files(given):
+    files, empty = [], None
+    for url in named_files(given):
         try:
-            found.append(_opened(one, format, label, csv))
+            files.append(_opened(url, format, label, csv))
         except NoRows as error:
             empty = empty or error
-    if empty is not None and not found:
+    if empty is not None and not files:
         raise empty
-    return tuple(found)
+    return tuple(files)
 
 
 def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) -> TableFile:

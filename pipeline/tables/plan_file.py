@@ -32,7 +32,7 @@ def read_plan(path: str) -> dict[str, ColumnPlan]:
         raise InputError(f"--columns-plan {path}: {not_utf8('TOML')}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"--columns-plan {path}: not a TOML file: {error}") from error
-    found = {}
+    plan = {}
     for name, table in tables.items():
         if not isinstance(table, dict) or "kind" not in table:
             raise InputError(f'--columns-plan {path}: {name}: found {table!r}, expected a table with kind = "category"')
@@ -46,10 +46,10 @@ def read_plan(path: str) -> dict[str, ColumnPlan]:
             if not isinstance(value, str):
                 raise InputError(f"--columns-plan {path}: {name}: {key} = {value!r}, expected a string")
         try:
-            found[name] = ColumnPlan(name, table["kind"], table.get("encoding", "auto"), "--columns-plan")
+            plan[name] = ColumnPlan(name, table["kind"], table.get("encoding", "auto"), "--columns-plan")
         except ValueError as error:
             raise InputError(f"--columns-plan {path}: {error}") from None
-    return found
+    return plan
 
 
 def plan_text(columns: Sequence[ColumnPlan]) -> str:

@@ -40,7 +40,7 @@ class TableSource(Source):
         The feature columns.
     label : str or None
     text_labels : bool
-    asked : TableRequest
+    request : TableRequest
     kept : ColumnPlan or None
         The column by whose values rows are divided.
     """
@@ -50,7 +50,7 @@ class TableSource(Source):
     columns: tuple[ColumnPlan, ...]
     label: str | None
     text_labels: bool
-    asked: TableRequest
+    request: TableRequest
     kept: ColumnPlan | None = None
 
     @property
@@ -72,13 +72,13 @@ class TableSource(Source):
     @property
     def is_plain(self) -> bool:
         """Whether its columns are numbers and no encoding is asked for: then they are features as they are."""
-        return not self.asked.encodes and all(column.kind == NUMBER for column in self.columns)
+        return not self.request.encodes and all(column.kind == NUMBER for column in self.columns)
 
     def identity(self) -> JsonObject:
-        found = [{**file.file.identity(), **dict(file.partition)} for file in self.files]
-        if len(found) == 1 and not self.files[0].partition:
-            return found[0]
-        digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+        identities = [{**file.file.identity(), **dict(file.partition)} for file in self.files]
+        if len(identities) == 1 and not self.files[0].partition:
+            return identities[0]
+        digest = hashlib.sha256(json.dumps(identities, sort_keys=True).encode()).hexdigest()
         return {"size": self.size, "sha256": digest}
 
     def least_rows(self) -> int:
@@ -87,32 +87,32 @@ class TableSource(Source):
     @property
     def id_type(self) -> pa.DataType | None:
         """Arrow type of the column that tells rows apart."""
-        if self.asked.id is None:
+        if self.request.id is None:
             return None
         types = dict(getattr(self.files[0], "fields", ()))
-        found = types.get(self.asked.id, pa.string())
-        return found.value_type if pa.types.is_dictionary(found) else found
+        id_type = types.get(self.request.id, pa.string())
+        return id_type.value_type if pa.types.is_dictionary(id_type) else id_type
 
     @property
     def unused(self) -> list[str]:
         """Columns of the first file that are read for nothing."""
-        known = {self.label, self.asked.id, self.asked.weight, *(column.name for column in self.columns)}
+        known = {self.label, self.request.id, self.request.weight, *(column.name for column in self.columns)}
         return [name for name in self.files[0].names if name not in known]
 
     def said(self) -> list[str]:
         """How it is read, for people."""
         how = self.files[0].said()
         several = [f"{self.given}: {len(self.files)} files"] if len(self.files) > 1 else []
-        above = self.asked.above
+        above = self.request.above
         rule = [] if above is None else [f"label: 1 where {self.label} is above {above:g}, else 0"]
         return [*several, *([f"{self.files[0].file.url}: {how}"] if how else []), *rule]
 
     def pieces(self) -> list[Piece]:
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         for file in self.files:
             for piece in file.pieces(self.piece_bytes, len(self.columns) + 1):
-                found.append(Piece(len(found), piece.start, piece.stop))
-        return found
+                pieces.append(Piece(len(pieces), piece.start, piece.stop))
+        return pieces
 
     def _file_of(self, piece: Piece) -> TableFile:
         at = piece.index
@@ -125,21 +125,22 @@ class TableSource(Source):
 
     def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         file = self._file_of(piece)
-        missing = frozenset(self.asked.missing) | {""}
+        missing = frozenset(self.request.missing) | {""}
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
         wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
-        extra = [name for name in (self.label, self.asked.id, self.asked.weight) if name is not None and name in own]
+        request = self.request
+        extra = [name for name in (self.label, request.id, request.weight) if name is not None and name in own]
         label_kind = NUMBER if not self.text_labels else LABEL
         kinds = dict.fromkeys(extra, LABEL)
-        kinds |= {name: kind for name, kind in ((self.label, label_kind), (self.asked.weight, NUMBER)) if name in kinds}
+        kinds |= {name: kind for name, kind in ((self.label, label_kind), (request.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
-        asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
+        requested_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
         try:
-            for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
+            for block in file.blocks(piece, skip, names, requested_kinds, missing, self.block_bytes):
                 yield self._rows(file, block, names, missing)
         except InputError as error:
-            raise of_weight(error, self.asked.weight) from None
+            raise of_weight(error, self.request.weight) from None
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))
@@ -169,9 +170,9 @@ class TableSource(Source):
             if cells is None:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
-        ids = None if self.asked.id is None else self._ids(file, by_name, fixed, rows)
+        ids = None if self.request.id is None else self._ids(file, by_name, fixed, rows)
         weights = None
-        if (name := self.asked.weight) is not None:
+        if (name := self.request.weight) is not None:
             cells = by_name.get(name)
             if cells is None:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
@@ -187,7 +188,7 @@ class TableSource(Source):
     def _ids(
         self, file: TableFile, by_name: Mapping[str, pa.ChunkedArray], fixed: Mapping[str, str | None], rows: int
     ) -> pa.ChunkedArray:
-        name = self.asked.id
+        name = self.request.id
         assert name is not None
         cells = by_name.get(name)
         if cells is None:
@@ -210,26 +211,26 @@ class TableSource(Source):
             cells = cells.cast(cells.type.value_type)
         if self.text_labels:
             words = cells.to_numpy() if is_text(cells.type) else cells.cast(pa.string()).to_numpy()
-            found = np.empty(len(words), dtype=object)
-            found[:] = [None if word is None else str(word).strip() for word in words]
-            bad = [k for k, word in enumerate(found) if not word or word in missing]
+            labels = np.empty(len(words), dtype=object)
+            labels[:] = [None if word is None else str(word).strip() for word in words]
+            bad = [k for k, word in enumerate(labels) if not word or word in missing]
         else:
             try:
                 values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
             except InputError as error:
                 raise InputError(f"{str(error).partition('; if its cells')[0]} (the label)") from None
-            found = values
+            labels = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
-        if bad and not self.asked.unlabelled:  # else it is empty, or NaN
-            word = found[bad[0]] if self.text_labels else None
+        if bad and not self.request.unlabelled:  # else it is empty, or NaN
+            word = labels[bad[0]] if self.text_labels else None
             unknown = " or a word of --missing" if not self.text_labels and file.unit == "line" else ""
             what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{file.nothing}{unknown}"
             raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
         if self.text_labels:
-            found[bad] = ""
-        elif self.asked.above is not None:
-            return np.where(np.isnan(found), np.nan, found > self.asked.above)
-        return found
+            labels[bad] = ""
+        elif self.request.above is not None:
+            return np.where(np.isnan(labels), np.nan, labels > self.request.above)
+        return labels
 
 
 def _converted(
@@ -253,7 +254,7 @@ def open_table(
     given: str,
     format: str = "auto",
     label: str | int | None = None,
-    asked: TableRequest = TableRequest(),  # noqa: B008 - immutable
+    request: TableRequest = TableRequest(),  # noqa: B008 - immutable
     *,
     require_label: bool = True,
     columns: Sequence[ColumnPlan] | None = None,
@@ -284,16 +285,16 @@ def open_table(
             "give files of one format"
         )
     names = first.names
-    if asked.drop and not first.has_names:
+    if request.drop and not first.has_names:
         raise InputError(
-            f"{given}: found no column {asked.drop[0]!r}, which is to be dropped, expected a table whose columns have "
-            "names"
+            f"{given}: found no column {request.drop[0]!r}, which is to be dropped, expected a table whose columns "
+            "have names"
         )
-    if columns is not None and asked.id not in names:
-        asked = replace(asked, id=None)
-    asked.refuse_unknown(first.file.url, names)
-    beside = [name for name in (asked.id, asked.weight) if name is not None]
-    apart = {*asked.drop, *beside}
+    if columns is not None and request.id not in names:
+        request = replace(request, id=None)
+    request.refuse_unknown(first.file.url, names)
+    beside = [name for name in (request.id, request.weight) if name is not None]
+    apart = {*request.drop, *beside}
     # A column that is to be left out is the label only if it is named as such.
     open_names = [name for name in names if label is not None or name not in apart]
     at = choose_label(
@@ -311,16 +312,16 @@ def open_table(
         )
     if columns is None:
         features = [name for name in names if name != chosen and name not in apart]
-        if not features and asked.drop:
+        if not features and request.drop:
             raise InputError(f"{given}: found no feature column that is not dropped, expected at least one to stay")
         if not features:
             check_columns(given, 0, None)
         own = [name for name in features if name in first.own_names]
-        found = {column.name: column for column in first.plan(own, asked)}
+        planned = {column.name: column for column in first.plan(own, request)}
         for name, _ in first.partition:
             if name in features:
-                found[name] = asked.plan.get(name) or _plan_of_partition(name, files)
-        columns = [found[name] for name in features]
+                planned[name] = request.plan.get(name) or _plan_of_partition(name, files)
+        columns = [planned[name] for name in features]
     elif not first.has_names:
         columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
     needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *beside]
@@ -333,18 +334,18 @@ def open_table(
                     f"{', '.join(file.names[:12])}{', ...' if len(file.names) > 12 else ''}"
                 )
     kept = None
-    if asked.kept is not None:
-        name = asked.kept
-        one = [column for column in columns if column.name == name]
-        kept = one[0] if one else first.plan([name], asked)[0] if name in first.own_names else None
+    if request.kept is not None:
+        name = request.kept
+        same_name = [column for column in columns if column.name == name]
+        kept = same_name[0] if same_name else first.plan([name], request)[0] if name in first.own_names else None
         kept = kept or _plan_of_partition(name, files)
         if name == chosen:
             raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
-    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen, asked.missing))
-    if text and asked.above is not None:
+    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen, request.missing))
+    if text and request.above is not None:
         raise InputError(
             f"{first.file.url}: column {chosen!r} (the label): found words, expected numbers for --above "
-            f"{asked.above:g}"
+            f"{request.above:g}"
         )
     block = TEXT_BLOCK_BYTES if first.format == "csv" else BLOCK_BYTES
     return TableSource(
@@ -358,7 +359,7 @@ def open_table(
         columns=tuple(columns),
         label=chosen,
         text_labels=text,
-        asked=asked,
+        request=request,
         kept=kept,
     )
 

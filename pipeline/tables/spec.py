@@ -60,27 +60,27 @@ class TableRequest:
 
     def as_json(self) -> JsonObject:
         """What differs from the default."""
-        found = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
+        changed = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
         for key in ("drop", "missing", "categories"):
-            if key in found:
-                found[key] = list(found[key])
+            if key in changed:
+                changed[key] = list(changed[key])
         if self.encode == EncodingRequest():
-            found.pop("encode", None)
+            changed.pop("encode", None)
         if not self.plan:
-            found.pop("plan", None)
-        return found
+            changed.pop("plan", None)
+        return changed
 
     @classmethod
     def from_json(cls, values: RecordView) -> Self:
         """What :meth:`as_json` gave."""
-        found: Record = dict(values)
+        record: Record = dict(values)
         for key in ("drop", "missing", "categories"):
-            if key in found:
-                found[key] = tuple(found[key])
-        if "encode" in found:
-            found["encode"] = EncodingRequest(**found["encode"])
-        found["plan"] = {name: ColumnPlan(**one) for name, one in found.get("plan", {}).items()}
-        return cls(**found)
+            if key in record:
+                record[key] = tuple(record[key])
+        if "encode" in record:
+            record["encode"] = EncodingRequest(**record["encode"])
+        record["plan"] = {name: ColumnPlan(**column) for name, column in record.get("plan", {}).items()}
+        return cls(**record)
 
     def refuse_unknown(self, url: str, names: tuple[str, ...]) -> None:
         """Refuse a column that the table does not have.
@@ -94,14 +94,14 @@ class TableRequest:
                 raise InputError(
                     f"{url}: found no column {name!r}, which is to be dropped, expected one of {', '.join(names[:50])}"
                 )
-        asked = {
+        named = {
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
             "weight": () if self.weight is None else (self.weight,),
             "split-by": () if self.kept is None else (self.kept,),
             "columns-plan": tuple(self.plan),
         }
-        for option, columns in asked.items():
+        for option, columns in named.items():
             for name in columns:
                 if name not in names:
                     raise InputError(

@@ -77,7 +77,7 @@ class TableFile(ABC):
         return ""
 
     @abstractmethod
-    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         """What some columns of the file are."""
 
     @abstractmethod

@@ -69,15 +69,15 @@ class TextTable(TableFile):
         decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
-    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         lines, rows = self._sample()
         at = [self.own_names.index(name) for name in names]
         cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
         if self.decimal == ",":
             cells = [[with_point(cell) for cell in row] for row in cells]
-        found = plan_of_cells(names, cells, asked)
-        refuse_dressed(self.file.url, found, lines, cells, asked)
-        return found
+        plan = plan_of_cells(names, cells, request)
+        refuse_dressed(self.file.url, plan, lines, cells, request)
+        return plan
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
         at = self.own_names.index(name)
@@ -90,8 +90,8 @@ class TextTable(TableFile):
         with self.file.open() as stream:
             stream.seek(self.data_start)
             _, _, first, more = first_records(stream, self.file.url)
-        found = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        return [line for line, _ in found], [row for _, row in found]
+        cells = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        return [line for line, _ in cells], [row for _, row in cells]
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
@@ -183,6 +183,8 @@ def open_text_table(
     if known.encoding is None:
         with file.open() as stream:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
-    found = find_layout(file, label, known, DELIMITERS)
-    decimal = "," if found.delimiter != "," and has_decimal_commas(found.rows) else "."
-    return TextTable(found.file, partition, found.delimiter, found.names, found.width, found.start, found.line, decimal)
+    layout = find_layout(file, label, known, DELIMITERS)
+    decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
+    return TextTable(
+        layout.file, partition, layout.delimiter, layout.names, layout.width, layout.start, layout.line, decimal
+    )

@@ -43,9 +43,9 @@ class TypedTable(TableFile):
     def own_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.fields)
 
-    def plan(self, names: Sequence[str], asked: TableRequest) -> list[ColumnPlan]:
+    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         types = dict(self.fields)
-        return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
+        return plan_of_types(self.file.url, names, [types[name] for name in names], request)
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
         return text_labels(self.file.url, name, dict(self.fields)[name])

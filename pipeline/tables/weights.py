@@ -23,15 +23,15 @@ def weights_in(cells: pa.ChunkedArray, where: Where, nothing: str) -> Floats:
         One is none.
     """
     try:
-        found, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
+        weights, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
     except InputError as error:
         raise InputError(f"{str(error).partition(', expected ')[0]}, expected {EXPECTED}") from None
-    bad = np.flatnonzero(~(found >= 0))
+    bad = np.flatnonzero(~(weights >= 0))
     if bad.size:
         row = int(bad[0])
-        what = f"{found[row]:g}" if found[row] < 0 else nothing
+        what = f"{weights[row]:g}" if weights[row] < 0 else nothing
         raise InputError(f"{where(row)}: found {what}, expected {EXPECTED}")
-    return found
+    return weights
 
 
 def of_weight(error: InputError, column: str | None) -> InputError:

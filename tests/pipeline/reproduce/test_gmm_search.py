@@ -35,7 +35,7 @@ def test_every_C_has_the_rows_that_are_predicted_rightly_with_it() -> None:
     K, y = problem(0.1)
     search = GridSearch(y, 2, [FOLD], [1.0, 2.0])
     for asked in ((1.0, 2.0), (4.0, 8.0, 16.0), (0.125, 0.25, 0.5), (32.0,)):
-        search.asked = asked
+        search.tried_now = asked
         for factor in (1.0, 4.0):
             search.add((factor,), factor * K)
         search.widen(0.0, 0.0)
@@ -66,14 +66,14 @@ def test_more_C_are_asked_for_at_the_end_where_the_best_is(
     search.scores[(0.0,)] = Score(np.array([1, 2, 2]), np.ones(3), np.ones(3))
     search.scores[(1.0,)] = Score(np.array(right), np.ones(3), np.array(moved))
     search.widen(0.0, np.inf)
-    assert search.asked == asked
+    assert search.tried_now == asked
 
 
 def test_nothing_is_tried_beyond_the_limits() -> None:
     search = GridSearch(np.zeros(N), 2, [FOLD], [1.0, 2.0, 4.0])
     search.scores[(0.0,)] = Score(np.array([1, 2, 3]), np.ones(3), np.ones(3))
     search.widen(1.0, 16.0)
-    assert search.asked == (8.0, 16.0)
+    assert search.tried_now == (8.0, 16.0)
 
 
 def test_folds_hold_out_every_row_once() -> None:

@@ -160,5 +160,5 @@ def test_dates_in_other_dress_are_refused(cell: str, tmp_path: Path) -> None:
 def test_scoring_reads_as_training_did(tmp_path: Path) -> None:
     csv = CsvFormat(header=["p", "q", "y"], delimiter="|")  # as a manifest has them
     (tmp_path / "t.csv").write_text("1|2|0\n3|4|1\n")
-    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, asked=TableRequest())
+    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest())
     assert source.column_names == ("p", "q")

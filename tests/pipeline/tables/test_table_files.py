@@ -56,7 +56,7 @@ def test_csv_delimiter_header_quotes_and_encoding_are_found(encoding: str, packe
     content = CSV.encode(encoding)
     path = tmp_path / ("t.csv.gz" if packed else "t.csv")
     path.write_bytes(gzip.compress(content) if packed else content)
-    source = open_table(str(path), label="label", asked=TableRequest(drop=("name",)), sizes=Sizes(block=40))
+    source = open_table(str(path), label="label", request=TableRequest(drop=("name",)), sizes=Sizes(block=40))
     assert rows(source) == ([row[1:] for row in EXPECTED], ["yes", "no", "yes"])
     (said,) = source.said()
     assert "read as CSV, columns divided by a semicolon, names in line 1" in said
@@ -179,10 +179,10 @@ def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
     only = typed().select(["name", "label"])
     pq.write_table(only, tmp_path / "n.parquet")
     assert "found no column 'nme' (--id), expected one of name, label" in refused(
-        tmp_path / "n.parquet", asked=TableRequest(id="nme")
+        tmp_path / "n.parquet", request=TableRequest(id="nme")
     )
     assert "(the label): found words, expected numbers for --above 3" in refused(
-        tmp_path / "n.parquet", asked=TableRequest(above=3)
+        tmp_path / "n.parquet", request=TableRequest(above=3)
     )
     (tmp_path / "bad.arrow").write_bytes(b"ARROW1\0\0" + b"x" * 50)
     assert "bad.arrow: not an Arrow file, or a truncated one" in refused(tmp_path / "bad.arrow")
@@ -190,9 +190,9 @@ def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
 
 def test_labels_by_a_rule(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2, 3], "delay": [14, 15, 16]}), tmp_path / "t.parquet")
-    source = open_table(str(tmp_path / "t.parquet"), label="delay", asked=TableRequest(above=15))
+    source = open_table(str(tmp_path / "t.parquet"), label="delay", request=TableRequest(above=15))
     assert rows(source)[1] == [0.0, 0.0, 1.0]
-    assert TableRequest.from_json(source.asked.as_json()) == source.asked
+    assert TableRequest.from_json(source.request.as_json()) == source.request
 
 
 def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tm
     assert len(open_table(bare, require_label=False).columns) == 2
     (tmp_path / "named.csv").write_text("a,label,b\n1,2,3\n2,3,4\n")
     named, dropped = str(tmp_path / "named.csv"), TableRequest(drop=("label",))
-    source = open_table(named, asked=dropped, require_label=False)
+    source = open_table(named, request=dropped, require_label=False)
     assert (source.label, [column.name for column in source.columns]) == (None, ["a", "b"])
     with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
-        open_table(named, label="label", asked=dropped)
+        open_table(named, label="label", request=dropped)

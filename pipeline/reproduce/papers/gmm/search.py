@@ -56,7 +56,7 @@ class GridSearch:
         Values of C tried so far, ascending.
     scores : dict
         Score by the parameters of the kernel.
-    asked : tuple of float
+    tried_now : tuple of float
         Values of C to try next; empty when the search is over.
     """
 
@@ -71,18 +71,18 @@ class GridSearch:
         self._y, self._n_classes, self._folds, self.tries = y, n_classes, folds, kernels
         self.Cs: tuple[float, ...] = ()
         self.scores: dict[Values, Score] = {}
-        self.asked = tuple(Cs)
+        self.tried_now = tuple(Cs)
         self._factor = Cs[1] / Cs[0]
         self._ends: dict[Values, list[SVMPath]] = {}
 
     def add(self, chosen: Values, K: Floats) -> None:
         """Try the values of C that are asked for on a kernel, given its matrix of the first rows with all rows."""
-        above = bool(self.Cs) and self.asked[0] > self.Cs[-1]
+        above = bool(self.Cs) and self.tried_now[0] > self.Cs[-1]
         starts: Sequence[SVMPath | None] = self._ends[chosen] if above else [None] * len(self._folds)
-        new = np.zeros((3, len(self.asked)), dtype=np.int64)
+        new = np.zeros((3, len(self.tried_now)), dtype=np.int64)
         ends = []
         for (fit, tested), start in zip(self._folds, starts, strict=True):
-            path = fit_kernel_svm_path(K[np.ix_(fit, fit)], self._y[fit], self._n_classes, self.asked, start=start)
+            path = fit_kernel_svm_path(K[np.ix_(fit, fit)], self._y[fit], self._n_classes, self.tried_now, start=start)
             first = np.zeros_like(path.coef[:, :1]) if start is None else start.coef
             new += [
                 (path.predict(K[np.ix_(fit, tested)].T) == self._y[tested]).sum(axis=1),
@@ -104,7 +104,7 @@ class GridSearch:
         At the lower end, where SVMs become constant, the best has to be better than all others. At the upper end it may
         be as good, unless all rows are predicted rightly or SVMs do not change with C any more.
         """
-        self.Cs = tuple(sorted((*self.Cs, *self.asked)))
+        self.Cs = tuple(sorted((*self.Cs, *self.tried_now)))
         by_C = self.table().max(axis=0)
         best = np.flatnonzero(by_C == by_C.max())
         n_rows = sum(tested.size for _, tested in self._folds)
@@ -114,7 +114,7 @@ class GridSearch:
             wanted = [self.Cs[0] / self._factor**k for k in reversed(steps)]
         elif best[-1] == len(self.Cs) - 1 and by_C[-1] < n_rows and self._moves():
             wanted = [self.Cs[-1] * self._factor**k for k in steps]
-        self.asked = tuple(C for C in wanted if least <= C <= most)
+        self.tried_now = tuple(C for C in wanted if least <= C <= most)
 
     def _moves(self) -> bool:
         """Return whether one of the best SVMs with the largest C is another than with the C before."""
@@ -147,7 +147,7 @@ def run(
     kernels : callable
         Yields the parameters and the matrix of all kernels for which a function is true.
     """
-    while asking := [search for search in searches if search.asked]:
+    while asking := [search for search in searches if search.tried_now]:
         for chosen, K in kernels(_any_of(asking)):
             for search in asking:
                 if search.tries(chosen):
