@@ -104,6 +104,10 @@ def _explain(error: BaseException) -> tuple[str, int]:
         return f"error: {where}{error.strerror}", INPUT
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] not in _OURS:
         return f"error: package {error.name} is missing; pip install 'ikmap[pipeline]'", INPUT
+    from pipeline.package_faults import fault_of_package
+
+    if fault := fault_of_package(error):
+        return f"error: {fault}", INPUT
     if _is_killed_worker(error):
         stage = str(error).partition("task '")[2].partition("-")[0].replace("_", ":") or "a stage"
         return (

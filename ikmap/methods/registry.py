@@ -30,6 +30,8 @@ LEARNERS: dict[str, type[Learner]] = {}
 KERNELS: dict[str, type[KernelMethod]] = {}
 PACKAGES: dict[str, str] = {}
 """The package that a method comes from, by name; of ours there is none."""
+MODULES: dict[str, str] = {}
+"""The package that a module comes from, by its first name; of packages that offer methods, tasks or metrics."""
 FAULTS: list[str] = []
 """What is wrong with packages that offer methods: a line each, that says what to type."""
 
@@ -117,13 +119,16 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
     PackageError
         Its name is taken, it is no class of a method, or one of its fields has a name that commands have themselves.
     """
-    if isinstance(one, type) and issubclass(one, Criterion):
-        _refuse_taken("metric", (one.metric.key,), METRICS, package)
-        register_task(one)
+    kind = one if isinstance(one, type) else type(one)
+    if issubclass(kind, Criterion):
+        _refuse_missing("metric", kind, ("metric",), package)
+        _refuse_taken("metric", (kind.metric.key,), METRICS, package)
+        register_task(kind)
         return
-    if isinstance(one, TaskKind) or (isinstance(one, type) and issubclass(one, TaskKind)):
-        _refuse_taken("task", (one.name, *one.words), {"auto", *task_words(), *TASKS}, package)
-        register_task(one)
+    if issubclass(kind, TaskKind):
+        _refuse_missing("task", kind, ("name", "presenter"), package)
+        _refuse_taken("task", (kind.name, *kind.words), {"auto", *task_words(), *TASKS}, package)
+        register_task(one if isinstance(one, TaskKind) else kind)
         return
     if not isinstance(one, type) or not issubclass(one, Map | Learner | KernelMethod):
         found = one.__name__ if isinstance(one, type) else type(one).__name__
@@ -132,12 +137,7 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
             f"ikmap.methods, or a TaskKind or a Criterion of ikmap.tasks; pip uninstall {package}, "
             "or mend it"
         )
-    missing = sorted(getattr(one, "__abstractmethods__", ())) + ([] if hasattr(one, "about") else ["about"])
-    if missing:
-        raise PackageError(
-            f"package {package}: its method {one.__name__} lacks {', '.join(missing)}; pip uninstall {package}, or "
-            f"mend it"
-        )
+    _refuse_missing("method", one, ("about",), package)
     name = one.about.name
     _refuse_taken("method", (name,), methods(), package)
     if taken := reserved_among(fields_of(one)):
@@ -157,6 +157,18 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
 
 class PackageError(ValueError):
     """Something is wrong with a package that offers methods; one line says what to type."""
+
+
+def _refuse_missing(what: str, kind: type, attributes: Iterable[str], package: str) -> None:
+    """Refuse a class that lacks abstract methods, or attributes that have no default."""
+    missing = sorted(getattr(kind, "__abstractmethods__", ())) + [
+        name for name in attributes if not hasattr(kind, name)
+    ]
+    if missing:
+        raise PackageError(
+            f"package {package}: its {what} {kind.__name__} lacks {', '.join(missing)}; pip uninstall {package}, or "
+            "mend it"
+        )
 
 
 def _refuse_taken(kind: str, names: Iterable[str], taken: Container[str], package: str) -> None:
@@ -212,7 +224,9 @@ def offered(group: str) -> Iterator[EntryPoint]:
 
 def _load(point: EntryPoint) -> None:
     """Make what an entry point names known, or note why it cannot be: no command ends for a method it does not use."""
-    package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
+    module = point.value.partition(":")[0]
+    package = point.dist.name if point.dist is not None else module
+    MODULES[module.partition(".")[0]] = package
     try:
         register(point.load(), package)
     except PackageError as error:

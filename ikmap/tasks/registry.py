@@ -84,10 +84,24 @@ def task_from(values: JsonObject) -> Task:
     ValueError
         It is not known here.
     """
-    name: Json = values.get("name", DEFAULT)
-    if not isinstance(name, str) or name not in TASKS:
-        raise ValueError(f"task {name!r} is not known here; install the package that has it on this machine too")
-    return TASKS[name].from_json(values)
+    return task_kind(values.get("name", DEFAULT)).from_json(values)
+
+
+def task_kind(name: Json) -> TaskKind:
+    """Return the kind of task of that name.
+
+    Raises
+    ------
+    ValueError
+        It is not known here: a worker may lack a package that the client has.
+    """
+    if isinstance(name, str) and name in TASKS:
+        return TASKS[name]
+    from socket import gethostname
+
+    raise ValueError(
+        f"task {name!r} is not known on {gethostname()}: install the package that has it on this machine too, with pip"
+    )
 
 
 def choosable(kinds: Sequence[TaskKind]) -> list[TaskKind]:

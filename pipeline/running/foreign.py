@@ -1,16 +1,27 @@
-"""Check the cells that maps of other packages give, at each use. For our own maps the tests do that."""
+"""Check what methods of other packages give, at each use. For our own methods the tests do that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
+from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods.composed import names_of
 from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import Partitions
+from ikmap.rows import Rows
 from pipeline.errors import InputError
+
+
+class Decides(Protocol):
+    """A model, or the state of a learner that learns row by row."""
+
+    def decision_function(self, rows: Rows | Cells) -> Floats:
+        """Return the decisions, shape (n, K)."""
 
 
 def check_cells(codes: np.ndarray, offsets: np.ndarray, package: str) -> None:
@@ -76,3 +87,34 @@ def checked_path[V](path: Iterable[tuple[V, Sequence[Cells]]], name: str) -> Ite
         for cells in sides if packages else ():
             check_cells(cells.codes, cells.offsets, packages)
         yield value, sides
+
+
+def checked_decisions(model: Decides, rows: Rows | Cells, learner: str, outputs: int) -> Floats:
+    """Return the decisions of a model, checked where its learner comes from another package.
+
+    Parameters
+    ----------
+    outputs : int
+        Columns of decisions in the task.
+
+    Raises
+    ------
+    InputError
+        The model cannot decide, or its decisions have another shape; the message names the package.
+    """
+    package = PACKAGES.get(learner)
+    if package is None:
+        return model.decision_function(rows)
+    try:
+        decisions = np.asarray(model.decision_function(rows))
+    except Exception as error:  # whatever a stranger's model does wrong
+        found = f"fails on rows: {type(error).__name__}: {error}"
+    else:
+        expected = (count_rows(rows), outputs)
+        if decisions.shape == expected:
+            return decisions
+        found = f"gives decisions of shape {decisions.shape}, expected {expected}"
+    raise InputError(
+        f"package {package}: the model of its learner {learner!r} {found}; pip install --upgrade {package}, or give "
+        "another --learner"
+    )

@@ -17,6 +17,7 @@ from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
+from pipeline.running.foreign import checked_decisions
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.calibrate import reading_of
 from pipeline.stages.named_rows import name_rows
@@ -104,7 +105,7 @@ def tally_of_rows(
         size = codes.nbytes
         weights = read(arrays[WEIGHTS], slice(start, stop)) if WEIGHTS in arrays else None
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets, weights)
-    decision = model.decision_function(block.rows)
+    decision = checked_decisions(model, block.rows, learner, task.decisions.outputs)
     state = accumulate(task, block.y, decision, test.numbers(start, stop))
     weight = block.sample_weight
     weighted = {} if weight is None else {"weighed": weighted_sums(task, block.y, decision, weight)}

@@ -14,7 +14,7 @@ import numpy as np
 
 from ikmap.json_values import Json
 from ikmap.rows import Rows
-from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind
+from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind, task_kind
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.by_labels import BY_LABELS
 from pipeline.datasets.registry import ResolvedDataset
@@ -203,7 +203,7 @@ def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskK
     tasks = [
         Task(
             f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind, division if side == "train" else None),
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind.name, division if side == "train" else None),
             large=is_wide(source),
         )
         for source, side in files
@@ -220,10 +220,17 @@ def ingest_piece(
     source: Source,
     piece: Piece,
     folder: str,
-    kind: TaskKind,
+    kind: str,
     division: SplitRule | None = None,
 ) -> Record:
-    """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
+    """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept.
+
+    `kind` is the name of a kind of task, of which a worker may lack the package.
+    """
+    try:
+        known_kind = BY_LABELS if kind == AUTO else task_kind(kind)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     parts: list[Record] = []
     kept = 0
     # No record promises them: they are read to see whether they are whole.
@@ -240,7 +247,7 @@ def ingest_piece(
             block.X,
             block.y,
             block.url or source.url,
-            kind,
+            known_kind,
             partial(place, source, block),
             **beside_of(division, block, partial(place, source, block)),
         )

@@ -120,10 +120,10 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
     criterion = search_criterion(params, task, name)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)))
+        return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)), name)
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
+        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1), name)
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -134,7 +134,7 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y, weight))], len(classes), asked, Cs):
-                yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
+                yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)), name)
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
@@ -146,7 +146,7 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
         assert in_rounds is not None
         training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
         for model in in_rounds.path(training, values_of_C(len(classes))[:n_Cs]):
-            yield predictor(criterion, model)
+            yield predictor(criterion, model, name)
 
     if in_rounds is not None and params.searches_C(name):
         return rounds

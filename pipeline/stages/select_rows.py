@@ -34,6 +34,7 @@ from pipeline.record_types import Record
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_given, weight_rule, weighted_scores, weights_of
+from pipeline.running.foreign import checked_decisions
 from pipeline.storage.store import Store
 
 STREAM = 2_000_004
@@ -149,7 +150,7 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
             sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
             state: Any = online.start(sample)
             state.partial_fit(inside[order], y[fit][order], *weight_given(weights_of(w, fit[order])))
-            predict = predictor(criterion, state.model(task.codec.classes))
+            predict = predictor(criterion, state.model(task.codec.classes, {}), name)
         scored = criterion.row_scores(y[held_out], predict(outside))
         scores.append([name, value, [packed_rows(weighted_scores(criterion, scored, weights_of(w, held_out)))]])
     return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
@@ -179,12 +180,14 @@ def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block:
     weighted = block._replace(y=small.targets, sample_weight=weight)
     training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
     model: Any = learner.fit(training)[0]
-    return lambda tested: small.widen(small.criterion.judged(model.decision_function(tested)))
+    name, outputs = learner.about.name, small.task.decisions.outputs
+    return lambda tested: small.widen(small.criterion.judged(checked_decisions(model, tested, name, outputs)))
 
 
-def predictor(criterion: Criterion, model: Any) -> Callable[[Any], np.ndarray]:
+def predictor(criterion: Criterion, model: Any, learner: str) -> Callable[[Any], np.ndarray]:
     """Return what a criterion judges rows by: the predictions of a model, or its decisions."""
-    return lambda tested: criterion.judged(model.decision_function(tested))
+    outputs = criterion.task.decisions.outputs
+    return lambda tested: criterion.judged(checked_decisions(model, tested, learner, outputs))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:

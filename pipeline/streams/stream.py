@@ -23,6 +23,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
 from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
+from pipeline.running.foreign import checked_decisions
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted
@@ -112,7 +113,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         block = rows.block(state, start, stop)
         began = working_clock()
         mapping.append(round(began - asked, 6))
-        decision = state.decision_function(block)
+        decision = checked_decisions(state, block, participant.learner, task.decisions.outputs)
         predicted = task.decisions.predict(decision)
         between = working_clock()
         if participant.alerts:

@@ -65,7 +65,7 @@ def stream_model(params: Params, learner: str, value: Any, task: Task, block: Bl
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
         state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
-    return state.model(task.codec.classes)
+    return state.model(task.codec.classes, {})
 
 
 def dual_model(params: Params, learner: str, task: Task, block: Block, n_threads: int | None = None) -> Any:

@@ -156,8 +156,8 @@ def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_pro
     with monkeypatch.context() as patch:
         patch.setattr(ingest_stage, "write_part", killed)
         with pytest.raises(Killed), promised():
-            ingest_piece(store, source, piece, "data/train", CLASSIFICATION)
+            ingest_piece(store, source, piece, "data/train", CLASSIFICATION.name)
     with promised():
-        first = ingest_piece(store, source, piece, "data/train", CLASSIFICATION)["outputs"][0]
+        first = ingest_piece(store, source, piece, "data/train", CLASSIFICATION.name)["outputs"][0]
         paths = taken()
     assert {str(path) for path in Path(store.path, first).rglob("*")} <= paths
