@@ -145,6 +145,14 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
             f"package {package}: its method {name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"
         )
+    if issubclass(one, Learner) and one.about.on == "cells":
+        searched = [key for key, field in fields_of(one).items() if field.searched is not None and key != "C"]
+        if searched:
+            raise PackageError(
+                f"package {package}: its learner {name!r} has the option {searched[0]!r} marked Searched, but of a "
+                "learner on cells cross-validation chooses C and the values of the map alone; name it C, or leave "
+                "Searched out"
+            )
     if issubclass(one, Map):
         MAPS[name] = one
     elif issubclass(one, Learner):

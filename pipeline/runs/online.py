@@ -211,6 +211,9 @@ def _stages(
         compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
+        for name, C in selection.get("chosen_C", {}).items():
+            params = params.setting(name, C=C)
+        context = replace(context, params=params)
     on_cells, values = widths(params, selection, PreparedRows(context.store, "train").n_rows)
     compile_for(context, on_cells.values(), "stream")
     fitted: dict[Value, Fitted] = {}

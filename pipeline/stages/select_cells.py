@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -119,7 +119,7 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
     task = params.judged(name, task)
     criterion = search_criterion(params, task, name)
 
-    def stream(cells: Cells, y: np.ndarray) -> Predictor:
+    def stream(cells: Cells, y: np.ndarray, params: Params = params) -> Predictor:
         return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)), name)
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
@@ -137,10 +137,17 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
                 yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)), name)
                 del fit  # Nobody needs the weights of two C at a time.
 
-    def whole(cells: Cells, y: np.ndarray) -> Predictor:
-        assert in_one is not None
-        some = some_of(np.arange(y.size), in_one.compared_on)
-        return fit_fold(in_one, params, criterion, Block(cells[some], y[some], weights_of(weight, some)))
+    def whole(cells: Cells, y: np.ndarray, params: Params = params) -> Predictor:
+        fitted = params.learner_as(WholeLearner, name)
+        some = some_of(np.arange(y.size), fitted.compared_on)
+        return fit_fold(fitted, params, criterion, Block(cells[some], y[some], weights_of(weight, some)))
+
+    def at_each_C(fit: Callable[[Cells, np.ndarray, Params], Predictor]) -> Learner:
+        def fits(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
+            for C in values_of_C(len(classes))[:n_Cs]:
+                yield fit(cells, y, params.setting(name, C=C))
+
+        return fits
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert in_rounds is not None
@@ -151,7 +158,7 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
     if in_rounds is not None and params.searches_C(name):
         return rounds
     if in_one is not None:
-        return whole
+        return at_each_C(whole) if params.searches_C(name) else whole
     if capability(learner, StreamLearner) is not None:
-        return stream
+        return at_each_C(stream) if params.searches_C(name) else stream
     return path if params.searches_C(name) else batch
