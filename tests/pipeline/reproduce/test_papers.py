@@ -43,7 +43,7 @@ RUNS = ("small", "large", "large-scale_of_eta-tenfold")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The throwaway paper as pip would have installed it, and its data set."""
     folder: Path = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "tests" / "throwaway" / "paper", folder / "strange_paper")
+    shutil.copytree(ROOT / "tests" / "plugins" / "paper", folder / "strange_paper")
     about = folder / "strange_paper-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: strange-paper\nVersion: 1.0\n")
