@@ -150,8 +150,8 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
         if searched:
             raise PackageError(
                 f"package {package}: its learner {name!r} has the option {searched[0]!r} marked Searched, but of a "
-                "learner on cells cross-validation chooses C and the values of the map alone; name it C, or leave "
-                "Searched out"
+                "learner on cells cross-validation chooses C and the values of the map alone; pip uninstall "
+                f"{package}, or name the option C there"
             )
     if issubclass(one, Map):
         MAPS[name] = one

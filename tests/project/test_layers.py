@@ -21,8 +21,8 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "record_types", "urls", "monitoring", "errors", "resolve", "params", "storage", "running", "readers",
-        "tables", "datasets", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
+        "record_types", "urls", "monitoring", "errors", "package_faults", "resolve", "params", "storage", "running",
+        "readers", "tables", "datasets", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [

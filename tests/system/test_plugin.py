@@ -195,6 +195,19 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
             "its method METHOD lacks fit",
         ),
         ("def METHOD(", "cannot be imported (SyntaxError"),
+        (
+            "from ikmap.tasks import TaskKind\nclass METHOD(TaskKind):\n    name = 'first'\n"
+            "    def read(self, labels, n): ...\n    def find(self, parts, request): ...\n"
+            "    def from_json(self, values): ...",
+            "its task METHOD lacks presenter",
+        ),
+        (
+            "from typing import Annotated\nfrom annotated_types import Gt\n"
+            "from ikmap.methods import LEARNERS, Doc, LearnerAbout, Searched\n"
+            "class METHOD(LEARNERS['ogd']):\n    about = LearnerAbout(name='first', title='a learner')\n"
+            "    pace: Annotated[float, Gt(0), Doc('a number'), Searched()] = 3.0",
+            "its learner 'first' has the option 'pace' marked Searched",
+        ),
     ],
 )
 def test_a_faulty_package_is_one_line_and_stops_nobody_else(text: str, said: str, tmp_path: Path) -> None:
@@ -205,6 +218,50 @@ def test_a_faulty_package_is_one_line_and_stops_nobody_else(text: str, said: str
     assert said in err
     assert "pip" in err
     assert finished(start(site, ["--help"]))[0] == 0
+
+
+RAISES = """
+from dataclasses import replace
+from ikmap.methods import LEARNERS, MAPS, LearnerAbout
+
+class Lost:
+    n_seen = n_support = 0
+    def __init__(self, state): self.state = state
+    def partial_fit(self, rows, y): {partial_fit}
+    def decision_function(self, rows): return self.state.decision_function(rows)
+    def model(self, classes, params): {model}
+    def checkpoint(self): return self.state.checkpoint()
+
+class METHOD(LEARNERS["ogd"]):
+    about = replace(LEARNERS["ogd"].about, name="first", title="a learner")
+    def start(self, sample, n_threads=1): return Lost(super().start(sample, n_threads))
+"""
+ROWS_OF_ANOTHER_SHAPE = (
+    "from ikmap.learners.linear_model import LinearModel; import numpy; "
+    "return LinearModel(numpy.zeros((7, 1)), numpy.zeros(1), 1.0, 'first', classes, {})"
+)
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (
+            {"partial_fit": "raise KeyError('lost')", "model": "return self.state.model(classes, params)"},
+            "KeyError: 'lost' (strange.py, line 9, in partial_fit); mend it, or pip uninstall strange",
+        ),
+        (
+            {"partial_fit": "return self.state.partial_fit(rows, y)", "model": ROWS_OF_ANOTHER_SHAPE},
+            "the model of its learner 'first' fails on rows: ValueError: rows have",
+        ),
+    ],
+)
+def test_a_package_that_fails_at_work_is_named(members: dict[str, str], said: str, tmp_path: Path) -> None:
+    site = faulty(tmp_path, "strange", RAISES.format(**members))
+    words = ["--learner", "first", "--psi", "4", "--t", "3", "--workers", "1", "--quiet"]
+    status, _, err = finished(start(site, [*words, "--run-dir", str(tmp_path / "run")]))
+    assert status == 2
+    assert err.splitlines()[-1].startswith("error: package strange: ")
+    assert said in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("codes", [[[0, 4]], [[-2, 0]], [[0.0, 1.0]], [[0, 1, 2]]])

@@ -1,0 +1,59 @@
+"""C is chosen for a learner of any kind that marks it, on a batch run and on a stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ikmap.methods import LEARNERS
+from ikmap.model_selection import values_of_C
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.datasets.spec import Split
+from pipeline.params import Params
+from pipeline.running.stage import Context
+from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.storage.rundir import RunDirectory
+from tests.plugins.cautious import Cautious
+from tests.support.one_process import Heard, NoWorkers, forget, one_process, write_rows
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LEARNERS, "cautious", Cautious)
+
+
+def run(path: Path, file: Path, C: Any) -> dict[str, Any]:
+    forget()
+    params = Params.given(learners=("cautious",), t=7, psi=8, C=C, cv_rows=150, select_by="accuracy", search="full")
+    data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
+    held = RunDirectory(path, run_identity(params.as_json(), data, []))
+    try:
+        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        return run_batch(context, data, Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False))
+    finally:
+        held.close()
+
+
+def test_every_C_is_scored_and_the_best_is_trained_with(tmp_path: Path) -> None:
+    file = write_rows(tmp_path)
+    with one_process():
+        run(tmp_path / "auto", file, "auto")
+        selection = json.loads((tmp_path / "auto" / "metrics.json").read_text())["selection"]
+        (scores,) = selection["accuracy_by_C"]["cautious"]
+        Cs = list(values_of_C(2))
+        assert selection["C"] == Cs
+        assert len(set(scores)) > 2  # as far as every fold went on
+        best = Cs[scores.index(max(scores))]
+        assert selection["chosen_C"] == {"cautious": best}
+        run(tmp_path / "given", file, best)
+    assert accuracy(tmp_path / "auto") == accuracy(tmp_path / "given")
+
+
+def accuracy(run: Path) -> float:
+    found: float = json.loads((run / "metrics.json").read_text())["learners"]["cautious"]["accuracy"]
+    return found
