@@ -50,8 +50,8 @@ class RowsEstimator(Supervised):
         if refusal is not None:
             row, column, value, expected = refusal
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: row {row}, column {column}: found {value:g}, "
-                f"expected {expected}"
+                f"Negative values in data passed to {type(self).__name__}: row {row}, column {column}: "
+                f"found {value:g}, expected {expected}"
             )
         classes = [] if labels is None else labels.tolist()
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)

@@ -20,6 +20,10 @@ DIGITS = dict.fromkeys(
 )
 NO_DICT = {"check_class_weight_classifiers": "the method weighs classes by their share or alike, and takes no dict"}
 STEPS_OF_500 = {"check_class_weight_classifiers": "a class weight of 1000 means steps of 500, and the last row wins"}
+SWINGS = {
+    "check_classifiers_train": "for estimators that take categories the check shifts its columns to 0 and above, and "
+    "on columns that are not centred the last of several passes is no better than the first"
+}
 STEPS = dict.fromkeys(WEIGHTS_AS_COPIES, "a weight scales one online step, and a copied row takes several")
 
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
@@ -29,7 +33,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "CellSVR()": DIGITS,
     "CellSVR(loss='epsilon_insensitive')": DIGITS,
     "CellOGDClassifier()": STEPS | STEPS_OF_500,
-    "CellOGDClassifier(n_epochs=5, shuffle=True)": STEPS | STEPS_OF_500,
+    "CellOGDClassifier(n_epochs=5, shuffle=True)": STEPS | STEPS_OF_500 | SWINGS,
     "KernelSVC(n_jobs=1)": NO_DICT,
     "KernelSVC(kernel='intersection', n_jobs=1)": NO_DICT,
     "FourierSVC(kernel='gaussian', n_jobs=1, orthogonal=True)": DIGITS | NO_DICT,
