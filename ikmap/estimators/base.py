@@ -106,7 +106,8 @@ class Estimator(BaseEstimator):
             if reset:
                 self.table_encoder_ = None
             return features
-        encoder = TableEncoder(random_state=self.random_state if isinstance(self.random_state, int) else 0)
+        whole = isinstance(self.random_state, int | np.integer)
+        encoder = TableEncoder(random_state=int(self.random_state) if whole else 0)
         encoded: Floats = encoder.fit_transform(X, y)
         if encoded.shape[1] == 0:
             raise ValueError(f"found no column that tells rows apart: {'; '.join(encoder.plan_)}")

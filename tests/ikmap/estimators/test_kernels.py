@@ -73,7 +73,10 @@ def test_two_stages_are_the_learner_of_the_pipeline() -> None:
     [
         (KernelSVC("laplace"), r"^kernel: found 'laplace', expected one of .*did you mean 'laplacian'"),
         (KernelSVC("intersection", 0.5), r"^gamma: found it with kernel 'intersection', whose parameters are: none$"),
-        (KernelSVC(kernel_params={"le": 1.0}), r"^le: found it with kernel 'laplacian', whose parameters are: psi, gamma$"),
+        (
+            KernelSVC(kernel_params={"le": 1.0}),
+            r"^le: found it with kernel 'laplacian', whose parameters are: psi, gamma$",
+        ),
         (KernelSVC(gamma=-1.0), r"^gamma: found -1.0, expected a number > 0"),
         (KernelSVC("egmm", kernel_params={"le": -1.0}), r"^le: found -1.0, expected"),
         (KernelSVC(class_weight="even"), r"^class_weight: found 'even', expected one of"),
