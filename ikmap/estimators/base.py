@@ -43,6 +43,8 @@ class Estimator(BaseEstimator):
         Classes of the methods that the parameters configure: a parameter has the name of the field that it sets.
     renamed : mapping of str to str
         By name of a field, the name of its parameter where scikit-learn has another: ``{"t": "n_estimators"}``.
+    table_encoder_ : TableEncoder or None
+        Encoder of the table that the estimator was fitted on; None where that had finite numbers only.
     """
 
     methods: ClassVar[tuple[type[Method], ...]] = ()
@@ -106,16 +108,15 @@ class Estimator(BaseEstimator):
             if reset:
                 self.table_encoder_ = None
             return features
-        whole = isinstance(self.random_state, int | np.integer)
-        encoder = TableEncoder(random_state=int(self.random_state) if whole else 0)
+        seed = self.random_state
+        encoder = TableEncoder(random_state=int(seed) if isinstance(seed, int | np.integer) else 0)
         encoded: Floats = encoder.fit_transform(X, y)
         if encoded.shape[1] == 0:
             raise ValueError(f"found no column that tells rows apart: {'; '.join(encoder.plan_)}")
         self.table_encoder_, self.n_features_in_ = encoder, encoder.n_features_in_
+        vars(self).pop("feature_names_in_", None)
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         return encoded
 
     def _rows(self, X: Table, reset: bool, y: ArrayLike | None = None) -> Rows:
@@ -263,6 +264,7 @@ class CellEstimator(Estimator):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             if reset:
                 self.table_encoder_ = None
+                vars(self).pop("feature_names_in_", None)
                 self.n_features_in_, self.cell_value_, self.on_cells_ = X.n_columns, value, True
             elif not self.on_cells_ or value != self.cell_value_:
                 raise ValueError("cells cannot follow rows of another kind: give the kind of the first call")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
@@ -21,8 +22,6 @@ from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.methods.two_stage_gmm import TwoStageGMM
 from ikmap.rows import as_rows
 
-NOT_NEGATIVE = frozenset({"intersection", "chi2"})
-"""Kernels of rows without negative values."""
 type KernelParameter = float | str | None
 
 
@@ -67,7 +66,8 @@ class KernelEstimator(RowsEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.kernel in NOT_NEGATIVE
+        kind = KERNELS.get(str(self.kernel))
+        tags.input_tags.positive_only = kind is not None and kind().refused(np.full((1, 1), -1.0)) is not None
         return tags
 
     def _kernel(self) -> KernelMethod:
