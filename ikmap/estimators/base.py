@@ -114,7 +114,7 @@ class Estimator(BaseEstimator):
         if encoded.shape[1] == 0:
             raise ValueError(f"found no column that tells rows apart: {'; '.join(encoder.plan_)}")
         self.table_encoder_, self.n_features_in_ = encoder, encoder.n_features_in_
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
         return encoded
@@ -264,7 +264,7 @@ class CellEstimator(Estimator):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             if reset:
                 self.table_encoder_ = None
-                vars(self).pop("feature_names_in_", None)
+                self.__dict__.pop("feature_names_in_", None)
                 self.n_features_in_, self.cell_value_, self.on_cells_ = X.n_columns, value, True
             elif not self.on_cells_ or value != self.cell_value_:
                 raise ValueError("cells cannot follow rows of another kind: give the kind of the first call")
