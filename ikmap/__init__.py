@@ -7,18 +7,27 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
+    from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
     from ikmap.estimators.gcws import GCWSMap
+    from ikmap.estimators.kernels import (
+        FourierRidge,
+        FourierSVC,
+        KernelRidgeRegressor,
+        KernelSVC,
+        TwoStageGMMClassifier,
+    )
     from ikmap.estimators.maps import IsolationKernelMap
-    from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
-    from ikmap.estimators.norma import CellNormaClassifier, CellNormaRegressor
-    from ikmap.estimators.norma_detector import CellNormaDetector
+    from ikmap.estimators.mondrian import (
+        MondrianForestRegressor,
+        MondrianMap,
+        MondrianRegressor,
+        OnlineMondrianRegressor,
+    )
+    from ikmap.estimators.norma import CellNormaClassifier, CellNormaDetector, CellNormaRegressor
     from ikmap.estimators.novelty import IDKDetector
-    from ikmap.estimators.online import CellOGDClassifier
-    from ikmap.estimators.online_regressor import CellOGDRegressor
+    from ikmap.estimators.ogd import CellOGDClassifier, CellOGDRegressor
     from ikmap.estimators.quantiles import IsolationQuantileRegressor
-    from ikmap.estimators.regressors import CellRidge
-    from ikmap.estimators.svr import CellSVR
+    from ikmap.estimators.ridge import CellRidge
     from ikmap.estimators.table_encoder import TableEncoder
     from ikmap.tables.frames import FrameModel
 __all__ = [
@@ -31,13 +40,20 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "FourierRidge",
+    "FourierSVC",
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
     "IsolationQuantileRegressor",
+    "KernelRidgeRegressor",
+    "KernelSVC",
+    "MondrianForestRegressor",
     "MondrianMap",
     "MondrianRegressor",
+    "OnlineMondrianRegressor",
     "TableEncoder",
+    "TwoStageGMMClassifier",
     "load",
 ]
 

@@ -1,17 +1,19 @@
-"""scikit-learn estimators."""
+"""scikit-learn estimators.
 
-from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
+Open ``base.py`` first. Each class declares in ``methods`` which methods its parameters configure; the fields of these
+check the parameters.
+"""
+
+from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
 from ikmap.estimators.gcws import GCWSMap
+from ikmap.estimators.kernels import FourierRidge, FourierSVC, KernelRidgeRegressor, KernelSVC, TwoStageGMMClassifier
 from ikmap.estimators.maps import IsolationKernelMap
-from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
-from ikmap.estimators.norma import CellNormaClassifier, CellNormaRegressor
-from ikmap.estimators.norma_detector import CellNormaDetector
+from ikmap.estimators.mondrian import MondrianForestRegressor, MondrianMap, MondrianRegressor, OnlineMondrianRegressor
+from ikmap.estimators.norma import CellNormaClassifier, CellNormaDetector, CellNormaRegressor
 from ikmap.estimators.novelty import IDKDetector
-from ikmap.estimators.online import CellOGDClassifier
-from ikmap.estimators.online_regressor import CellOGDRegressor
+from ikmap.estimators.ogd import CellOGDClassifier, CellOGDRegressor
 from ikmap.estimators.quantiles import IsolationQuantileRegressor
-from ikmap.estimators.regressors import CellRidge
-from ikmap.estimators.svr import CellSVR
+from ikmap.estimators.ridge import CellRidge
 from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
@@ -24,11 +26,18 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "FourierRidge",
+    "FourierSVC",
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
     "IsolationQuantileRegressor",
+    "KernelRidgeRegressor",
+    "KernelSVC",
+    "MondrianForestRegressor",
     "MondrianMap",
     "MondrianRegressor",
+    "OnlineMondrianRegressor",
     "TableEncoder",
+    "TwoStageGMMClassifier",
 ]

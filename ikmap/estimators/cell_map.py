@@ -1,71 +1,135 @@
-"""What transformers to cells share."""
+"""Bases of transformers to cells, and of all estimators that draw partitionings from their rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import ArrayLike
+from sklearn.base import TransformerMixin
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
 
+from ikmap.arrays import Floats, Integers, Objects
 from ikmap.cells import Cells
+from ikmap.estimators.base import Estimator, Table
+from ikmap.estimators.parameters import checked
 from ikmap.kernels.isolation import isolation_kernel
-from ikmap.partitioners.base import Partitions
-from ikmap.rows import Rows, as_rows, check_finite
+from ikmap.methods import PsiMap
+from ikmap.methods.kinds import Choice
+from ikmap.partitioners import Partitions, draw_subsamples
+from ikmap.rows import Rows, as_rows
+
+CELLS = {"t": "n_estimators", "psi": "max_samples"}
+"""Names of the parameters for the fields of maps."""
 
 
-class CellMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Rows to cells and their one-hot form, by `partitions_`; a subclass fits these.
+class Partitioned(Estimator):
+    """Base of estimators with partitionings of their own.
 
-    Its parameters have `normalize`, `n_jobs` and `random_state` among them.
+    Attributes
+    ----------
+    partitions_ : Partitions
     """
 
+    renamed: ClassVar[Mapping[str, str]] = CELLS
+
     partitions_: Partitions
-    normalize: bool
-    n_jobs: int | None
-    random_state: Any
+    method: str
+    disjoint: bool = False
 
-    def cells(self, X: Any) -> np.ndarray:
-        """Cell of each row in each partitioning: int32 array of shape (n, t); -1 where it has none."""
-        return self._map(X).codes
+    def _rows(self, X: Table, reset: bool, y: ArrayLike | None = None) -> Rows:
+        return as_rows(self._features(X, reset, y))
 
-    def transform(self, X: Any) -> sp.csr_array:
-        """One-hot form of the cells: CSR with an entry for each cell of a row, and a column for each cell there is."""
-        return self._map(X).to_csr(normalize=self.normalize)
-
-    def kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Kernel matrix: for each pair the share of partitionings in which both fall in one cell, shape (n, m)."""
-        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.partitions_.offsets[-1])
-
-    @property
-    def _n_threads(self) -> int | None:
-        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-
-    @property
-    def _seed(self) -> int:
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        return int(seed)
-
-    def _map(self, X: Any) -> Cells:
+    def _map(self, X: Table) -> Cells:
+        """Return the cells of rows that were not learned from."""
         check_is_fitted(self)
         return self.partitions_.cells(self._rows(X, reset=False), self._n_threads)
 
-    def _rows(self, X: Any, reset: bool) -> Rows:
-        rows = as_rows(
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
-        )
-        check_finite(rows)
-        return rows
+    def _check_method(self, name: str) -> type[PsiMap]:
+        """Return the class of the map of that name, one of ``methods``."""
+        kinds = {kind.about.name: kind for kind in self.methods if issubclass(kind, PsiMap)}
+        return kinds[checked("method", name, Choice(tuple(kinds)))]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _draw(self, kind: type[PsiMap], rows: Rows, psi: int, seed: int, **values: object) -> Partitions:
+        """Return partitionings by points drawn from the rows."""
+        configured = self._method(kind, psi=psi, **values)
+        draws = draw_subsamples(rows.shape[0], configured.t, psi, seed, disjoint=self.disjoint)
+        return configured.partitions(rows, draws, seed, self._n_threads)
+
+
+class CellMap(TransformerMixin, Partitioned):
+    """Base of transformers of rows to cells and their one-hot form; a subclass draws the partitionings.
+
+    Attributes
+    ----------
+    normalize : bool
+    """
+
+    normalize: bool
+
+    def _fit(self, rows: Rows) -> None:
+        """Draw the partitionings."""
+        raise NotImplementedError
+
+    @property
+    def _map_names(self) -> list[str]:
+        """Name of each map whose partitionings stand side by side."""
+        return [self.methods[0].about.name]
+
+    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:
+        """Draw the partitionings.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like, shape (n,), optional
+            Encodes the words of a table; of numbers it is ignored.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or an entry is not finite.
+        """
+        self._fit(self._rows(X, True, y))
+        return self
+
+    def fit_transform(self, X: Table, y: ArrayLike | None = None, **fit_params: object) -> sp.csr_array | Floats:  # noqa: ARG002
+        """Fit, and transform the same rows: words of a table are encoded by the targets of other rows."""
+        rows = self._rows(X, True, y)
+        self._fit(rows)
+        return self._one_hot(self.partitions_.cells(rows, self._n_threads))
+
+    def transform(self, X: Table) -> sp.csr_array | Floats:
+        """Return the one-hot form of the cells, with a column for each cell there is.
+
+        Returns
+        -------
+        csr_array, shape (n, number of cells)
+            With an entry for each cell of a row. It is a dense array where ``set_output`` asks for DataFrames.
+        """
+        return self._one_hot(self._map(X))
+
+    def cells(self, X: Table) -> Integers:
+        """Return the cell of each row in each partitioning: int32, shape (n, t); -1 where it has none."""
+        return self._map(X).codes
+
+    def kernel(self, X: Table, Y: Table | None = None) -> Floats:
+        """Return the kernel matrix, shape (n, m): the share of partitionings in which two rows fall in one cell."""
+        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Objects:  # noqa: ARG002
+        """Return the names of the columns: "iforest0_17" is cell 17 of the first partitioning, of the map iforest."""
+        check_is_fitted(self)
+        maps = zip(self._map_names, self.partitions_.single, strict=True)
+        names = [name for name, part in maps for _ in range(part.n_partitions)]
+        widths = np.diff(self.partitions_.offsets)
+        return np.array(
+            [f"{name}{i}_{cell}" for i, name in enumerate(names) for cell in range(widths[i])], dtype=object
+        )
+
+    def _one_hot(self, cells: Cells) -> sp.csr_array | Floats:
+        one_hot: sp.csr_array = cells.to_csr(normalize=self.normalize)
+        return one_hot if _get_output_config("transform", self)["dense"] == "default" else one_hot.toarray()

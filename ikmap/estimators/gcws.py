@@ -1,18 +1,22 @@
-"""scikit-learn transformer over weighted minwise hashes."""
+"""A scikit-learn transformer to weighted minwise hashes."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Literal
 
 import numpy as np
 
+from ikmap.arrays import Floats, Int64s
+from ikmap.estimators.base import RandomState, Table
 from ikmap.estimators.cell_map import CellMap
-from ikmap.estimators.parameters import check_whole_number
+from ikmap.estimators.parameters import checked
 from ikmap.kernels.isolation import isolation_kernel
-from ikmap.partitioners.gcws import MOST_BITS, MOST_P, GCWSPartitions
+from ikmap.methods import Sample
+from ikmap.methods.gcws import GCWS
+from ikmap.methods.kinds import Integer
+from ikmap.rows import Rows
 
-CODES = ("0-bit", "full")
 BLOCK_PAIRS = 1 << 24
 """Pairs of rows whose matches are counted at once."""
 
@@ -67,17 +71,19 @@ class GCWSMap(CellMap):
     [[0, 1]]
     """
 
+    methods = (GCWS,)
+
     def __init__(
         self,
         n_estimators: int = 100,
         p: float = 0.25,
         b: int = 8,
         *,
-        code: str = "full",
+        code: Literal["full", "0-bit"] = "full",
         gamma: int = 1,
         normalize: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.p = p
@@ -88,42 +94,16 @@ class GCWSMap(CellMap):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Take the number of columns and a seed, and hash the rows for :meth:`kneighbors`.
+    def _fit(self, rows: Rows) -> None:
+        n, d = rows.shape
+        hashes = self._method(GCWS)
+        self.partitions_ = hashes.fit(Sample(n, d, None, rows.__getitem__, self._draw_seed()))
+        cells = self.partitions_.cells(rows, self._n_threads)
+        if empty := int(np.count_nonzero(cells.codes[:, 0] < 0)):
+            warnings.warn(f"{empty} of {len(cells)} rows are all zeros: they have no cells", stacklevel=3)
+        self.cells_ = cells.packed()
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n, d)
-        y : ignored
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or an entry is not finite.
-        """
-        rows = self._rows(X, reset=True)
-        for name, most in (("n_estimators", None), ("b", MOST_BITS), ("gamma", None)):
-            check_whole_number(name, getattr(self, name), most)
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float, np.number)) or not 0 < self.p <= MOST_P:
-            raise ValueError(f"p must be a number above 0 and at most {MOST_P:g}, got {self.p!r}")
-        if self.code not in CODES:
-            raise ValueError(f"code must be one of {', '.join(CODES)}, got {self.code!r}")
-        self.partitions_ = GCWSPartitions(
-            seed=self._seed,
-            t=int(self.n_estimators),
-            p=float(self.p),
-            b=int(self.b),
-            gamma=int(self.gamma),
-            full=self.code == "full",
-            n_features=int(rows.shape[1]),
-        )
-        found = self.partitions_.cells(rows, self._n_threads)
-        if empty := int(np.count_nonzero(found.codes[:, 0] < 0)):
-            warnings.warn(f"{empty} of {len(found)} rows are all zeros: they have no cells", stacklevel=2)
-        self.cells_ = found.packed()
-        return self
-
-    def kneighbors(self, X: Any, n_neighbors: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def kneighbors(self, X: Table, n_neighbors: int = 5) -> tuple[Floats, Int64s]:
         """Find the rows of :meth:`fit` with the most matching codes.
 
         Parameters
@@ -143,13 +123,13 @@ class GCWSMap(CellMap):
         ValueError
             If there are fewer rows than neighbours.
         """
-        found = self._map(X)
-        check_whole_number("n_neighbors", n_neighbors, len(self.cells_))
-        similar, indices = np.empty((len(found), n_neighbors)), np.empty((len(found), n_neighbors), dtype=np.int64)
+        cells = self._map(X)
+        checked("n_neighbors", n_neighbors, Integer(1, len(self.cells_)))
+        similar, indices = np.empty((len(cells), n_neighbors)), np.empty((len(cells), n_neighbors), dtype=np.int64)
         at_once = max(1, BLOCK_PAIRS // len(self.cells_))
-        for start in range(0, len(found), at_once):
+        for start in range(0, len(cells), at_once):
             rows = slice(start, start + at_once)
-            K = isolation_kernel(found[rows], self.cells_, self._n_threads)
+            K = isolation_kernel(cells[rows], self.cells_, self._n_threads)
             order = np.argsort(-K, axis=1, kind="stable")[:, :n_neighbors]
             similar[rows], indices[rows] = np.take_along_axis(K, order, axis=1), order
         return similar, indices

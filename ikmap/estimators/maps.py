@@ -1,14 +1,17 @@
-"""scikit-learn transformers over the partitioners."""
+"""A scikit-learn transformer to the cells of the Isolation Kernel."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
 
 import numpy as np
 
+from ikmap.estimators.base import RandomState
 from ikmap.estimators.cell_map import CellMap
-from ikmap.estimators.parameters import check_whole_number, subsample_size
-from ikmap.partitioners import METHODS, Partitions, SideBySide, draw_subsamples, fit_partitions
+from ikmap.estimators.parameters import COUNT, checked, subsample_size
+from ikmap.methods.anne import Anne
+from ikmap.methods.iforest import IForest
+from ikmap.partitioners import Partitions, SideBySide
 from ikmap.partitioners.side_by_side import seed_of_part, shares
 from ikmap.rows import Rows
 
@@ -66,17 +69,19 @@ class IsolationKernelMap(CellMap):
     True
     """
 
+    methods = (Anne, IForest)
+
     def __init__(
         self,
         method: str = "anne",
         n_estimators: int = 100,
-        max_samples: Any = "auto",
+        max_samples: int | str | Sequence[int | str] = "auto",
         *,
         max_depth: str | int | None = None,
         disjoint: bool = False,
         normalize: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.method = method
         self.n_estimators = n_estimators
@@ -87,48 +92,44 @@ class IsolationKernelMap(CellMap):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Draw the subsamples and build the partitionings.
+    @property
+    def _map_names(self) -> list[str]:
+        return str(self.method).split(",")
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n, d)
-        y : ignored
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, max_samples exceeds the number of rows, or an entry is not finite.
-        """
-        rows = self._rows(X, reset=True)
-        names = str(self.method).split(",")
-        if not set(names) <= set(METHODS) or len(set(names)) < len(names):
-            several = ", none twice" if len(names) > 1 else ""
-            raise ValueError(f"method must be one of {', '.join(METHODS)}{several}, got {self.method!r}")
-        check_whole_number("n_estimators", self.n_estimators)
-        if 1 < len(names) > self.n_estimators:
-            raise ValueError(f"n_estimators must be at least {len(names)}, got {self.n_estimators!r}")
+    def _fit(self, rows: Rows) -> None:
+        names, t = self._map_names, checked("n_estimators", self.n_estimators, COUNT)
+        for name in names:
+            self._check_method(name)
+        if len(set(names)) < len(names):
+            raise ValueError(f"method: found {self.method!r}, expected different names")
+        if t < len(names):
+            raise ValueError(f"n_estimators: found {t}, expected at least {len(names)}, one for each method")
         psis = self._psis(len(names), rows.shape[0])
         self.max_samples_ = psis[0] if len(names) == 1 else tuple(psis)
-        seed = self._seed
+        seed = self._draw_seed()
         if len(names) == 1:
-            self.partitions_ = self._fit_one(rows, names[0], int(self.n_estimators), psis[0], seed)
-            return self
-        parts = zip(names, shares(int(self.n_estimators), len(names)), psis, strict=True)
+            self.partitions_ = self._part(rows, names[0], t, psis[0], seed)
+            return
+        parts = zip(names, shares(t, len(names)), psis, strict=True)
         self.partitions_ = SideBySide(
-            tuple(self._fit_one(rows, name, t, psi, seed_of_part(seed, i)) for i, (name, t, psi) in enumerate(parts))
+            tuple(self._part(rows, name, t, psi, seed_of_part(seed, i)) for i, (name, t, psi) in enumerate(parts))
         )
-        return self
 
     def _psis(self, n_methods: int, n: int) -> list[int]:
-        """Cells of a partitioning of each method."""
-        several = isinstance(self.max_samples, list | tuple | np.ndarray)
-        given = list(self.max_samples) if several else [self.max_samples] * n_methods
+        """Return the number of cells of a partitioning of each method."""
+        given: list[object] = [self.max_samples] * n_methods
+        if isinstance(self.max_samples, list | tuple | np.ndarray):
+            given = list(self.max_samples)
         if len(given) != n_methods:
-            raise ValueError(f"max_samples must have a number for each method, got {self.max_samples!r}")
+            raise ValueError(f"max_samples: found {self.max_samples!r}, expected a number for each method")
         return [subsample_size(psi, n, min(256, n)) for psi in given]
 
-    def _fit_one(self, rows: Rows, method: str, t: int, psi: int, seed: int) -> Partitions:
-        draws = draw_subsamples(rows.shape[0], t, psi, seed, disjoint=self.disjoint)
-        depth = None if method == "anne" and self.method != "anne" else self.max_depth
-        return fit_partitions(rows, draws, method=method, seed=seed, max_depth=depth, n_threads=self._n_threads)
+    def _part(self, rows: Rows, name: str, t: int, psi: int, seed: int) -> Partitions:
+        kind = self._check_method(name)
+        if kind is IForest:
+            return self._draw(
+                kind, rows, psi, seed, t=t, max_depth="none" if self.max_depth is None else self.max_depth
+            )
+        if self.max_depth is not None and self.method == name:
+            raise ValueError(f"max_depth: found {self.max_depth!r} with method {name}, whose cells have no depth")
+        return self._draw(kind, rows, psi, seed, t=t)

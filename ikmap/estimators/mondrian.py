@@ -1,31 +1,67 @@
-"""scikit-learn interface of Mondrian trees: the map to cells, and ridge regression that finds the lifetime."""
+"""scikit-learn estimators on Mondrian trees: the map to cells, ridge regression, online ridge regression, a forest."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Literal, Self, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import ArrayLike
 
-from ikmap.estimators.cell_map import CellMap
-from ikmap.estimators.parameters import check_whole_number
+from ikmap.arrays import Floats
+from ikmap.cells import Cells
+from ikmap.estimators.base import RandomState, Regressor, Table
+from ikmap.estimators.cell_map import CellMap, Partitioned
+from ikmap.estimators.parameters import POSITIVE, checked
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.ridge.conjugate_gradients import Problem
+from ikmap.learners.ridge.online_ridge import OnlineRidge
+from ikmap.learners.ridge.ridge import fit_ridge
+from ikmap.learners.rows import Block
+from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.memory import free_memory, longest_sweep, sweep_bytes
 from ikmap.learners.sweeps.posterior import posterior
 from ikmap.learners.sweeps.ridge import RidgeSweep
+from ikmap.methods import Sample, Training
+from ikmap.methods.kinds import Choice
 from ikmap.methods.lifetime import MULTIPLES, typical_distance
-from ikmap.methods.sample import Sample
-from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
+from ikmap.methods.mondrian import Mondrian
+from ikmap.methods.mondrian_forest import MondrianForest
+from ikmap.methods.online_ridge import OnlineRidgeRegression
+from ikmap.methods.ridge import Ridge
+from ikmap.methods.sweeping import EXACT_ROWS
+from ikmap.partitioners import MondrianPartitions
 from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.rows import Rows, as_dense
 from ikmap.seeds import generator
+from ikmap.splits import CellSplit
 
 VALIDATION = 1_000_006
 """Seed path of the rows that lifetimes are compared on."""
 
 
-class MondrianMap(CellMap):
+class OnTrees(Partitioned):
+    """Base of estimators on Mondrian trees.
+
+    Attributes
+    ----------
+    partitions_ : MondrianPartitions
+    """
+
+    partitions_: MondrianPartitions
+
+    def _grow(self, rows: Rows, lifetime: object, seed: int, trees: str = "lifetime") -> MondrianPartitions:
+        """Return trees of that lifetime on the rows; `trees` is the parameter that gives it, for messages."""
+        checked(trees, lifetime, POSITIVE)
+        grown = self._method(Mondrian, lifetime=lifetime)
+        partitions = grown.fit(Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, seed), self._n_threads)
+        assert isinstance(partitions, MondrianPartitions)
+        return partitions
+
+
+class MondrianMap(CellMap, OnTrees):
     """Feature map whose inner products are about the Laplace kernel exp(-lifetime |x - y|_1), by Mondrian trees.
 
     Parameters
@@ -63,6 +99,8 @@ class MondrianMap(CellMap):
     3
     """
 
+    methods = (Mondrian,)
+
     def __init__(
         self,
         n_estimators: int = 50,
@@ -70,7 +108,7 @@ class MondrianMap(CellMap):
         *,
         normalize: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.lifetime = lifetime
@@ -78,25 +116,10 @@ class MondrianMap(CellMap):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Grow the trees.
+    def _fit(self, rows: Rows) -> None:
+        self.partitions_ = self._grow(rows, self.lifetime, self._draw_seed())
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n, d)
-        y : ignored
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or an entry is not finite.
-        """
-        rows = self._rows(X, reset=True)
-        trees, lifetime = check_whole_number("n_estimators", self.n_estimators), _positive("lifetime", self.lifetime)
-        self.partitions_ = fit_mondrian(rows, trees, lifetime, self._seed, n_threads=self._n_threads)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: ArrayLike | None = None) -> Self:
         """Let the trees grow by more rows, one after the other; what was known keeps its cells.
 
         Columns of the transformed rows move, as cells come to be in every tree. The result depends on the seed and on
@@ -104,12 +127,11 @@ class MondrianMap(CellMap):
         """
         if not hasattr(self, "partitions_"):
             return self.fit(X, y)
-        assert isinstance(self.partitions_, MondrianPartitions)
         self.partitions_, _ = self.partitions_.extended(self._rows(X, reset=False), self._n_threads)
         return self
 
 
-class MondrianRegressor(RegressorMixin, BaseEstimator):
+class MondrianRegressor(Regressor, OnTrees):
     """Ridge regression on the cells of Mondrian trees, whose lifetime one sweep finds.
 
     Parameters
@@ -122,6 +144,10 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
         Weight of the squared norm of the weights, > 0: the variance of the noise, where weights have variance 1.
     select : {"validation", "likelihood"}, default="validation"
         What "auto" goes by: the error on a tenth of the rows, or the marginal likelihood of all.
+    sweep_by : {"exact", "sgd", "auto"}, default="exact"
+        How the sweep and the fit solve ridge regression: "exact" takes memory for the square of the number of rows, or
+        of cells, whichever is less; "sgd" follows the sweep by stochastic gradient descent and fits by conjugate
+        gradients, for any number of rows; "auto" is "exact" for up to 3000 rows.
     terminal : float or "auto", default="auto"
         Lifetime up to which the sweep goes; "auto": eight over the typical distance of two rows.
     n_jobs : int or None, default=None
@@ -142,8 +168,8 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    Memory for the square of the number of rows, or of cells, whichever is less. Source: The Mondrian Kernel, section 3
-    and supplement B; algorithms.md, section 12.4.
+    With "sgd" there is no likelihood and no standard deviation of predictions. Source: The Mondrian Kernel, sections 3
+    and 4 and supplement B; algorithms.md, section 12.4.
 
     Examples
     --------
@@ -159,31 +185,35 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
+    methods = (Mondrian, Ridge)
+
     def __init__(
         self,
         n_estimators: int = 50,
-        lifetime: float | str = "auto",
+        lifetime: float | Literal["auto"] = "auto",
         alpha: float = 1e-2,
         *,
-        select: str = "validation",
-        terminal: float | str = "auto",
+        select: Literal["validation", "likelihood"] = "validation",
+        sweep_by: Literal["exact", "sgd", "auto"] = "exact",
+        terminal: float | Literal["auto"] = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.lifetime = lifetime
         self.alpha = alpha
         self.select = select
+        self.sweep_by = sweep_by
         self.terminal = terminal
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: ArrayLike) -> Self:
         """Find the lifetime, and fit at it on all rows.
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like, shape (n,)
 
         Raises
@@ -192,68 +222,75 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
             If a parameter is out of range, or an entry is not finite; or if memory does not suffice: the message says
             for which lifetime it would.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        y = np.asarray(y, dtype=np.float64)
-        alpha, trees = _positive("alpha", self.alpha), check_whole_number("n_estimators", self.n_estimators)
-        if self.select not in ("validation", "likelihood"):
-            raise ValueError(f"select must be validation or likelihood, got {self.select!r}")
-        seed = self.random_state
-        self._seed = int(
-            seed if isinstance(seed, (int, np.integer)) else check_random_state(seed).randint(2**31 - 1)
-        )  # fmt: skip
-        self.intercept_ = float(y.mean())
-        if self.lifetime == "auto":
-            self.lifetime_ = self._swept(X, y, alpha, trees)
+        alpha = checked("alpha", self.alpha, POSITIVE)
+        checked("select", self.select, Choice(("validation", "likelihood")))
+        by = self._method(Ridge).sweep_by
+        rows, targets, _ = self._training(X, y)
+        self._exact = by == "exact" or (by == "auto" and len(targets) <= EXACT_ROWS)
+        if self.select == "likelihood" and not self._exact:
+            raise ValueError("select: found 'likelihood' with sweep_by sgd, expected validation, or sweep_by exact")
+        seed = self._draw_seed()
+        self.intercept_ = float(targets.mean())
+        self.lifetime_ = self.lifetime if self.lifetime != "auto" else self._swept(rows, targets, alpha, seed)
+        self.partitions_ = self._grow(rows, self.lifetime_, seed)
+        if self._exact:
+            _refuse_too_large(self.partitions_, len(targets), "lifetime")
+        self._cells = self.partitions_.cells(rows, self._n_threads)
+        if self._exact:
+            self.coef_ = RidgeSweep([self._cells], targets - self.intercept_, alpha).solved().weights
         else:
-            self.lifetime_ = _positive("lifetime", self.lifetime)
-        self.partitions_ = fit_mondrian(X, trees, self.lifetime_, self._seed, n_threads=self._n_threads)
-        _refuse_too_large(self.partitions_, len(X), "lifetime")
-        self._cells = self.partitions_.cells(X, self._n_threads)
-        sweep = RidgeSweep([self._cells], y - self.intercept_, alpha)
-        self.coef_ = sweep.solved().weights
+            problem = Problem(float(alpha), value=1.0 / np.sqrt(self._cells.n_partitions))
+            fit = fit_ridge([Block(self._cells, targets)], problem, self._n_threads)
+            self.coef_, self.intercept_ = fit.coef, fit.intercept
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions of rows, shape (n,); with `return_std` also their standard deviation, noise included.
+    @overload
+    def predict(self, X: Table, return_std: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict(self, X: Table, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    def predict(self, X: Table, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Return predictions of rows, shape (n,); with `return_std` also their standard deviation, noise included.
 
         That is of the posterior of the Gaussian process whose kernel the trees approximate.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        cells = self.partitions_.cells(X, self._n_threads)
+        if return_std and not getattr(self, "_exact", True):
+            raise ValueError("return_std: found True with sweep_by sgd, expected sweep_by exact, which has a posterior")
+        cells = self._map(X)
         columns = cells.columns()
-        found = np.where(columns >= 0, self.coef_[columns], 0.0).sum(axis=1) / np.sqrt(cells.n_partitions)
-        mean = found + self.intercept_
+        sums = np.where(columns >= 0, self.coef_[columns], 0.0).sum(axis=1) / np.sqrt(cells.n_partitions)
+        mean: Floats = sums + self.intercept_
         if not return_std:
             return mean
         sweep = RidgeSweep([self._cells, cells], np.zeros(len(self._cells)), float(self.alpha))
         return mean, np.sqrt(np.maximum(sweep.variances(), 0.0) + float(self.alpha))
 
-    def _swept(self, X: np.ndarray, y: np.ndarray, alpha: float, trees: int) -> float:
+    def _swept(self, rows: Rows, y: Floats, alpha: float, seed: int) -> float:
+        """Return the best lifetime of a sweep."""
+        n, d = rows.shape
         limit = self.terminal
         if limit == "auto":
-            limit = MULTIPLES[-1] / typical_distance(Sample(len(X), X.shape[1], None, X.__getitem__, self._seed))
-        limit = _positive("terminal", limit)
-        left_out = np.zeros(len(X), dtype=bool)
+            limit = MULTIPLES[-1] / typical_distance(Sample(n, d, None, rows.__getitem__, seed))
+        left_out = np.zeros(n, dtype=bool)
         if self.select == "validation":
-            if len(X) < 2:
-                raise ValueError(f"found n_samples={len(X)}, expected at least 2 rows to compare lifetimes on")
-            drawn = generator(self._seed, VALIDATION).permutation(len(X))[: max(1, len(X) // 10)]
-            left_out[drawn] = True
-        inside = X[~left_out]
-        model = fit_mondrian(inside, trees, limit, self._seed, n_threads=self._n_threads)
-        _refuse_too_large(model, len(inside), "terminal")
-        start, splits = mondrian_splits(model, [inside, X[left_out]], self._n_threads)
+            if n < 2:
+                raise ValueError(f"found n_samples={n}, expected at least 2 rows to compare lifetimes on")
+            left_out[generator(seed, VALIDATION).permutation(n)[: max(1, n // 10)]] = True
+        inside = rows[~left_out]
+        model = self._grow(inside, limit, seed, "terminal")
+        if self._exact:
+            _refuse_too_large(model, inside.shape[0], "terminal")
+        start, splits = mondrian_splits(model, [inside, rows[left_out]], self._n_threads)
         shift = float(y[~left_out].mean())
-        sweep = RidgeSweep(start, y[~left_out] - shift, alpha)
         lifetimes, errors, likelihoods = [], [], []
-        for point in sweep.follow(splits):
-            lifetimes.append(point.value)
-            likelihoods.append(point.log_likelihood)
+        for lifetime, predicted, likelihood in self._curve(start, splits, y[~left_out] - shift, alpha, seed):
+            lifetimes.append(lifetime)
+            likelihoods.append(likelihood)
             if left_out.any():
-                errors.append(float(np.mean((sweep.decisions(point) + shift - y[left_out]) ** 2)))
+                errors.append(float(np.mean((predicted() + shift - y[left_out]) ** 2)))
         if not lifetimes:  # nothing to cut, or it comes too late
-            same = not np.ptp(X, axis=0).any()
+            same = not np.ptp(as_dense(rows), axis=0).any()
             warnings.warn(
                 "all columns are constant: every prediction is the mean of the targets; give columns that differ"
                 if same
@@ -261,9 +298,10 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=3,
             )
             return limit
-        self.lifetimes_, self.log_likelihoods_ = np.array(lifetimes), np.array(likelihoods)
-        self.posterior_ = posterior(lifetimes, likelihoods, limit)
-        self.validation_errors_ = np.array(errors)
+        self.lifetimes_, self.validation_errors_ = np.array(lifetimes), np.array(errors)
+        if self._exact:
+            self.log_likelihoods_ = np.array(likelihoods)
+            self.posterior_ = posterior(lifetimes, likelihoods, limit)
         at = int(np.argmin(errors) if errors else np.argmax(likelihoods))
         if at == len(lifetimes) - 1 and at > 0:
             warnings.warn(
@@ -277,9 +315,203 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
             )
         return lifetimes[at]
 
-    @property
-    def _n_threads(self) -> int | None:
-        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+    def _curve(
+        self, start: list[Cells], splits: Iterator[CellSplit], y: Floats, alpha: float, seed: int
+    ) -> Iterator[tuple[float, Callable[[], Floats], float]]:
+        """Yield at each checkpoint of the sweep lifetime, what predicts the rows left out, and log likelihood."""
+        if self._exact:
+            exact = RidgeSweep(start, y, alpha)
+            for point in exact.follow(splits):
+                yield point.value, partial(exact.decisions, point), point.log_likelihood
+            return
+        descent = GradientSweep(start, y[:, None], GradientSettings("squared", 2 * alpha / len(y), seed=seed), None)
+        for lifetime in descent.follow(splits):
+            yield lifetime, lambda: descent.decisions()[:, 0], np.nan
+
+
+class OnlineMondrianRegressor(Regressor, OnTrees):
+    """Ridge regression on the cells of Mondrian trees that grow with the rows, exact after each row.
+
+    Whatever the order in which rows come, the weights are those that ridge regression on all rows so far has on the
+    trees as they are now.
+
+    Parameters
+    ----------
+    n_estimators : int, default=10
+        Number M of trees.
+    lifetime : float, default=1.0
+        Inverse width of the Laplace kernel that the trees approximate, > 0, in one over the unit of the columns.
+    alpha : float, default=1e-2
+        Weight of the squared norm of the weights, > 0.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    partitions_ : MondrianPartitions
+    state_ : OnlineRidge
+    n_features_in_ : int
+
+    Notes
+    -----
+    Memory, and the time of each row, grow with the square of the number of cells of all trees. Source: The Mondrian
+    Kernel, section 4; algorithms.md, sections 12.3 and 12.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikmap import OnlineMondrianRegressor
+    >>> X = np.random.default_rng(0).random((300, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
+    >>> model = OnlineMondrianRegressor(lifetime=5.0, random_state=0).partial_fit(X[:100], y[:100])
+    >>> bool(model.partial_fit(X[100:], y[100:]).score(X, y) > 0.9)
+    True
+    """
+
+    methods = (Mondrian, OnlineRidgeRegression)
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        lifetime: float = 1.0,
+        alpha: float = 1e-2,
+        *,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Grow the trees on the rows, and learn from them in order.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of finite numbers, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or targets are not valid.
+        """
+        alpha = checked("alpha", self.alpha, POSITIVE)
+        rows, targets, _ = self._training(X, y)
+        self.partitions_ = self._grow(rows, self.lifetime, self._draw_seed())
+        self.state_ = OnlineRidge.start(self.partitions_.offsets, float(alpha))
+        self.state_.partial_fit(self.partitions_.cells(rows, self._n_threads), targets)
+        return self
+
+    def partial_fit(self, X: Table, y: ArrayLike) -> Self:
+        """Let the trees grow by more rows, and learn from them, in order; the first call is :meth:`fit`.
+
+        Raises
+        ------
+        ValueError
+            Rows or targets are not valid; nothing has been learned then.
+        """
+        if not hasattr(self, "state_"):
+            return self.fit(X, y)
+        rows, targets, _ = self._training(X, y, reset=False)
+        before = self.partitions_.offsets
+        self.partitions_, cells = self.partitions_.extended(rows, self._n_threads)
+        if not np.array_equal(before, self.partitions_.offsets):
+            self.state_.grow(before, self.partitions_.offsets)
+        self.state_.partial_fit(cells, targets)
+        return self
+
+    def predict(self, X: Table) -> Floats:
+        """Return the predictions, shape (n,)."""
+        cells = self._map(X)
+        return self.state_.decision_function(cells)[:, 0]
+
+
+class MondrianForestRegressor(Regressor, OnTrees):
+    """A Mondrian forest: each tree predicts the mean of the rows in a cell, and the forest the mean of the trees.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of trees.
+    lifetime : float, default=1.0
+        Time at which the trees stop to grow, > 0, in one over the unit of the columns.
+    alpha : float, default=1.0
+        Means are shrunk to the mean of all targets as if so many more rows had that one, > 0.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    partitions_ : MondrianPartitions
+    model_ : LinearModel
+    n_features_in_ : int
+
+    Notes
+    -----
+    Source: The Mondrian Kernel, section 5; algorithms.md, section 12.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikmap import MondrianForestRegressor
+    >>> X = np.random.default_rng(0).random((300, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
+    >>> model = MondrianForestRegressor(lifetime=10.0, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    methods = (Mondrian, MondrianForest)
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        lifetime: float = 1.0,
+        alpha: float = 1.0,
+        *,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the trees, and find the mean of each cell.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of finite numbers, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0. The trees grow on all rows, whatever they weigh.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows, targets or weights are not valid.
+        """
+        forest = self._method(MondrianForest, C=1 / (2 * checked("alpha", self.alpha, POSITIVE)))
+        rows, targets, weight = self._training(X, y, sample_weight)
+        seed = self._draw_seed()
+        self.partitions_ = self._grow(rows, self.lifetime, seed)
+        cells = self.partitions_.cells(rows, self._n_threads)
+        model, _ = forest.fit(Training(Block(cells, targets, weight), [], seed, self._n_threads))
+        assert isinstance(model, LinearModel)
+        self.model_ = model
+        return self
+
+    def predict(self, X: Table) -> Floats:
+        """Return the predictions, shape (n,)."""
+        cells = self._map(X)
+        return self.model_.decision_function(cells)[:, 0]
 
 
 def _refuse_too_large(model: MondrianPartitions, n_rows: int, option: str) -> None:
@@ -294,9 +526,3 @@ def _refuse_too_large(model: MondrianPartitions, n_rows: int, option: str) -> No
         f"{option} {model.lifetime:g}: {n_columns:,} cells and {n_rows:,} rows would need {needed / 1e9:.3g} GB for "
         f"exact ridge regression, found {free / 1e9:.3g} GB free; give {less}, or fewer rows"
     )
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, (bool, str)) or not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a number above 0, got {value!r}")
-    return float(value)

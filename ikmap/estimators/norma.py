@@ -1,130 +1,72 @@
-"""NORMA with the interface of scikit-learn: classes and numbers, on cells and one-hot CSR, row after row."""
+"""scikit-learn estimators of NORMA: classes, numbers and what is usual, on cells and one-hot CSR, row after row."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_y, check_is_fitted
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
-from ikmap.estimators.base import CellClassifier, CellEstimator
-from ikmap.estimators.parameters import check_whole_number
+from ikmap.estimators.base import Detector, RandomState, Table
+from ikmap.estimators.online import OnlineClassifier, OnlineEstimator, OnlineRegressor
+from ikmap.estimators.parameters import POSITIVE, checked
 from ikmap.learners.online.norma import NormaState
-from ikmap.learners.online.norma_rule import OF_CLASSES, OF_NUMBERS, NormaRule, usual_rule
-from ikmap.learners.rows import Rows, n_rows
-from ikmap.seeds import generator
+from ikmap.learners.online.norma_rule import OF_CLASSES, OF_NUMBERS, NormaRule
+from ikmap.learners.rows import Rows, n_columns
+from ikmap.methods.kinds import Choice
+from ikmap.methods.norma import Norma
+from ikmap.methods.norma_options import RuleError
+
+WORDS: dict[str, dict[object, str]] = {
+    "schedule": {True: "root", False: "constant"},
+    "offset": {True: "yes", False: "no"},
+    "iterate": {True: "mean", False: "last", "late": "late"},
+}
+"""Words of fields for values of parameters; of any field, None stands for the word auto."""
 
 
-class CellNorma(CellEstimator):
-    """What the three have in common: passes over rows, and the state."""
+class NormaEstimator(OnlineEstimator):
+    """Base of estimators of NORMA."""
 
-    losses: tuple[str, ...]
+    methods = (Norma,)
+    losses: ClassVar[tuple[str, ...]]
+
     loss: str
-    n_epochs: int
-    shuffle: bool
-    random_state: Any
     state_: NormaState
-    n_iter_: int
 
     def _value_of(self, cells: Cells) -> float:
         return float(1.0 / np.sqrt(cells.n_partitions))
 
     def _rule(self) -> NormaRule:
-        if self.loss not in self.losses:
-            raise ValueError(f"loss: found {self.loss!r}, expected one of {', '.join(self.losses)}")
-        names = "nu", "eta", "decreasing", "regularization", "offset", "threshold", "clip_rho", "average"
-        return usual_rule(self.loss, **{name: getattr(self, name) for name in names})
+        """Return loss and steps."""
+        parameters = self.get_params(deep=False)
+        loss = checked("loss", self.loss, Choice(self.losses))
+        values = {
+            name: "auto" if parameters.get(name) is None else parameters[name]
+            for name in ("nu", "eta", "regularization", "threshold")
+        }
+        for field, name in {"schedule": "decreasing", "offset": "offset", "iterate": "average"}.items():
+            value = parameters.get(name)
+            if value is not None and (not isinstance(value, bool | str) or value not in WORDS[field]):
+                raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, WORDS[field]))}")
+            values[field] = "auto" if value is None else WORDS[field][value]
+        try:
+            return self._method(Norma, loss="auto", **values).rule(loss, n_rows=1)
+        except RuleError as error:
+            raise ValueError(error.expected) from None
 
-    def _start(self, rows: Rows, rule: NormaRule, **of: Any) -> None:
+    def _state(self, rows: Rows, n_classes: int = 2, center: float = 0.0, unit: float = 1.0) -> NormaState:
+        """Return the state before the first row."""
+        rule = self._rule()
         if isinstance(rows, Cells):
             rule.check_norm(1.0)
-        divisor = 1.0 / self.cell_value_**2
-        if abs(divisor - round(divisor)) <= 1e-12 * divisor:
-            divisor = float(round(divisor))  # t itself, where the value is 1/sqrt(t)
-        self.state_ = NormaState.start(rule, self.n_features_in_, divisor, **of)
-
-    def _same_kind(self, rows: Rows) -> Rows:
-        # One-hot rows become cells again if they have the entries of the first; those that do not, after cells, cannot.
-        if isinstance(rows, Cells) != self.on_cells_:
-            raise ValueError("rows that are not one-hot cannot follow one-hot rows: give the kind of the first call")
-        return rows
-
-    def _passes(self, rows: Rows, y: np.ndarray | None) -> None:
-        check_whole_number("n_epochs", self.n_epochs)
-        seed: int = self._seed(self.random_state)
-        for epoch in range(self.n_epochs):
-            if self.shuffle:
-                order = generator(seed, epoch).permutation(n_rows(rows))
-                self.state_.partial_fit(rows[order], None if y is None else y[order])
-            else:
-                self.state_.partial_fit(rows, y)
-        self.n_iter_ = self.n_epochs
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self.state_.decision_function(self._same_kind(self._rows(X, reset=False)))
+        return NormaState.start(rule, n_columns(rows), self._divisor, n_classes, center=center, unit=unit)
 
 
-class CellNormaOfTargets(CellNorma):
-    """What those that learn from labels or numbers have in common: parameters, and learning."""
-
-    def __init__(
-        self,
-        loss: str,
-        *,
-        nu: float | None = None,
-        eta: float | None = None,
-        decreasing: bool | None = None,
-        regularization: float | None = None,
-        offset: bool | None = None,
-        threshold: float | None = None,
-        clip_rho: bool = False,
-        average: bool | str | None = None,
-        n_epochs: int = 1,
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.loss = loss
-        self.nu = nu
-        self.eta = eta
-        self.decreasing = decreasing
-        self.regularization = regularization
-        self.offset = offset
-        self.threshold = threshold
-        self.clip_rho = clip_rho
-        self.average = average
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
-
-    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:
-        """Checked rows, and targets as the state takes them; at first also the state."""
-        raise NotImplementedError
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Start afresh and learn from the rows in order, ``n_epochs`` times.
-
-        Raises
-        ------
-        ValueError
-            A parameter is out of range, or rows or targets are not valid.
-        """
-        rows, targets = self._begin(X, y, first=True)
-        self._passes(rows, targets)
-        return self
-
-    def _learn(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from more rows, in order; the first call starts."""
-        rows, targets = self._begin(X, y, first=not hasattr(self, "state_"), classes=classes)
-        self.state_.partial_fit(rows, targets)
-        self.n_iter_ = 1
-        return self
-
-
-class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
+class CellNormaClassifier(OnlineClassifier, NormaEstimator):
     """Regularised online learning of classes (NORMA), one against the rest.
 
     Takes :class:`~ikmap.cells.Cells` and one-hot CSR, as the maps' ``transform`` gives, at O(t) a row however many rows
@@ -182,28 +124,38 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | str | None = None,
+        average: bool | Literal["late"] | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
-        super().__init__(
-            loss, nu=nu, eta=eta, decreasing=decreasing, regularization=regularization, offset=offset,
-            threshold=threshold, clip_rho=clip_rho, average=average, n_epochs=n_epochs, shuffle=shuffle,
-            random_state=random_state,
-        )  # fmt: skip
+        self.loss = loss
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.offset = offset
+        self.threshold = threshold
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
 
-    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:
-        rule = self._rule()
-        rows, y, _ = self._rows_and_targets(X, y, None, reset=first)
-        if first:
-            self._set_classes(y if classes is None else classes)
-            self._start(rows, rule, n_classes=self.classes_.size)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes {np.unique(classes)} are not those of the first call, {self.classes_}")
-        return self._same_kind(rows), self._encode(y)
+    def _start(self, rows: Rows) -> None:
+        self.state_ = self._state(rows, n_classes=self.classes_.size)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Start afresh and learn from the rows in order, ``n_epochs`` times.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or labels are not valid.
+        """
+        return self._fit(X, y)
+
+    def partial_fit(self, X: Table, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from more rows, in order; the first call needs all classes there will be.
 
         Raises
@@ -211,16 +163,10 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
         ValueError
             Classes are missing in the first call or change, or rows or labels are not valid.
         """
-        if classes is None and not hasattr(self, "state_"):
-            raise ValueError("classes must be passed in the first call to partial_fit")
-        return self._learn(X, y, classes)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: shape (n,) for two classes, else (n, n_classes)."""
-        return self._public(self._decisions(X))
+        return self._fit_more(X, y, classes)
 
 
-class CellNormaRegressor(RegressorMixin, CellNormaOfTargets):
+class CellNormaRegressor(OnlineRegressor, NormaEstimator):
     """Regularised online learning of numbers (NORMA): squared errors, or losses that outliers hurt less.
 
     For rows see :class:`CellNormaClassifier`. Steps are in units of the targets' spread: see `unit`.
@@ -277,49 +223,140 @@ class CellNormaRegressor(RegressorMixin, CellNormaOfTargets):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | str | None = None,
+        average: bool | Literal["late"] | None = None,
         center: float | None = None,
         unit: float | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
-        super().__init__(
-            loss, nu=nu, eta=eta, decreasing=decreasing, regularization=regularization, offset=offset,
-            threshold=threshold, clip_rho=clip_rho, average=average, n_epochs=n_epochs, shuffle=shuffle,
-            random_state=random_state,
-        )  # fmt: skip
+        self.loss = loss
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.offset = offset
+        self.threshold = threshold
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
         self.center = center
         self.unit = unit
 
-    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:  # noqa: ARG002
-        rule = self._rule()
-        if self.unit is not None and not 0 < self.unit < np.inf:
-            raise ValueError(f"unit must be a positive number, got {self.unit!r}")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        rows = self._rows(X, reset=first)
-        y = _check_y(y, y_numeric=True, estimator=self).astype(np.float64)
-        check_consistent_length(np.empty(n_rows(rows)), y)
-        if first:
-            self.center_ = float(np.median(y)) if self.center is None else float(self.center)
-            second, eighth = np.quantile(y, [0.2, 0.8])
-            spread = float(eighth - second) / 1.683 or float(y.std()) or 1.0
-            self.unit_ = spread if self.unit is None else float(self.unit)
-            self._start(rows, rule, center=self.center_, unit=self.unit_)
-        return self._same_kind(rows), y
+    def _start(self, rows: Rows, y: Floats) -> None:
+        self.center_ = float(np.median(y)) if self.center is None else float(self.center)
+        second, eighth = np.quantile(y, [0.2, 0.8])
+        spread = float(eighth - second) / 1.683 or float(y.std()) or 1.0
+        self.unit_ = spread if self.unit is None else float(checked("unit", self.unit, POSITIVE))
+        self.state_ = self._state(rows, center=self.center_, unit=self.unit_)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from more rows, in order; the first call starts.
+
+class CellNormaDetector(Detector, NormaEstimator):
+    """Online novelty detection (NORMA): about a share nu of the rows that come is novel.
+
+    For rows see :class:`CellNormaClassifier`. Rows are ranked by the mean of all functions so far, each of which rests
+    on few rows only; with it, what is novel goes by a level that follows the share nu of the rows as they come.
+
+    Parameters
+    ----------
+    nu : float, default=0.1
+        In (0, 1].
+    eta, decreasing, regularization, clip_rho, n_epochs, shuffle, random_state
+        As of :class:`CellNormaClassifier`.
+    average : bool, default=True
+        False: the last function and its threshold rho decide. Between rows that are learned from, hardly any row is
+        below that.
+
+    Attributes
+    ----------
+    offset_ : float
+        Rows with a lower score are novel.
+    state_ : NormaState
+    n_iter_ : int
+    n_features_in_ : int
+
+    Notes
+    -----
+    Source: Kivinen, Smola and Williamson, Online Learning with Kernels, NIPS 2001, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikmap import CellNormaDetector, IsolationKernelMap
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> cells = IsolationKernelMap("inne", max_samples=32, random_state=0).fit(X)
+    >>> detector = CellNormaDetector(nu=0.05).fit(cells.transform(X))
+    >>> detector.predict(cells.transform([[0.1, 0.2], [6.0, 6.0]])).tolist()
+    [1, -1]
+    """
+
+    losses = ("novelty",)
+    loss = "novelty"
+
+    def __init__(
+        self,
+        nu: float = 0.1,
+        *,
+        eta: float | None = None,
+        decreasing: bool | None = None,
+        regularization: float | None = None,
+        clip_rho: bool = False,
+        average: bool = True,
+        n_epochs: int = 1,
+        shuffle: bool = False,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:  # noqa: ARG002
+        """Start afresh and learn from the rows in order, ``n_epochs`` times; `y` is ignored.
 
         Raises
         ------
         ValueError
-            Rows or targets are not valid, or rows of another kind than before; nothing has been learned then.
+            A parameter is out of range, or rows are not valid.
         """
-        return self._learn(X, y)
+        rows = self._rows(X, reset=True)
+        self.state_ = self._state(rows)
+        self._learn_all(rows)
+        return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions, shape (n,)."""
-        found: np.ndarray = self._decisions(X)[:, 0]
-        return found
+    def partial_fit(self, X: Table, y: ArrayLike | None = None) -> Self:  # noqa: ARG002
+        """Learn from more rows, in order; the first call starts, and `y` is ignored.
+
+        Raises
+        ------
+        ValueError
+            Rows are not valid, or of another kind than before; nothing has been learned then.
+        """
+        first = self._is_new
+        rows = self._rows(X, reset=first)
+        if first:
+            self.state_ = self._state(rows)
+        self._learn(rows)
+        return self
+
+    def score_samples(self, X: Table) -> Floats:
+        """Return how usual each row is, shape (n,): with `average` in [0, 1] on cells; smaller is more novel."""
+        return self.decision_function(X) + self.offset_
+
+    def decision_function(self, X: Table) -> Floats:
+        """Return the scores less :attr:`offset_`: below 0 for novel rows."""
+        check_is_fitted(self)
+        return -self._decisions(self._rows(X, reset=False))[:, 0]
+
+    @property
+    def offset_(self) -> float:
+        """The level, or rho, as it is now."""
+        check_is_fitted(self)
+        return float(self.state_.model([]).intercept[0])

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import ArrayLike
 
-from ikmap.estimators.parameters import check_whole_number, subsample_size
+from ikmap.arrays import Floats
+from ikmap.estimators.base import Detector, RandomState, Table
+from ikmap.estimators.cell_map import CELLS, Partitioned
+from ikmap.estimators.parameters import subsample_size
 from ikmap.learners.novelty.cell_scores import CellMasses
 from ikmap.learners.novelty.masses import add_rows
-from ikmap.partitioners import draw_subsamples, fit_iforest, fit_spheres, fit_voronoi
-from ikmap.rows import Rows, as_rows
-
-METHODS = ("inne", "anne", "iforest")
-MOST_CELLS, ROWS_PER_CELL = 32, 4
-
-
-def usual_psi(n_rows: int) -> int:
-    """Cells of a partitioning that serve detection: 32, and no more than a quarter of the rows."""
-    return max(1, min(MOST_CELLS, n_rows // ROWS_PER_CELL))
+from ikmap.methods.anne import Anne
+from ikmap.methods.idk import IDK
+from ikmap.methods.iforest import IForest
+from ikmap.methods.inne import INNE
 
 
-class IDKDetector(OutlierMixin, BaseEstimator):
+class IDKDetector(Detector, Partitioned):
     """Isolation distributional kernel: a row is an outlier if few of the rows fitted on share its cells.
 
     Parameters
@@ -66,6 +62,9 @@ class IDKDetector(OutlierMixin, BaseEstimator):
     [1, -1]
     """
 
+    methods = (INNE, Anne, IForest, IDK)
+    renamed: ClassVar[Mapping[str, str]] = {**CELLS, "alert_rate": "contamination"}
+
     def __init__(
         self,
         method: str = "inne",
@@ -74,7 +73,7 @@ class IDKDetector(OutlierMixin, BaseEstimator):
         *,
         contamination: float = 0.05,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.method = method
         self.n_estimators = n_estimators
@@ -83,67 +82,34 @@ class IDKDetector(OutlierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:  # noqa: ARG002
         """Draw the partitionings and count the rows in each cell.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n, d)
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : ignored
 
         Raises
         ------
         ValueError
-            A parameter is out of range, or X is no finite matrix.
+            A parameter is out of range, or an entry is not finite.
         """
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if not 0 < self.contamination <= 0.5:
-            raise ValueError(f"contamination must be in (0, 0.5], got {self.contamination!r}")
-        X = as_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
-        n = X.shape[0]
-        n_estimators = check_whole_number("n_estimators", self.n_estimators)
-        self.max_samples_ = subsample_size(self.max_samples, n, usual_psi(n))
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        draws = draw_subsamples(n, n_estimators, self.max_samples_, int(seed))
-        if self.method == "iforest":
-            self.partitions_: Any = fit_iforest(X, draws, int(seed), n_threads=self._threads)
-        else:
-            self.partitions_ = (fit_spheres if self.method == "inne" else fit_voronoi)(X, draws)
-        cells = self.partitions_.cells(X, self._threads).packed()
+        kind, share = self._check_method(self.method), self._method(IDK).alert_rate
+        if share > 0.5:
+            raise ValueError(f"contamination: found {share:g}, expected at most 0.5")
+        rows = self._rows(X, reset=True)
+        n = rows.shape[0]
+        self.max_samples_ = subsample_size(self.max_samples, n, max(1, min(IDK.psi, n // IDK.rows_per_cell)))
+        self.partitions_ = self._draw(kind, rows, self.max_samples_, self._draw_seed())
+        cells = self.partitions_.cells(rows, self._n_threads).packed()
         self.masses_ = np.zeros(cells.n_columns)
         add_rows(cells, self.masses_)
-        self._divisor = float(cells.n_partitions * n)
-        self.offset_ = float(np.percentile(1.0 - self._model.score(cells), 100.0 * self.contamination))
+        self._masses = CellMasses(self.masses_, float(cells.n_partitions * n), 1.0, IDK.about.name)
+        self.offset_ = float(np.percentile(1.0 - self._masses.score(cells), 100.0 * share))
         return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How similar each row is to those fitted on, in [0, 1], shape (n,): smaller is more novel."""
-        check_is_fitted(self)
-        rows: Rows = as_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        similar: np.ndarray = 1.0 - self._model.score(self.partitions_.cells(rows, self._threads).packed())
-        return similar
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores less :attr:`offset_`: below 0 for outliers."""
-        found: np.ndarray = self.score_samples(X) - self.offset_
-        return found
-
-    def predict(self, X: Any) -> np.ndarray:
-        """-1 for outliers, 1 for others, shape (n,)."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    @property
-    def _model(self) -> CellMasses:
-        return CellMasses(self.masses_, self._divisor, 1.0, "idk")
-
-    @property
-    def _threads(self) -> int | None:
-        return self.n_jobs if self.n_jobs is not None and self.n_jobs > 0 else None
+    def score_samples(self, X: Table) -> Floats:
+        """Return how similar each row is to those fitted on, in [0, 1], shape (n,): smaller is more novel."""
+        cells = self._map(X).packed()
+        return 1.0 - self._masses.score(cells)

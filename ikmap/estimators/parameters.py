@@ -1,14 +1,67 @@
-"""Checks of the parameters of estimators; messages use the names that the user typed."""
+"""Parameters of estimators are checked by the fields of methods; messages use the names that the user typed."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
+from ikmap.methods import Configured, FieldError, fields_of
+from ikmap.methods.kinds import Integer, Kind, Real
 
-def subsample_size(value: Any, n_rows: int, automatic: int) -> int:
+COUNT = Integer(1)
+POSITIVE = Real(0.0)
+
+
+def plain(value: object) -> object:
+    """Return a number of NumPy as one of Python, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def checked[V](name: str, value: V, kind: Kind) -> V:
+    """Return the value of a parameter that no field declares, in its own type.
+
+    Raises
+    ------
+    ValueError
+        The parameter cannot have the value: the message has its name.
+    """
+    try:
+        result: V = kind.check(plain(value))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return result
+
+
+def configured[M: Configured](
+    kind: type[M], parameters: Mapping[str, object], renamed: Mapping[str, str], values: Mapping[str, object]
+) -> M:
+    """Return a method with the values of parameters.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the method.
+    parameters : mapping of str to value
+    renamed : mapping of str to str
+        By name of a field, the name of its parameter where that is another.
+    values : mapping of str to value
+        Values of fields that take precedence over parameters.
+
+    Raises
+    ------
+    ValueError
+        A field cannot have its value, or values contradict each other; the message has names of parameters.
+    """
+    names = {field: renamed.get(field, field) for field in fields_of(kind)}
+    given = {field: plain(parameters[name]) for field, name in names.items() if name in parameters}
+    try:
+        return kind(**given | {field: plain(value) for field, value in values.items()})
+    except FieldError as error:
+        raise ValueError(error.worded(lambda name: names.get(name, name))) from None
+
+
+def subsample_size(value: object, n_rows: int, automatic: int) -> int:
     """Return psi as the parameter ``max_samples`` says it: a number of rows, or `automatic` for "auto".
 
     Raises
@@ -18,33 +71,8 @@ def subsample_size(value: Any, n_rows: int, automatic: int) -> int:
     """
     if isinstance(value, str) and value == "auto":
         return automatic
-    return check_whole_number("max_samples", value, n_rows, of="rows", word="auto")
-
-
-def check_whole_number(name: str, value: Any, most: int | None = None, of: str = "", word: str = "") -> int:
-    """Return a parameter as an int, or refuse it.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, as the user typed it.
-    value : object
-    most : int, optional
-        Largest value allowed; default: no limit. The smallest one is 1.
-    of : str
-        What `most` is the number of, for the message, such as "rows".
-    word : str
-        A word that the parameter takes beside numbers, for the message, such as "auto".
-
-    Raises
-    ------
-    ValueError
-        The value is not a whole number, or is out of range.
-    """
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= (math.inf if most is None else most):
-        limits = "of at least 1" if most is None else f"from 1 to {most}"
-        reason = f", the number of {of}" if of else ""
-        other = f', or "{word}"' if word else ""
-        raise ValueError(f"{name} must be a whole number {limits}{reason}{other}, got {value!r}")
-    return int(value)
+    size = checked("max_samples", value, Integer(1, words=("auto",)))
+    assert isinstance(size, int)
+    if size > n_rows:
+        raise ValueError(f"max_samples: found {size}, expected at most {n_rows}, the number of rows")
+    return size

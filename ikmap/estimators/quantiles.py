@@ -1,25 +1,26 @@
-"""Online quantile regression with the interface of scikit-learn: quantiles and prediction intervals."""
+"""A scikit-learn estimator of online quantile regression: quantiles and prediction intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import ArrayLike
 
-from ikmap.estimators.parameters import check_whole_number, subsample_size
+from ikmap.arrays import Floats
+from ikmap.estimators.base import RandomState, Regressor, Table
+from ikmap.estimators.cell_map import Partitioned
+from ikmap.estimators.parameters import subsample_size
 from ikmap.learners.online.quantile_ogd import QuantileOGDState, middle_of
-from ikmap.partitioners import draw_subsamples, fit_iforest, fit_voronoi
-from ikmap.rows import as_rows
+from ikmap.methods.anne import Anne
+from ikmap.methods.iforest import IForest
+from ikmap.methods.quantile import Quantile
 
-METHODS = ("iforest", "anne")
 MOST_CELLS, ROWS_PER_CELL = 128, 4
 
 
-class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
+class IsolationQuantileRegressor(Regressor, Partitioned):
     """Several quantiles of a target, learned row after row on the cells of random partitionings.
 
     As ``--learner quantile``: steps on the pinball loss of each quantile (:mod:`ikmap.learners.online.quantile_ogd`).
@@ -60,6 +61,8 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
+    methods = (IForest, Anne, Quantile)
+
     def __init__(
         self,
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
@@ -69,7 +72,7 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
         n_estimators: int = 100,
         max_samples: int | str = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.quantiles = quantiles
         self.eta = eta
@@ -79,17 +82,12 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: ArrayLike) -> Self:
         """Draw the partitionings and learn from the rows, in order.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n, d)
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like of finite numbers, shape (n,)
 
         Raises
@@ -99,7 +97,7 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
         """
         return self._learn(X, y, first=True)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Table, y: ArrayLike) -> Self:
         """Learn from more rows, in order; the first call draws the partitionings from its rows.
 
         Raises
@@ -109,41 +107,23 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
         """
         return self._learn(X, y, first=not hasattr(self, "state_"))
 
-    def _learn(self, X: Any, y: Any, first: bool) -> Self:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        given: Any = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first, y_numeric=True)
-        rows, targets = as_rows(given[0]), np.asarray(given[1], dtype=np.float64)
+    def _learn(self, X: Table, y: ArrayLike, first: bool) -> Self:
+        kind = self._check_method(self.method)
+        quantile = self._method(Quantile, quantiles=list(self.quantiles))
+        rows, targets, _ = self._training(X, y, reset=first)
         if first:
-            n, seed = rows.shape[0], self.random_state
-            t = check_whole_number("n_estimators", self.n_estimators)
+            n = targets.size
             psi = subsample_size(self.max_samples, n, max(1, min(MOST_CELLS, n // ROWS_PER_CELL)))
-            if not isinstance(seed, (int, np.integer)):
-                seed = check_random_state(seed).randint(2**31 - 1)
-            draws = draw_subsamples(n, t, psi, int(seed))
-            if self.method == "iforest":
-                partitions: Any = fit_iforest(rows, draws, int(seed), n_threads=self._threads)
-            else:
-                partitions = fit_voronoi(rows, draws)
-            self.state_ = QuantileOGDState.start(partitions.offsets, list(self.quantiles), self.eta)
-            self.partitions_ = partitions
-        self.state_.partial_fit(self.partitions_.cells(rows, self._threads).packed(), targets)
+            self.partitions_ = self._draw(kind, rows, psi, self._draw_seed())
+            self.state_ = QuantileOGDState.start(self.partitions_.offsets, quantile.levels, quantile.eta)
+        self.state_.partial_fit(self.partitions_.cells(rows, self._n_threads).packed(), targets)
         return self
 
-    def predict_quantiles(self, X: Any) -> np.ndarray:
-        """All quantiles of each row, in order, shape (n, len(quantiles)): any that cross are sorted."""
-        check_is_fitted(self)
-        rows = as_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        found: np.ndarray = np.sort(
-            self.state_.decision_function(self.partitions_.cells(rows, self._threads).packed()), axis=1
-        )
-        return found
+    def predict_quantiles(self, X: Table) -> Floats:
+        """Return all quantiles of each row, in order, shape (n, len(quantiles)): any that cross are sorted."""
+        cells = self._map(X).packed()
+        return np.sort(self.state_.decision_function(cells), axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The quantile next to a half of each row, shape (n,)."""
-        found: np.ndarray = np.ascontiguousarray(self.predict_quantiles(X)[:, middle_of(self.state_.levels)])
-        return found
-
-    @property
-    def _threads(self) -> int | None:
-        return self.n_jobs if self.n_jobs is not None and self.n_jobs > 0 else None
+    def predict(self, X: Table) -> Floats:
+        """Return the quantile next to a half of each row, shape (n,)."""
+        return np.ascontiguousarray(self.predict_quantiles(X)[:, middle_of(self.state_.levels)])

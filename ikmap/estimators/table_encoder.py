@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from decimal import Decimal
+from numbers import Real
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_consistent_length
+from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 
+from ikmap.arrays import Array, Int64s, Matrix, Objects
+from ikmap.rows import Rows
 from ikmap.tables import ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
-from ikmap.tables.frames import column_of, is_frame, names_of, table_by_name, table_of_columns
+from ikmap.tables.frames import Frame, column_of, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
 from ikmap.tasks import CLASSIFICATION, REGRESSION
 from ikmap.tasks.capabilities import EncodesWords, capability
@@ -21,10 +26,11 @@ from ikmap.tasks.classification.codec import MOST_ENCODED
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Numbers, words, dates and missing cells of a table become features.
+    """An encoder that makes features of the numbers, words, dates and missing cells of a table.
 
-    The same encoding as that of ``python -m flows.batch``: what it does to each column follows from the column's values
-    and is told by :attr:`plan_`.
+    It encodes as ``python -m flows.batch`` does: how it treats each column follows from the column's values, and
+    :attr:`plan_` says it. Every other estimator of this package encodes a table that has words, dates or missing cells
+    with such an encoder of its own; use this class to choose how columns are encoded.
 
     Parameters
     ----------
@@ -89,7 +95,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Matrix | Frame, y: ArrayLike | None = None) -> Self:
         """Find how each column is encoded.
 
         Parameters
@@ -101,53 +107,54 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fit(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
+    def fit_transform(self, X: Matrix | Frame, y: ArrayLike | None = None, **fit_params: object) -> Rows:  # noqa: ARG002
         """Fit, and encode the same rows: their words by the targets of other rows."""
         table = self._fit(X, y)
         return self._features(table, self._folds(table.rows))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Matrix | Frame) -> Rows:
         """Features, float64 (n, features), of rows that were not learned from."""
         check_is_fitted(self)
         return self._features(self._table(X))
 
-    def _features(self, table: RawTable, folds: np.ndarray | None = None) -> Any:
+    def _features(self, table: RawTable, folds: Int64s | None = None) -> Rows:
         encode = self.encoder_.encode_sparse if self.sparse_output else self.encoder_.encode
         return encode(table, folds)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Objects:  # noqa: ARG002
         """Names of the features: that of the column, and what tells several of it apart."""
         check_is_fitted(self)
         return np.array(self.encoder_.names, dtype=object)
 
-    def _fit(self, X: Any, y: Any) -> RawTable:
-        asked = EncodingRequest(self.numbers, self.categories, self.times)
+    def _fit(self, X: Matrix | Frame, y: ArrayLike | None) -> RawTable:
+        request = EncodingRequest(self.numbers, self.categories, self.times)
         own = {name: dict(about) for name, about in (self.columns or {}).items()}
         names, columns = self._columns(X, reset=True)
         kinds = [own.get(name, {}).get("kind") for name in names]
         for name in own:
             if name not in names:
                 raise ValueError(f"columns: found no column {name!r}, expected one of {', '.join(names)}")
-        table, found = table_of_columns(columns, names, kinds)
+        table, all_kinds = table_of_columns(columns, names, kinds)
         plan = [
             ColumnPlan(name, kind, own.get(name, {}).get("encoding", "auto"))
-            for name, kind in zip(names, found, strict=True)
+            for name, kind in zip(names, all_kinds, strict=True)
         ]
         targets, outputs, unit = _targets(y, table.rows)
         drawn = np.zeros(table.rows, dtype=np.bool_)
         drawn[drawn_rows(table.rows, self.random_state)] = True
-        statistics = Statistics.of(table, found, self._folds(table.rows), targets, drawn)
-        self.encoder_ = fit(choose(plan, statistics, asked), statistics, unit=unit, outputs=outputs)
+        statistics = Statistics.of(table, all_kinds, self._folds(table.rows), targets, drawn)
+        self.encoder_ = fit(choose(plan, statistics, request), statistics, unit=unit, outputs=outputs)
         self.plan_ = self.encoder_.lines(len(plan))
         return table
 
-    def _folds(self, n: int) -> np.ndarray:
+    def _folds(self, n: int) -> Int64s:
         return fold_of(np.arange(n), self.random_state)
 
-    def _columns(self, X: Any, reset: bool) -> tuple[list[str], list[np.ndarray]]:
+    def _columns(self, X: Matrix | Frame, reset: bool) -> tuple[list[str], list[Array]]:
         """Names and columns of a table, checked as scikit-learn does."""
         if sp.issparse(X):
             raise TypeError("sparse data was passed, but dense data is required: a table has cells of any kind")
+        X = with_texts_as_names(X)
         if is_frame(X):
             names = names_of(X)
             if reset:
@@ -158,20 +165,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if not columns or not len(columns[0]):
                 raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={getattr(X, 'shape', None)})")
             return names, columns
-        checked = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=reset, ensure_min_samples=1)
+        checked = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
         if checked.dtype.kind == "c":
             raise ValueError("Complex data not supported")
         return [f"x{j}" for j in range(checked.shape[1])], [checked[:, j] for j in range(checked.shape[1])]
 
-    def _table(self, X: Any) -> RawTable:
+    def _table(self, X: Matrix | Frame) -> RawTable:
         plan = self.encoder_.columns
         kinds = [column.kind for column in plan]
+        X = with_texts_as_names(X)
         if is_frame(X) and hasattr(self, "feature_names_in_"):
             return table_by_name(X, [column.name for column in plan], kinds)
         names, columns = self._columns(X, reset=False)
         return table_of_columns(columns, names, kinds)[0]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -179,7 +187,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _targets(y: Any, n: int) -> tuple[np.ndarray, list[str], float]:
+def with_texts_as_names(X: Matrix | Frame) -> Matrix | Frame:
+    """Return a frame with other names than texts, or a list, as an array, and anything else as it is."""
+    if isinstance(X, list | tuple):
+        return np.array(X, dtype=object)
+    if is_frame(X) and not hasattr(X, "column_names"):
+        frame: Frame = X
+        if not all(isinstance(name, str) for name in frame.columns):
+            return np.asarray(frame.to_numpy())
+    return X
+
+
+def not_numbers(X: Matrix | Frame) -> str | None:
+    """Return the name of the first column with words, dates or missing cells; None if there are numbers only."""
+    if sp.issparse(X):
+        return None
+    X = with_texts_as_names(X)
+    if is_frame(X):
+        return next((name for name in names_of(X) if not _are_numbers(column_of(X, name))), None)
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths, which are refused later
+        return None
+    if array.ndim != 2 or array.dtype.kind in "iubc" or _are_numbers(array):
+        return None
+    return next((f"x{j}" for j in range(array.shape[1]) if not _are_numbers(array[:, j])), None)
+
+
+def _are_numbers(values: Array) -> bool:
+    """Return whether all values are numbers, of which none is missing."""
+    if values.dtype.kind in "iub":
+        return True
+    if values.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return not np.isnan(values.sum()) or not np.isnan(values).any()
+    if values.dtype.kind != "O":
+        return False
+    return all(isinstance(value, Real | Decimal | np.bool_) and value == value for value in values.ravel().tolist())
+
+
+def _targets(y: ArrayLike | None, n: int) -> tuple[Array, list[str], float]:
     """Whole numbers by which words are encoded, what tells them apart, and their unit."""
     if y is None:
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import ikmap
-from ikmap.methods import MAPS, Configured, fields_of, method
+from ikmap.estimators.base import Estimator
+from ikmap.methods import KERNELS, LEARNERS, MAPS, Configured, fields_of
 from tests.ikmap.estimators.constraints import constraints
 from tests.ikmap.estimators.test_parameters import ESTIMATORS
 
-CELLS = {"t": "n_estimators", "psi": "max_samples"}
 OF_RUNS = "how large data are solved, which commands decide"
 SEARCHED = "estimators are searched by those of scikit-learn: their default is a number that scikit-learn has"
 AS_PAPER = "the paper that introduced the kernel has 100 and anne, as the docstring says"
@@ -33,15 +32,13 @@ OF_SKLEARN = frozenset({
 
 @dataclass(frozen=True)
 class Stands:
-    """Which fields the parameters of an estimator stand for.
+    """How the parameters of an estimator differ from the fields of the methods that its class declares.
 
     Attributes
     ----------
     estimator : str
-    methods : tuple of str
-        Of several, such as a map and a learner, the fields of all.
-    renamed : mapping of str to str
-        The name of the parameter for a field that has another.
+    only : tuple of str
+        Those of its methods whose fields are meant, where it has several of which each run takes one; none: all.
     given : mapping of str to value
         Parameters that differ from their defaults, where others have a meaning by these only.
     own : frozenset of str
@@ -53,8 +50,7 @@ class Stands:
     """
 
     estimator: str
-    methods: tuple[str, ...]
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
     given: Mapping[str, object] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -62,20 +58,20 @@ class Stands:
     ranges: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.estimator}-{'-'.join(self.methods)}"
+        return "-".join((self.estimator, *self.only))
 
     @property
-    def kind(self) -> type[BaseEstimator]:
-        found: type[BaseEstimator] = getattr(ikmap, self.estimator)
+    def kind(self) -> type[Estimator]:
+        found: type[Estimator] = getattr(ikmap, self.estimator)
         return found
 
     @property
     def classes(self) -> list[type[Configured]]:
-        return [method(name) for name in self.methods]
+        return [one for one in self.kind.methods if not self.only or one.about.name in self.only]
 
     def defaults_of_fields(self) -> dict[str, object]:
         return {
-            self.renamed.get(name, name): one.default
+            self.kind.renamed.get(name, name): one.default
             for kind in self.classes
             for name, one in fields_of(kind).items()
             if name not in self.lacks
@@ -84,7 +80,7 @@ class Stands:
     def constraints(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         for kind in self.classes:
-            found |= constraints(kind, **self.renamed)
+            found |= constraints(kind, **self.kind.renamed)
         return {name: of for name, of in found.items() if name not in self.lacks}
 
 
@@ -95,95 +91,114 @@ NORMA_LACKS = {
     "schedule": "decreasing says it, of two schedules", "horizon": "decreasing has none",
     "iterate": "average says it", "offset": "True, False or None, where commands have words",
 }  # fmt: skip
+NORMA_RANGES = {
+    "eta": "no larger than one over the regularization", "nu": "a loss with nu 0 learns nothing",
+}  # fmt: skip
 NORMA_DEFAULTS = dict.fromkeys(NORMA, "None is what the word auto of commands is")
+BY_KERNEL = {"kernel": "a name, as scikit-learn has it, with gamma and kernel_params beside it"}
+OF_KERNEL = frozenset({"kernel", "gamma", "kernel_params"})
+ALPHA = frozenset({"alpha"})
+C_IS_ALPHA = {"C": "alpha is 1 / (2 C), as Ridge of scikit-learn has it"}
+TREES = {"n_estimators": "as the paper has", "lifetime": "the unit of columns between 0 and 1"}
 TABLE = (
     Stands(
-        "IsolationKernelMap", ("anne",), CELLS, own=frozenset({"method", "max_depth", "disjoint"}),
+        "IsolationKernelMap", ("anne",), own=frozenset({"method", "max_depth", "disjoint"}),
         defaults={"max_samples": BY_ROWS},
     ),
     Stands(
-        "IsolationKernelMap", ("iforest",), CELLS, given={"method": "iforest"}, own=frozenset({"method", "disjoint"}),
+        "IsolationKernelMap", ("iforest",), given={"method": "iforest"}, own=frozenset({"method", "disjoint"}),
         defaults={"max_samples": BY_ROWS, "n_estimators": AS_PAPER, "max_depth": "None is the word none of commands"},
-        ranges={"max_depth": "None is the word none of commands"},
     ),
+    Stands("GCWSMap", lacks={"bits": "partitionings are given by their number"},
+           ranges={"p": "beyond 1e6 codes leave an int64"}),
+    Stands("MondrianMap", defaults=TREES),
     Stands(
-        "GCWSMap", ("gcws",), {"t": "n_estimators"}, lacks={"bits": "partitionings are given by their number"},
-        ranges={"gamma": "a larger one is slow, and commands refuse it", "p": "beyond 1e6 codes leave an int64"},
-    ),
-    Stands(
-        "MondrianMap", ("mondrian",), {"t": "n_estimators"},
-        defaults={"n_estimators": "as the paper has", "lifetime": "the unit of columns between 0 and 1"},
-    ),
-    Stands(
-        "MondrianRegressor", ("mondrian",), {"t": "n_estimators"}, own=frozenset({"alpha", "select", "terminal"}),
-        defaults={"n_estimators": "as the paper has", "lifetime": "a sweep finds it, as in commands"},
-    ),
-    Stands("CellSVC", ("svm",), lacks=SOLVED, defaults=C_OF_SKLEARN),
-    Stands("CellLogisticRegression", ("logistic",), lacks=SOLVED, defaults=C_OF_SKLEARN),
-    Stands(
-        "CellSVR", ("svr",), {"svr_loss": "loss"}, lacks={"solver": OF_RUNS, "parts": OF_RUNS},
-        ranges={"epsilon": "0 is the absolute error"},
-    ),
-    Stands(
-        "CellRidge", ("ridge",), own=frozenset({"alpha"}),
-        lacks={
-            "solver": OF_RUNS, "sweep_by": OF_RUNS, "C": "alpha is 1 / (2 C), as Ridge of scikit-learn has it",
+        "MondrianRegressor", own=frozenset({"alpha", "select", "terminal"}),
+        lacks={**C_IS_ALPHA, "solver": OF_RUNS, "tol": "an exact solution has none"},
+        defaults={
+            "n_estimators": "as the paper has", "lifetime": "a sweep finds it, as in commands",
+            "sweep_by": "exact has a likelihood and standard deviations",
         },
     ),
     Stands(
-        "CellOGDClassifier", ("ogd",), {"feature_scale": "scale"},
-        lacks={"average": "the last weights decide"},
+        "OnlineMondrianRegressor", own=ALPHA, lacks=C_IS_ALPHA,
+        defaults={**TREES, "n_estimators": "time grows with the square of the cells"},
     ),
+    Stands("MondrianForestRegressor", own=ALPHA, lacks=C_IS_ALPHA, defaults=TREES),
+    Stands("CellSVC", lacks=SOLVED, defaults=C_OF_SKLEARN),
+    Stands("CellLogisticRegression", lacks=SOLVED, defaults=C_OF_SKLEARN),
+    Stands("CellSVR", lacks={"solver": OF_RUNS, "parts": OF_RUNS}),
     Stands(
-        "CellOGDRegressor", ("ogd",), {"feature_scale": "scale"}, lacks={"average": "the last weights decide"},
+        "CellRidge", own=ALPHA,
+        lacks={**C_IS_ALPHA, "solver": OF_RUNS, "sweep_by": "it sweeps over nothing: MondrianRegressor does"},
+    ),
+    Stands("CellOGDClassifier", lacks={"average": "the last weights decide"}),
+    Stands(
+        "CellOGDRegressor", lacks={"average": "the last weights decide"},
         ranges={"eta": "squared errors grow with steps of 2 or more"},
     ),
     Stands(
-        "CellNormaClassifier", ("norma",), given={"loss": "nu"}, own=frozenset({"decreasing", "average", "offset"}),
+        "CellNormaClassifier", given={"loss": "nu"}, own=frozenset({"decreasing", "average", "offset"}),
         lacks=NORMA_LACKS, defaults={**NORMA_DEFAULTS, "loss": "the estimator is for one task"},
-        ranges={"loss": "the estimator is for one task", **dict.fromkeys(NORMA, "None in place of the word auto")},
+        ranges={"loss": "the estimator is for one task", **NORMA_RANGES},
     ),
     Stands(
-        "CellNormaRegressor", ("norma",), given={"loss": "epsilon"},
+        "CellNormaRegressor", given={"loss": "epsilon"},
         own=frozenset({"decreasing", "average", "offset", "center", "unit"}),
         lacks=NORMA_LACKS, defaults={**NORMA_DEFAULTS, "loss": "the estimator is for one task"},
-        ranges={"loss": "the estimator is for one task", **dict.fromkeys(NORMA, "None in place of the word auto")},
+        ranges={"loss": "the estimator is for one task", "eta": NORMA_RANGES["eta"]},
     ),
     Stands(
-        "CellNormaDetector", ("norma",), own=frozenset({"decreasing", "average"}),
+        "CellNormaDetector", own=frozenset({"decreasing", "average"}),
         lacks={**NORMA_LACKS, "loss": "the estimator is for one task", "threshold": "novelty learns it"},
         defaults={
             "eta": NORMA_DEFAULTS["eta"], "regularization": NORMA_DEFAULTS["regularization"],
             "nu": "what auto is for novelty",
         },
-        ranges=dict.fromkeys(("eta", "regularization", "nu"), "no word auto: None, or of nu a number"),
+        ranges=NORMA_RANGES,
     ),
     Stands(
-        "IDKDetector", ("inne", "idk"), {**CELLS, "alert_rate": "contamination"}, own=frozenset({"method"}),
+        "IDKDetector", ("inne", "idk"), own=frozenset({"method"}),
         lacks={"half_life": "of streams"}, defaults={"max_samples": BY_ROWS},
         ranges={"contamination": "scikit-learn has at most 0.5"},
     ),
     Stands(
-        "IsolationQuantileRegressor", ("iforest", "quantile"), CELLS, own=frozenset({"method"}),
+        "IsolationQuantileRegressor", ("iforest", "quantile"), own=frozenset({"method"}),
         lacks={"max_depth": "trees are whole"},
         defaults={
             "max_samples": BY_ROWS, "n_estimators": AS_PAPER, "quantiles": "numbers in place of a text",
         },
     ),
+    Stands("KernelSVC", own=OF_KERNEL, lacks={**BY_KERNEL, "class_weight": AS_SKLEARN}),
+    Stands("KernelRidgeRegressor", own=OF_KERNEL | ALPHA, lacks={**BY_KERNEL, **C_IS_ALPHA}),
+    Stands("FourierSVC", own=OF_KERNEL, lacks={**BY_KERNEL, "class_weight": AS_SKLEARN}),
+    Stands("FourierRidge", own=OF_KERNEL | ALPHA, lacks={**BY_KERNEL, **C_IS_ALPHA}),
+    Stands("TwoStageGMMClassifier", lacks={"class_weight": AS_SKLEARN}),
 )  # fmt: skip
+OF_A_PAPER = "a paper compares with it, and commands do so again"
+NO_ESTIMATOR = {
+    **dict.fromkeys(("adaraker", "binning", "nogd", "norma-dual", "ogd-dual", "ogd-naive", "raker"), OF_A_PAPER),
+    "chi2-linear": "AdditiveChi2Sampler of scikit-learn is the map", "chi2-svm": "SVC takes a function as its kernel",
+    "iforest-score": "IsolationForest of scikit-learn is one", "kernel-ogd": "CellOGDClassifier has an exact kernel",
+    "isolation-svm": "SVC takes the kernel matrix of IsolationKernelMap",
+}  # fmt: skip
+"""Methods that are no estimator, and why."""
 NO_METHOD = {"TableEncoder"}
 """Estimators that stand for no method."""
 
 
 def test_every_estimator_stands_in_the_table() -> None:
     assert {one.estimator for one in TABLE} | NO_METHOD == {kind.__name__ for kind in ESTIMATORS}
-    assert {name for one in TABLE for name in one.methods} >= MAPS.keys() - {"binning"}  # of which there is none
+    declared = {one.about.name for kind in ESTIMATORS for one in getattr(kind, "methods", ())}
+    names = {name for name, kind in (MAPS | LEARNERS).items() if kind.__module__.startswith("ikmap.")}
+    assert names - declared == NO_ESTIMATOR.keys()
+    assert "intersection" in KERNELS
 
 
 @pytest.mark.parametrize("one", TABLE, ids=str)
 def test_every_parameter_stands_for_a_field(one: Stands) -> None:
     """Or only estimators have it; and every field is a parameter, or the table says why it is none."""
-    parameters = set(one.kind().get_params())
+    parameters = set(one.kind().get_params()) - (one.lacks.keys() - one.own)
     assert one.lacks.keys() <= {name for kind in one.classes for name in fields_of(kind)}
     assert one.own <= parameters
     assert parameters - OF_SKLEARN - one.own == one.defaults_of_fields().keys()

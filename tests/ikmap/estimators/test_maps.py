@@ -15,18 +15,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import IsolationKernelMap
+from ikmap._threads import usable_cores
 from ikmap.partitioners import METHODS, VoronoiPartitions, draw_subsamples, fit_partitions
 from tests.support.point_sets import DATA
 
 SMALL: dict[str, Any] = {"n_estimators": 5, "max_samples": "auto", "random_state": 0, "n_jobs": 1}
-
-
-@parametrize_with_checks([IsolationKernelMap(method, **SMALL) for method in METHODS])
-def test_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_matrix])
@@ -66,7 +61,7 @@ def test_all_cores_by_default(n_jobs: int | None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("ikmap.partitioners.voronoi.model.for_each_block", lambda *args: threads.append(args[3]))
     X = DATA["continuous"]
     IsolationKernelMap(n_jobs=n_jobs, random_state=0).fit(X).cells(X)
-    assert threads == [None]
+    assert threads == [usable_cores()]
 
 
 def test_random_state() -> None:
@@ -118,8 +113,21 @@ def test_names_of_the_features() -> None:
     fitted = IsolationKernelMap(n_estimators=3, max_samples=4, random_state=0).fit(DATA["continuous"])
     names = fitted.get_feature_names_out()
     assert names.size == 12
-    assert names[0] == "isolationkernelmap0"
-    assert names[-1] == "isolationkernelmap11"
+    assert [names[0], names[-1]] == ["anne0_0", "anne2_3"]
+    both = IsolationKernelMap("iforest,anne", 3, (4, 2), random_state=0).fit(DATA["continuous"])
+    names = both.get_feature_names_out()
+    assert [names[0], names[4], names[-1]] == ["iforest0_0", "iforest1_0", "anne2_1"]
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_data_frames_come_out_where_they_are_asked_for(package: str) -> None:
+    pytest.importorskip(package)
+    X = DATA["continuous"]
+    isolation = IsolationKernelMap("iforest", 3, 4, random_state=0).set_output(transform=package)
+    frame = isolation.fit_transform(X)
+    assert list(frame.columns) == isolation.get_feature_names_out().tolist()
+    expected = isolation.set_output(transform="default").transform(X)
+    np.testing.assert_array_equal(frame.to_numpy(), expected.toarray())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -135,28 +143,31 @@ def test_in_a_pipeline(method: str) -> None:
     np.testing.assert_array_equal(pipeline[:-1].fit(X).get_feature_names_out().size, 100 * 150)
 
 
-MAX_SAMPLES = 'max_samples must be a whole number from 1 to 60, the number of rows, or "auto"'
+AN_INTEGER = "expected an integer >= 1, or 'auto'"
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "voronoi"}, "method must be one of anne, iforest, got 'voronoi'"),
-        ({"max_samples": 61}, f"{MAX_SAMPLES}, got 61"),
-        ({"max_samples": 0}, f"{MAX_SAMPLES}, got 0"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1, got 0"),
-        ({"max_depth": "log2"}, 'max_depth is for method "iforest"'),
-        ({"max_depth": "deep", "method": "iforest"}, 'max_depth must be None, "log2" or a whole number'),
+        ({"method": "voronoi"}, "method: found 'voronoi', expected one of anne, iforest"),
+        ({"max_samples": 61}, "max_samples: found 61, expected at most 60, the number of rows"),
+        ({"max_samples": 0}, f"max_samples: found 0, {AN_INTEGER}"),
+        ({"n_estimators": 0}, "n_estimators: found 0, expected an integer >= 1"),
+        ({"max_depth": "log2"}, "max_depth: found 'log2' with method anne, whose cells have no depth"),
+        (
+            {"max_depth": "deep", "method": "iforest"},
+            "max_depth: found 'deep', expected an integer >= 1, or 'none' or 'log2'",
+        ),
         ({"random_state": -1}, "non-negative"),
         (
             {"max_samples": "all"},
-            f"{MAX_SAMPLES}, got 'all'",
+            f"max_samples: found 'all', {AN_INTEGER}",
         ),
         (
             {"max_samples": 0.5},
-            f"{MAX_SAMPLES}, got 0.5",
+            f"max_samples: found 0.5, {AN_INTEGER}",
         ),
-        ({"n_estimators": 2.5}, "n_estimators must be a whole number of at least 1, got 2.5"),
+        ({"n_estimators": 2.5}, "n_estimators: found 2.5, expected an integer >= 1"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
@@ -171,9 +182,12 @@ def test_bad_rows() -> None:
         fitted.cells(X[:, :3])
     broken = X.copy()
     broken[5, 2] = np.nan
-    message = "row 5, column 2: found nan, expected a finite number"
-    for form in (np.asarray, sp.csr_array):
-        with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"^column 'x2': found words, dates or missing cells, expected numbers"):
+        fitted.transform(broken)
+    message = "row 5, column 2: found {}, expected a finite number"
+    for form, value in ((sp.csr_array, np.nan), (np.asarray, np.inf)):
+        broken[5, 2] = value
+        with pytest.raises(ValueError, match=message.format(value)):
             fitted.transform(form(broken))
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message.format(value)):
             IsolationKernelMap().fit(form(broken))

@@ -6,19 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.linear_model import Ridge
 
-from ikmap import MondrianMap, MondrianRegressor
+from ikmap import MondrianForestRegressor, MondrianMap, MondrianRegressor, OnlineMondrianRegressor
 from ikmap.estimators import mondrian
 from ikmap.partitioners.mondrian import fit_mondrian
-
-
-@parametrize_with_checks([
-    MondrianMap(5, n_jobs=1, random_state=0), MondrianRegressor(5, n_jobs=1, random_state=0, terminal=3.0),
-])  # fmt: skip
-@pytest.mark.filterwarnings("ignore:(the best lifetime|all columns|no cell):UserWarning")
-def test_it_is_an_estimator(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def rows(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -83,8 +75,8 @@ def test_too_little_memory_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"lifetime": 0.0}, "lifetime must be a number above 0, got 0.0"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1, got 0"),
+        ({"lifetime": 0.0}, "^lifetime: found 0.0, expected a number > 0"),
+        ({"n_estimators": 0}, "^n_estimators: found 0, expected an integer >= 1"),
     ],
 )
 def test_bad_parameters(asked: dict[str, Any], said: str) -> None:
@@ -92,6 +84,55 @@ def test_bad_parameters(asked: dict[str, Any], said: str) -> None:
     for one in (MondrianMap(), MondrianRegressor()):
         with pytest.raises(ValueError, match=said):
             one.set_params(**asked).fit(X, y)
-    for more, message in (({"alpha": 0.0}, "alpha must be"), ({"select": "x"}, "select"), ({"terminal": -1}, "term")):
-        with pytest.raises(ValueError, match=message):
+    more: dict[str, Any]
+    for more in ({"alpha": 0.0}, {"select": "x"}, {"terminal": -1}, {"sweep_by": "newton"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(more))}: found"):
             MondrianRegressor(**more).fit(X, y)
+
+
+def test_a_sweep_by_gradient_descent_needs_no_square_of_the_rows() -> None:
+    X, y = rows(400)
+    chosen = {"n_estimators": 30, "alpha": 0.02, "terminal": 40.0, "random_state": 1}
+    exact = MondrianRegressor(**chosen).fit(X[:300], y[:300])
+    model = MondrianRegressor(sweep_by="sgd", **chosen).fit(X[:300], y[:300])
+    assert model.lifetimes_[model.validation_errors_.argmin()] == model.lifetime_
+    assert model.score(X[300:], y[300:]) > exact.score(X[300:], y[300:]) - 0.05
+    assert not hasattr(model, "log_likelihoods_")
+    with pytest.raises(ValueError, match=r"^return_std: found True with sweep_by sgd"):
+        model.predict(X, return_std=True)
+    with pytest.raises(ValueError, match=r"^select: found 'likelihood' with sweep_by sgd"):
+        MondrianRegressor(sweep_by="sgd", select="likelihood").fit(X, y)
+    same = {"lifetime": model.lifetime_, **chosen}
+    fixed = MondrianRegressor(sweep_by="sgd", **same).fit(X[:300], y[:300])
+    expected = MondrianRegressor(**same).fit(X[:300], y[:300]).predict(X[300:])
+    assert np.abs(fixed.predict(X[300:]) - expected).max() < 0.1  # conjugate gradients, to a gap of 1e-3
+
+
+def test_online_ridge_is_that_of_all_rows_on_the_trees_as_they_are() -> None:
+    X, y = rows(120)
+    model, trees = OnlineMondrianRegressor(4, 3.0, 0.1, random_state=2), MondrianMap(4, 3.0, random_state=2)
+    for part in (slice(0, 40), slice(40, 50), slice(50, 120)):
+        model.partial_fit(X[part], y[part])
+        trees.partial_fit(X[part])
+    Z = trees.transform(X)
+    ridge = Ridge(0.1, fit_intercept=False, solver="cholesky").fit(Z, y - y.mean())
+    np.testing.assert_allclose(model.predict(X), Z @ ridge.coef_ + y.mean(), atol=1e-8)
+    assert model.state_.n_seen == 120
+
+
+def test_a_forest_predicts_the_mean_of_the_means_of_cells() -> None:
+    X, y = rows(80)
+    weight = np.random.default_rng(0).random(80)
+    for weights in (None, weight):
+        model = MondrianForestRegressor(5, 4.0, 0.5, random_state=3).fit(X, y, weights)
+        cells, each = model.partitions_.cells(X).codes, np.ones(80) if weights is None else weights
+        mean = np.average(y, weights=weights)
+        expected = np.zeros(80)
+        for tree in range(5):
+            for i in range(80):
+                inside = cells[:, tree] == cells[i, tree]
+                shrunk = (each * (y - mean))[inside].sum() / (each[inside].sum() + 0.5)
+                expected[i] += (mean + shrunk) / 5
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-10)
+    with pytest.raises(ValueError, match=r"^alpha: found -1.0, expected a number > 0$"):
+        MondrianForestRegressor(alpha=-1.0).fit(X, y)

@@ -7,22 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import CellNormaClassifier, CellNormaDetector, CellNormaRegressor
 from ikmap.cells import Cells
 from ikmap.learners.online.norma import NormaState
 from ikmap.learners.online.norma_rule import usual_rule
-
-
-@pytest.mark.slow
-@parametrize_with_checks([
-    CellNormaClassifier(n_epochs=3, shuffle=True),
-    CellNormaRegressor("huber", eta=0.01, n_epochs=50),
-    CellNormaDetector(),
-])  # fmt: skip
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def rows_of(n: int = 300, t: int = 9) -> tuple[Cells, np.ndarray]:
@@ -79,8 +68,8 @@ def test_what_is_novel() -> None:
     [
         (CellNormaClassifier("squared"), "loss: found 'squared', expected one of hinge, nu, perceptron"),
         (CellNormaRegressor(eta=2.0), "eta: found 2 with the squared loss, expected a number below 1.99998"),
-        (CellNormaRegressor(unit=0.0), "unit must be a positive number"),
-        (CellNormaRegressor(n_epochs=0), "n_epochs must be a whole number of at least 1"),
+        (CellNormaRegressor(unit=0.0), "unit: found 0.0, expected a number > 0"),
+        (CellNormaRegressor(n_epochs=0), "n_epochs: found 0, expected an integer >= 1"),
         (
             CellNormaDetector(nu=0.0),
             "nu: found 0 and rho 0 at first: nothing is ever below rho, and nothing is learned",
@@ -89,7 +78,7 @@ def test_what_is_novel() -> None:
 )
 def test_parameters_out_of_range(model: Any, said: str) -> None:
     cells, y = rows_of(20)
-    with pytest.raises(ValueError, match=r"found|must be") as refused:
+    with pytest.raises(ValueError, match="found") as refused:
         model.fit(cells, (y > 60).astype(int))
     assert str(refused.value).startswith(said)
 

@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import CellOGDRegressor
 from ikmap.cells import Cells
 from ikmap.learners.online.squared_ogd import SquaredOGDState
-
-
-@pytest.mark.slow
-@parametrize_with_checks([CellOGDRegressor(), CellOGDRegressor(n_epochs=3, shuffle=True, eta=0.3)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def rows_of(n: int = 200) -> tuple[Cells, np.ndarray]:

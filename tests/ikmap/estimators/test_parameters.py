@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import ikmap
-from ikmap.estimators.parameters import check_whole_number
+from ikmap.estimators.parameters import checked
+from ikmap.methods.kinds import Integer
 
 ESTIMATORS = [
     one for name in ikmap.__all__ if inspect.isclass(one := getattr(ikmap, name)) and issubclass(one, BaseEstimator)
@@ -25,17 +26,17 @@ COUNTS = ("n_estimators", "max_samples", "n_epochs")
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_a_number_out_of_range_is_named_as_it_was_typed(kind: type[BaseEstimator], name: str, value: object) -> None:
     X = np.random.default_rng(0).random((40, 3))
-    with pytest.raises(ValueError, match=rf"^{name} must be a whole number .*, got {value!r}$"):
+    with pytest.raises(ValueError, match=rf"^{name}: found {value!r}, expected an integer >= 1"):
         kind(**{name: value}).fit(X, (X[:, 0] > 0.5).astype(int))
 
 
 def test_a_whole_number_is_taken_as_it_is() -> None:
-    assert check_whole_number("b", np.int64(3), 3) == 3
-    with pytest.raises(ValueError, match=r"^b must be a whole number from 1 to 3, the number of rows, got 4$"):
-        check_whole_number("b", 4, 3, "rows")
+    assert checked("b", np.int64(3), Integer(1, 3)) == 3
+    with pytest.raises(ValueError, match=r"^b: found 4, expected an integer >= 1 and <= 3$"):
+        checked("b", 4, Integer(1, 3))
 
 
 @pytest.mark.parametrize("value", [0, 1.5])
 def test_class_weights_that_are_none_are_named(value: object) -> None:
-    with pytest.raises(ValueError, match=r"^class_weight must be a dict, 'balanced' or None"):
+    with pytest.raises(ValueError, match=r"^class_weight: found .*, expected a dict, 'balanced' or None"):
         ikmap.CellOGDClassifier(class_weight=value).fit(np.eye(4), [0, 1, 0, 1])

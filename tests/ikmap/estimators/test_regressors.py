@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import CellRidge
 from ikmap.cells import Cells
-
-
-@pytest.mark.slow
-@parametrize_with_checks([CellRidge(), CellRidge(tol=1e-18, alpha=0.1)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def rows_of(n: int = 80) -> tuple[Cells, np.ndarray, np.ndarray]:
@@ -45,5 +35,5 @@ def test_every_kind_of_rows(fit_intercept: bool) -> None:
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": float("inf")}, {"tol": -1.0}])
 def test_bad_parameters(wrong: dict[str, float]) -> None:
     cells, y, _ = rows_of()
-    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must be a positive number, got "):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: found .*, expected "):
         CellRidge(**wrong).fit(cells, y)

@@ -12,14 +12,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import IsolationKernelMap, TableEncoder
-
-
-@parametrize_with_checks([TableEncoder()])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def columns(n: int = 60) -> dict[str, list[Any]]:

@@ -1,24 +1,23 @@
-"""Ridge regression with the interface of scikit-learn, on cells, one-hot CSR, dense and CSR rows."""
+"""A scikit-learn estimator of ridge regression on cells, one-hot CSR, dense and CSR rows."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted
+from numpy.typing import ArrayLike
 
-from ikmap._threads import usable_cores
 from ikmap.cells import Cells
-from ikmap.estimators.base import CellEstimator
+from ikmap.estimators.base import CellEstimator, Regressor, Table
+from ikmap.estimators.parameters import COUNT, POSITIVE, checked
 from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients, Problem
 from ikmap.learners.ridge.ridge import RidgeFit, fit_ridge, warn_unless_solved
 from ikmap.learners.ridge.sums import matrix_sums
-from ikmap.learners.rows import Block, n_rows
+from ikmap.learners.rows import Block
+from ikmap.methods.ridge import Ridge
 
 
-class CellRidge(RegressorMixin, CellEstimator):
+class CellRidge(Regressor, CellEstimator):
     """Ridge regression, solved to a certified duality gap by conjugate gradients.
 
     Minimises ``1/2 sum_i s_i (y_i - w . x_i - b)^2 + alpha / 2 |w|^2``, as scikit-learn's ``Ridge`` does on the same
@@ -61,6 +60,8 @@ class CellRidge(RegressorMixin, CellEstimator):
     1.0
     """
 
+    methods = (Ridge,)
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -78,15 +79,12 @@ class CellRidge(RegressorMixin, CellEstimator):
         self.normalize = normalize
         self.n_jobs = n_jobs
 
-    def _value_of(self, cells: Cells) -> float:
-        return float(1.0 / np.sqrt(cells.n_partitions)) if self.normalize else 1.0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the weights.
 
         Parameters
         ----------
-        X : Cells, dense array or sparse matrix, n rows
+        X : array-like, sparse matrix, DataFrame or Cells, n rows
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0.
@@ -96,37 +94,20 @@ class CellRidge(RegressorMixin, CellEstimator):
         ValueError
             A parameter is out of range, or rows, targets or weights are not valid.
         """
-        for name in ("alpha", "tol"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        rows: Any = self._rows(X, reset=True)
-        y = _check_y(y, y_numeric=True, estimator=self).astype(np.float64)
-        n = n_rows(rows)
-        check_consistent_length(np.empty(n), y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-            )
-        problem = Problem(float(self.alpha), self.tol, self.cell_value_, self.fit_intercept, self.max_iter)
+        alpha, tol = checked("alpha", self.alpha, POSITIVE), self._method(Ridge).tol
+        rows, targets, weight = self._training(X, y, sample_weight)
+        max_iter = checked("max_iter", self.max_iter, COUNT)
+        problem = Problem(float(alpha), tol, self.cell_value_, self.fit_intercept, max_iter)
         if isinstance(rows, Cells):
-            n_threads = usable_cores() if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-            fit = fit_ridge([Block(rows, y, sample_weight)], problem, n_threads)
+            fit = fit_ridge([Block(rows, targets, weight)], problem, self._n_threads)
         else:
             state = ConjugateGradients(problem, np.zeros(rows.shape[1]))
             while (order := state.order) is not None:
-                state.absorb(matrix_sums(order, rows, y, sample_weight))
+                state.absorb(matrix_sums(order, rows, targets, weight))
             if not state.converged:
                 warn_unless_solved(state)
             fit = RidgeFit.of(state)
-        self.model_ = fit.model(1.0 / self.cell_value_, {"alpha": float(self.alpha)})
+        self.model_ = fit.model(1.0 / self.cell_value_, {"alpha": float(alpha)})
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         self.dual_gap_, self.n_iter_ = float(fit.certificate()["duality_gap"]), fit.n_iter
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions, shape (n,), of Cells, a dense array or a sparse matrix of n rows."""
-        check_is_fitted(self)
-        found: np.ndarray = self.model_.decision_function(self._rows(X, reset=False))[:, 0]
-        return found
