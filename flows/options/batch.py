@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
-from flows.options.kinds import Place
+from flows.options.kinds import OneOrMore, Place
 from flows.options.option import FEATURES, LEARNING, Environment, On, Option, Session, options_of_methods
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
-from ikmap.methods.kinds import Choice, Names, OneOrMore, Text
+from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.methods.registry import FAULTS
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold

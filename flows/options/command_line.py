@@ -1,4 +1,4 @@
-"""Makes the command line, the TOML file, the JSON record and the checks from the options that a class declares.
+"""Makes the command line, the TOML file, the record and the checks from the options that a class declares.
 
 An option is an annotated field (:mod:`flows.options.option`). No package of others is imported here, so that
 ``--help`` and a mistyped option answer at once.
@@ -7,7 +7,6 @@ An option is an annotated field (:mod:`flows.options.option`). No package of oth
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -154,6 +153,8 @@ class Options(Frozen, kw_only=True):
                 _add(option, groups.get(option.group, parser), shown=shown)
             if off in names and isinstance(option.kind, Flag) and not option.flag_only:
                 parser.add_argument(off, dest=option.name, action="store_false", default=argparse.SUPPRESS)
+        for name in sorted(names):
+            cls._add_scoped(name, parser)
         groups.get("Run", parser).add_argument(
             "--config",
             metavar="FILE",
@@ -165,6 +166,16 @@ class Options(Frozen, kw_only=True):
         pages.add_argument("-h", "--help", action="help", help="show the common options")
         pages.add_argument("--help-all", action="help", help=f"show every option, {rest} more")
         return parser
+
+    @classmethod
+    def _add_scoped(cls, name: str, parser: argparse.ArgumentParser) -> None:
+        """Make a flag such as ``--svm.C`` known to a parser; any other one is left alone."""
+        scope, dot, key = name.removeprefix("--").partition(".")
+        if dot and name.startswith("--") and scope in cls.SCOPES:
+            option = cls._scoped_option(scope, key, name)
+            without_value = "true" if isinstance(option.kind, Flag) else None
+            dest = f"{scope}.{option.name}"
+            parser.add_argument(name, dest=dest, nargs="?", const=without_value, default=argparse.SUPPRESS)
 
     @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
@@ -179,39 +190,23 @@ class Options(Frozen, kw_only=True):
         for word, before in zip(argv, ["", *argv], strict=False):
             with _at(next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "")):
                 refuse_credentials(word)
-        words, scoped = cls._take_scoped([with_query_encoded(word) for word in argv])
+        words = [with_query_encoded(word) for word in argv]
         namespace, unknown = cls.parser(words).parse_known_args(words)
         if unknown:
             cls._refuse_words(unknown)
         texts: dict[str, Any] = vars(namespace)
         config = texts.pop("config", None)
         values = {} if config is None else cls._read(config)
-        for name, text in texts.items():
-            option = cls.specs()[name]
-            with _at(option.flag):
-                values[name] = text if isinstance(text, bool) else option.kind.parse(text)
-        for name, table in scoped.items():
-            values["scoped"] = {**values.get("scoped", {}), name: {**values.get("scoped", {}).get(name, {}), **table}}
-        return cls(**cls.defaults_of_site(cls._in_environment(), values) | values)
-
-    @classmethod
-    def _take_scoped(cls, argv: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-        """Take words such as ``--svm.C 5`` out of a command line."""
-        rest, scoped = list[str](), dict[str, dict[str, Any]]()
-        words = iter(argv)
-        for word in words:
-            flag, given, text = word.partition("=")
-            scope, dot, name = flag.removeprefix("--").partition(".")
-            if not (flag.startswith("--") and dot and scope in cls.SCOPES):
-                rest.append(word)
-                continue
-            option = cls._scoped_option(scope, name, flag)
-            value = text if given else "true" if isinstance(option.kind, Flag) else next(words, None)
-            if value is None:
+        for key, text in texts.items():
+            scope, _, name = key.rpartition(".")
+            option = cls.SCOPES[scope][name] if scope else cls.specs()[name]
+            table = values.setdefault("scoped", {}).setdefault(scope, {}) if scope else values
+            flag = f"--{scope}.{option.flag[2:]}" if scope else option.flag
+            if text is None:
                 raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
             with _at(flag):
-                scoped.setdefault(scope, {})[option.name] = option.kind.parse(value)
-        return rest, scoped
+                table[name] = text if isinstance(text, bool) else option.kind.parse(text)
+        return cls(**cls.defaults_of_site(cls._in_environment(), values) | values)
 
     @classmethod
     def _scoped_option(cls, scope: str, name: str, place: str) -> Option:
@@ -247,23 +242,17 @@ class Options(Frozen, kw_only=True):
         """Return the options of a TOML text; `where` names it in messages."""
         return cls(**cls._from_toml(text, where))
 
-    @classmethod
-    def from_json(cls, text: str, where: str = "options") -> Self:
-        """Return the options that :meth:`to_json` wrote."""
-        return cls(**cls._from_record(json.loads(text), where, flags_too=True))
-
     def to_dict(self) -> dict[str, Any]:
         """Return every option as plain JSON types."""
-        values = {name: getattr(self, name) for name in self.specs()}
-        plain = {
-            name: list(v) if isinstance(v, tuple) else without_secrets(str(v)) if isinstance(v, str) else v
-            for name, v in values.items()
-        }
-        return {**plain, **({"scoped": {name: dict(of) for name, of in self.scoped.items()}} if self.scoped else {})}
-
-    def to_json(self) -> str:
-        """Return every option as a JSON object."""
-        return json.dumps(self.to_dict(), indent=2)
+        plain: dict[str, Any] = {}
+        for name in self.specs():
+            value = getattr(self, name)
+            plain[name] = without_secrets(str(value)) if isinstance(value, str) else value
+            if isinstance(value, tuple):
+                plain[name] = list(value)
+        if self.scoped:
+            plain["scoped"] = {scope: dict(table) for scope, table in self.scoped.items()}
+        return plain
 
     def to_toml(self) -> str:
         """Return the TOML file that reproduces the result: no option of the session, and none that nothing uses."""
@@ -351,7 +340,7 @@ class Options(Frozen, kw_only=True):
         return cls._from_record(record, where)
 
     @classmethod
-    def _from_record(cls, record: Mapping[str, Any], where: str, flags_too: bool = False) -> dict[str, Any]:
+    def _from_record(cls, record: Mapping[str, Any], where: str) -> dict[str, Any]:
         specs = cls.specs()
         values: dict[str, Any] = {}
         for key, value in record.items():
@@ -363,7 +352,7 @@ class Options(Frozen, kw_only=True):
             if name not in specs:
                 near = nearest(name, specs)
                 raise InputError(f"{where}: unknown option {key!r}{f'; did you mean {near!r}?' if near else ''}")
-            if specs[name].flag_only and not flags_too:
+            if specs[name].flag_only:
                 raise InputError(f"{place}: give {specs[name].flag} on the command line")
             if name in values:
                 raise InputError(f"{place}: given twice")

@@ -1,11 +1,11 @@
-"""The kinds of values that only commands have: places of files, settings of clusters, and their names."""
+"""The kinds of values that only commands have: places of files, maps side by side, and clusters with their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ikmap.methods.kinds import Choice, Kind, Text, refuse
+from ikmap.methods.kinds import Choice, Kind, Names, Text, refuse
 from pipeline.urls import Location, apart, without_secrets
 
 NO_SECRETS = (
@@ -33,12 +33,39 @@ class Place(Text):
         return place
 
 
-class Pairs(Kind):
-    """Words KEY=VALUE, one for each time that the option is given; in TOML also a table."""
+class OneOrMore(Names):
+    """One of the names of a choice, or several of them, none twice, with commas between: a text."""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names that may be given now."""
+        return self.choice.known if self.choice else ()
 
     @property
     def metavar(self) -> str:
-        return "KEY=VALUE"
+        return f"{self.choice.metavar if self.choice else 'NAME'}[,...]"
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.known)}, or several with commas between"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        alone, several = "|".join(self.alone), "|".join(name for name in self.known if name not in self.alone)
+        return {"type": "string", "pattern": rf"^({alone}|({several})(\s*,\s*({several}))*)$"}
+
+    def check(self, value: Any) -> str:
+        words = self._words(value)
+        for word in words:
+            if words.count(word) > 1:
+                raise ValueError(f"found {word!r} twice, expected different names")
+        return ",".join(words)
+
+
+class Pairs(Kind):
+    """Words KEY=VALUE, one for each time that the option is given; in TOML also a table."""
+
+    metavar = "KEY=VALUE"
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -97,7 +97,9 @@ class Option:
         names: dict[str, list[str]] = {}
         for name, field in self.fields.items():
             names.setdefault(with_options(field.doc, flag), []).append(name)
-        return "; ".join(f"{', '.join(of)}: {text}" for text, of in names.items()) if len(names) > 1 else min(names)
+        if len(names) == 1:
+            return min(names)
+        return "; ".join(f"{', '.join(owners)}: {text}" for text, owners in names.items())
 
     @property
     def required(self) -> bool:

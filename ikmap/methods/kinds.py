@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from ikmap.frozen import Frozen
@@ -235,64 +234,6 @@ class Names(Kind):
         return word
 
 
-class OneOrMore(Names):
-    """One of the names of a choice, or several of them, none twice, with commas between: a text."""
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The names that may be given now."""
-        return self.choice.known if self.choice else ()
-
-    @property
-    def metavar(self) -> str:
-        return f"{self.choice.metavar if self.choice else 'NAME'}[,...]"
-
-    @property
-    def expected(self) -> str:
-        return f"one of {', '.join(self.known)}, or several with commas between"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        alone, several = "|".join(self.alone), "|".join(name for name in self.known if name not in self.alone)
-        return {"type": "string", "pattern": rf"^({alone}|({several})(\s*,\s*({several}))*)$"}
-
-    def check(self, value: Any) -> str:
-        words = self._words(value)
-        for word in words:
-            if words.count(word) > 1:
-                raise ValueError(f"found {word!r} twice, expected different names")
-        return ",".join(words)
-
-
-class Levels(Kind):
-    """Ascending numbers in (0, 1) with commas between (in TOML also an array), as a text: "0.05,0.5,0.95"."""
-
-    @property
-    def metavar(self) -> str:
-        return "Q,..."
-
-    @property
-    def expected(self) -> str:
-        return "ascending numbers > 0 and < 1 with commas between, such as 0.05,0.5,0.95"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^\s*0?\.\d+\s*(,\s*0?\.\d+\s*)*$"}
-
-    def check(self, value: Any) -> str:
-        from decimal import Decimal
-
-        words = value.split(",") if isinstance(value, str) else value
-        try:
-            numbers = [float(word) for word in words]
-        except (TypeError, ValueError):
-            refuse(value, self.expected)
-        ascending = all(low < high for low, high in pairwise(numbers))
-        if not numbers or not ascending or not all(0.0 < number < 1.0 for number in numbers):
-            refuse(value, self.expected)
-        return ",".join(format(Decimal(repr(number)), "f") for number in numbers)
-
-
 class Text(Kind):
     """Any text but the empty one."""
 
@@ -315,9 +256,7 @@ class Text(Kind):
 class Flag(Kind):
     """True or false; on the command line ``--name`` and, against a TOML file, ``--no-name``."""
 
-    @property
-    def metavar(self) -> None:
-        return None
+    metavar = None
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -340,9 +279,7 @@ class AnyOf(Kind):
 
     kinds: Mapping[str, Kind]
 
-    @property
-    def metavar(self) -> str:
-        return "VALUE"
+    metavar = "VALUE"
 
     @property
     def expected(self) -> str:

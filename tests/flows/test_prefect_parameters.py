@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from flows.options.batch import BatchOptions, CommonOptions
-from flows.options.kinds import Pairs
+from flows.options.kinds import OneOrMore, Pairs
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from ikmap.methods.kinds import Choice, Integer, Names, OneOrMore, Real
+from ikmap.methods.kinds import Choice, Integer, Names, Real
 
 pytestmark = [pytest.mark.system, pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 

@@ -37,8 +37,9 @@ from ikmap.methods import (
 )
 from ikmap.methods import Path as FindsPath
 from ikmap.methods.kernel_on_rows import KernelName
-from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Levels, Real
+from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real
 from ikmap.methods.learner import CountsLearner, WholeLearner
+from ikmap.methods.quantile import Levels
 from pipeline.reproduce.papers import PAPERS
 from tests.nets.records import as_json, command
 
