@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from flows.cli import DEFECT, DONE, leave, run_command
 from flows.options.reproduce import ReproduceOptions
-from flows.runs.reproduce import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
     options = ReproduceOptions.parse(argv)
+    # Not before the options are read: --help needs nothing of it.
     from flows.prefect.configured import api_is_configured
+    from flows.runs.reproduce import run
 
     if api_is_configured():
         from flows.prefect.flows import command, reproduce

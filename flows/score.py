@@ -7,7 +7,6 @@ from typing import Any
 
 from flows.cli import leave, run_command
 from flows.options.score import ScoreOptions
-from flows.runs.score import run
 from ikmap.tasks import TASKS
 from pipeline.monitoring.plain_text import printable
 
@@ -15,7 +14,9 @@ from pipeline.monitoring.plain_text import printable
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
     options = ScoreOptions.parse(argv)
+    # Not before the options are read: --help needs nothing of it.
     from flows.prefect.configured import api_is_configured
+    from flows.runs.score import run
 
     if api_is_configured():
         from flows.prefect.flows import command, score

@@ -1,4 +1,4 @@
 """The options of the commands, each declared once for command line, run.toml, Prefect's form and docs/options.md.
 
-Open ``batch.py`` first for the options themselves, and ``declare.py`` for how a declaration becomes all of these.
+Open ``batch.py`` first for the options themselves, and ``option.py`` for what a declaration says.
 """

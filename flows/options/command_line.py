@@ -1,29 +1,30 @@
-"""Makes the command line, the TOML file, the JSON record and the checks from the options that a class declares.
+"""Makes the command line, the TOML file, the record and the checks from the options that a class declares.
 
-An option is declared by :func:`flows.options.declared.option`. No package of others is imported here, so that
+An option is an annotated field (:mod:`flows.options.option`). No package of others is imported here, so that
 ``--help`` and a mistyped option answer at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
-from flows.options.declared import Spec, specs_of
 from flows.options.kinds import Pairs
-from ikmap.methods.kinds import Flag
+from flows.options.option import Option, own_options, shared_options
+from ikmap.frozen import Frozen
+from ikmap.methods.kinds import Flag, nearest
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.urls import Location, refuse_credentials, with_query_encoded, without_secrets
+
+_WHERE_LISTED = "--help lists the common options, --help-all every one"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -31,13 +32,20 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message} ({_WHERE_LISTED})")
 
 
-class _HelpAll(argparse.Action):
-    """Prints both pages of help: those of the parser that ``const`` makes."""
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Put a place, such as a flag, before the message of a value that is refused."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{place}: {error}" if place else str(error)) from None
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        assert callable(self.const)
-        self.const().print_help()
-        parser.exit()
+
+def _checked(option: Option, value: Any, place: str) -> Any:
+    """Return a value as the option has it; `place` is how the option is called in messages."""
+    with _at(place):
+        refuse_credentials_in(value)
+        return option.check(value)
 
 
 def refuse_credentials_in(value: Any) -> None:
@@ -47,72 +55,87 @@ def refuse_credentials_in(value: Any) -> None:
     ------
     ValueError
     """
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    for item in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(item, str):
-            refuse_credentials(item)
-        elif isinstance(item, list | tuple | Mapping):
+    if isinstance(value, str):
+        refuse_credentials(value)
+    elif isinstance(value, list | tuple | Mapping):
+        for item in value.values() if isinstance(value, Mapping) else value:
             refuse_credentials_in(item)
 
 
-_WHERE_LISTED = "--help lists the common options, --help-all every one"
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Options(Frozen, kw_only=True):
+    """Base of a command's options: built from the command line, TOML or JSON, always checked.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Base of a command's options: built from the command line, TOML or JSON, always checked."""
+    An option that is not given has its default without being set: methods have many, and a command uses few of them.
+    """
 
     PROGRAM: ClassVar[str]
     DESCRIPTION: ClassVar[str]
-    GROUPS: ClassVar[tuple[str, ...]]
+    GROUPS: ClassVar[tuple[str, ...]] = ()
+    SCOPES: ClassVar[Mapping[str, Mapping[str, Option]]] = {}
+    """Options of methods or papers. They are given by name to all that have them, or to one of them alone:
+    ``--svm.C 5``, and in a file ``[svm]`` with ``C = 5``."""
     METHOD_OPTIONS: ClassVar[tuple[str, ...]] = ()
-    """Those of the methods: by the command line they are given to all chosen ones that have them."""
-    SCOPES: ClassVar[Mapping[str, Mapping[str, Spec]]] = {}
-    """What can be given to one method alone: ``--svm.C 5``, and in a file ``[svm]`` with ``C = 5``."""
+    """Names of these options."""
     REFUSED: ClassVar[tuple[str, ...]] = ()
     """Options of the base that this command never takes: known, so that it can say what to type, but not listed."""
 
     scoped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+    def __init_subclass__(cls) -> None:
+        if "SCOPES" in vars(cls):
+            cls.METHOD_OPTIONS = tuple(shared_options(cls.SCOPES))
+            cls.__annotations__ |= dict.fromkeys(cls.METHOD_OPTIONS, Any)
+        super().__init_subclass__(kw_only=True)
 
-        def __getattr__(self, name: str) -> Any: ...
-
-    def __post_init__(self) -> None:
-        for spec in self.specs().values():
-            try:
-                refuse_credentials_in(getattr(self, spec.name))
-                object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
-            except ValueError as error:
-                raise InputError(f"{spec.flag}: {error}") from None
-        scoped = self._checked_scopes(self.scoped, "--{}.{}")
+    def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - {"scoped", *self.specs()}:
+            raise TypeError(f"{type(self).__name__}: found {min(unknown)!r}, expected an option of {self.PROGRAM}")
+        self._require(values)
+        scoped = self._checked_scopes(values.pop("scoped", {}), "--{}.{}")
+        for name, value in values.items():
+            option = self.specs()[name]
+            object.__setattr__(self, name, _checked(option, value, option.flag))
         object.__setattr__(self, "scoped", scoped)
         self.check_together()
+
+    def __getattr__(self, name: str) -> Any:
+        option = type(self).specs().get(name)
+        if option is None or option.required:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        return option.default
 
     def check_together(self) -> None:
         """Refuse combinations that contradict each other."""
 
     @classmethod
-    def specs(cls) -> dict[str, Spec]:
-        """The declared options by field name, in the order of ``--help``."""
-        # A method may have a group of its own: it stands last.
-        places = {group: place for place, group in enumerate(cls.GROUPS)}
-        specs = sorted(specs_of(cls).values(), key=lambda spec: places.get(spec.group, len(places)))
-        return {spec.name: spec for spec in specs}
+    def specs(cls) -> Mapping[str, Option]:
+        """Return the options by name, in the order of ``--help``."""
+        if cls not in _OPTIONS:
+            options = own_options(cls) | shared_options(cls.SCOPES)
+            # A method may have a group of its own: it stands last.
+            places = {group: place for place, group in enumerate(cls.GROUPS)}
+            ordered = sorted(options.values(), key=lambda option: places.get(option.group, len(places)))
+            _OPTIONS[cls] = {option.name: option for option in ordered}
+        return _OPTIONS[cls]
 
     @property
-    def at_default(self) -> set[str]:
+    def at_default(self) -> frozenset[str]:
         """Names of the options that have the value that they would have if nobody gave one."""
-        return {name for name, spec in self.specs().items() if getattr(self, name) == spec.default}
+        specs = self.specs()
+        given = {name for name, value in vars(self).items() if name in specs and value != specs[name].default}
+        return frozenset(specs.keys() - given)
 
     @classmethod
-    def parser(cls, *, every_page: bool = False) -> argparse.ArgumentParser:
-        """The command line's parser: it collects words, the options check them.
+    def parser(cls, words: Sequence[str]) -> argparse.ArgumentParser:
+        """Return a parser of some words: it collects them, the options check them.
 
-        It knows every option. Its help shows those declared ``common``, or with ``every_page`` all of them.
+        It knows the options that are among the words. If these ask for help, it also knows what the help shows: the
+        options of the first page, or with ``--help-all`` all of them.
         """
-        specs = cls.specs().values()
+        names = {word.partition("=")[0] for word in words}
+        every_page = "--help-all" in names
+        with_help = every_page or any(name.startswith(("-h", "--help")) for name in names)
         parser = _Parser(
             prog=f"python -m {cls.PROGRAM}",
             description=cls.DESCRIPTION,
@@ -121,48 +144,42 @@ class Options:
             usage="%(prog)s [options]",
             formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=100),
         )
-        groups = {name: parser.add_argument_group(name) for name in (*cls.GROUPS, *(spec.group for spec in specs))}
-        for spec in specs:
-            add = groups[spec.group].add_argument
-            shown = (every_page or spec.common) and spec.name not in cls.REFUSED
-            if isinstance(spec.kind, Flag):
-                add(spec.flag, dest=spec.name, action="store_true", default=argparse.SUPPRESS,
-                    help=spec.help if shown else argparse.SUPPRESS)  # fmt: skip
-                if not spec.flag_only:
-                    off = f"--no-{spec.flag[2:]}"
-                    add(off, dest=spec.name, action="store_false", default=argparse.SUPPRESS,
-                        help=argparse.SUPPRESS)  # fmt: skip
-                continue
-            note = " (required)" if spec.required else ""
-            if spec.default not in (None, MISSING, ()):
-                default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-                note = f" (default: {default})"
-            action = "append" if isinstance(spec.kind, Pairs) else "store"
-            add(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=argparse.SUPPRESS, action=action,
-                help=(spec.help + note).replace("%", "%%") if shown else argparse.SUPPRESS)  # fmt: skip
-        groups["Run"].add_argument(
+        listed = [option for option in cls.specs().values() if option.name not in cls.REFUSED]
+        groups = {name: parser.add_argument_group(name) for name in (*cls.GROUPS, *(option.group for option in listed))}
+        for option in cls.specs().values():
+            shown = with_help and (every_page or option.common) and option.name not in cls.REFUSED
+            off = f"--no-{option.flag[2:]}"
+            if shown or option.flag in names:
+                _add(option, groups.get(option.group, parser), shown=shown)
+            if off in names and isinstance(option.kind, Flag) and not option.flag_only:
+                parser.add_argument(off, dest=option.name, action="store_false", default=argparse.SUPPRESS)
+        for name in sorted(names):
+            cls._add_scoped(name, parser)
+        groups.get("Run", parser).add_argument(
             "--config",
             metavar="FILE",
             default=argparse.SUPPRESS,
             help="TOML file of options, such as a run's run.toml; flags win over it",
         )
         pages = parser.add_argument_group("Help")
-        rest = sum(not spec.common and spec.name not in cls.REFUSED for spec in specs)
+        rest = sum(not option.common for option in listed)
         pages.add_argument("-h", "--help", action="help", help="show the common options")
-        pages.add_argument(
-            "--help-all",
-            action=_HelpAll,
-            nargs=0,
-            const=lambda: cls.parser(every_page=True),
-            dest=argparse.SUPPRESS,
-            default=argparse.SUPPRESS,
-            help=f"show every option, {rest} more",
-        )
+        pages.add_argument("--help-all", action="help", help=f"show every option, {rest} more")
         return parser
 
     @classmethod
+    def _add_scoped(cls, name: str, parser: argparse.ArgumentParser) -> None:
+        """Make a flag such as ``--svm.C`` known to a parser; any other one is left alone."""
+        scope, dot, key = name.removeprefix("--").partition(".")
+        if dot and name.startswith("--") and scope in cls.SCOPES:
+            option = cls._scoped_option(scope, key, name)
+            without_value = "true" if isinstance(option.kind, Flag) else None
+            dest = f"{scope}.{option.name}"
+            parser.add_argument(name, dest=dest, nargs="?", const=without_value, default=argparse.SUPPRESS)
+
+    @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
-        """Options from a command line (``sys.argv`` by default), the TOML file it names, and the environment.
+        """Return the options from a command line (``sys.argv`` by default), its TOML file, and the environment.
 
         Raises
         ------
@@ -171,113 +188,77 @@ class Options:
         """
         argv = sys.argv[1:] if argv is None else argv
         for word, before in zip(argv, ["", *argv], strict=False):
-            try:
+            with _at(next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "")):
                 refuse_credentials(word)
-            except ValueError as error:
-                flag = next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "")
-                raise InputError(f"{flag}: {error}" if flag else str(error)) from None
-        argv, scoped = cls._take_scoped([with_query_encoded(word) for word in argv])
-        namespace, unknown = cls.parser().parse_known_args(argv)
+        words = [with_query_encoded(word) for word in argv]
+        namespace, unknown = cls.parser(words).parse_known_args(words)
         if unknown:
             cls._refuse_words(unknown)
-        words: dict[str, Any] = vars(namespace)
-        config = words.pop("config", None)
+        texts: dict[str, Any] = vars(namespace)
+        config = texts.pop("config", None)
         values = {} if config is None else cls._read(config)
-        for name, word in words.items():
-            spec = cls.specs()[name]
-            try:
-                values[name] = word if isinstance(word, bool) else spec.kind.parse(word)
-            except ValueError as error:
-                raise InputError(f"{spec.flag}: {error}") from None
-        for name, of in scoped.items():
-            values["scoped"] = {**values.get("scoped", {}), name: {**values.get("scoped", {}).get(name, {}), **of}}
-        return cls._build(cls.defaults_of_site(cls._in_environment(), values) | values)
+        for key, text in texts.items():
+            scope, _, name = key.rpartition(".")
+            option = cls.SCOPES[scope][name] if scope else cls.specs()[name]
+            table = values.setdefault("scoped", {}).setdefault(scope, {}) if scope else values
+            flag = f"--{scope}.{option.flag[2:]}" if scope else option.flag
+            if text is None:
+                raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
+            with _at(flag):
+                table[name] = text if isinstance(text, bool) else option.kind.parse(text)
+        return cls(**cls.defaults_of_site(cls._in_environment(), values) | values)
 
     @classmethod
-    def _take_scoped(cls, argv: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-        """Words such as ``--svm.C 5``, taken out of a command line."""
-        rest, scoped = [], dict[str, dict[str, Any]]()
-        words = iter(argv)
-        for word in words:
-            flag, given, text = word.partition("=")
-            name, dot, key = flag.removeprefix("--").partition(".")
-            if not (flag.startswith("--") and dot and name in cls.SCOPES):
-                rest.append(word)
-                continue
-            key = key.replace("-", "_")
-            spec = cls._scoped_spec(name, key, flag)
-            try:
-                if isinstance(spec.kind, Flag) and not given:
-                    value = True
-                else:
-                    found = text if given else next(words, None)
-                    if found is None:
-                        raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
-                    value = found == "true" if isinstance(spec.kind, Flag) else spec.kind.parse(found)
-            except ValueError as error:
-                raise InputError(f"{flag}: {error}") from None
-            scoped.setdefault(name, {})[key] = value
-        return rest, scoped
+    def _scoped_option(cls, scope: str, name: str, place: str) -> Option:
+        options = cls.SCOPES[scope]
+        name = name.replace("-", "_")
+        if name not in options:
+            near = nearest(name, options)
+            hint = f"did you mean {near!r}?" if near else f"{scope} has {', '.join(options)}"
+            raise InputError(f"{place}: unknown option; {hint}")
+        return options[name]
 
     @classmethod
-    def _scoped_spec(cls, name: str, key: str, shown: str) -> Spec:
-        specs = cls.SCOPES[name]
-        if key not in specs:
-            near = get_close_matches(key, specs, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"{name} has {', '.join(specs)}"
-            raise InputError(f"{shown}: unknown option; {hint}")
-        return specs[key]
-
-    @classmethod
-    def _checked_scopes(cls, found: Any, shown: str) -> dict[str, dict[str, Any]]:
-        """Tables of options of single methods, checked; `shown` is how one is called in messages."""
+    def _checked_scopes(cls, tables: Any, place: str) -> dict[str, dict[str, Any]]:
+        """Return tables of options of single methods, checked; `place` is how one is called in messages."""
         checked: dict[str, dict[str, Any]] = {}
-        for name, table in found.items() if isinstance(found, Mapping) else [(str(found), None)]:
-            if name not in cls.SCOPES or not isinstance(table, Mapping):
+        for scope, table in tables.items() if isinstance(tables, Mapping) else [(str(tables), None)]:
+            if scope not in cls.SCOPES or not isinstance(table, Mapping):
                 expected = f"a table of one of {', '.join(cls.SCOPES)}" if cls.SCOPES else "no table"
-                raise InputError(f"{name}: found {table!r}, expected {expected}")
-            for key, value in table.items():
-                spec = cls._scoped_spec(name, key.replace("-", "_"), shown.format(name, key))
-                try:
-                    refuse_credentials_in(value)
-                    checked.setdefault(name, {})[spec.name] = spec.check(value)
-                except ValueError as error:
-                    raise InputError(f"{shown.format(name, key)}: {error}") from None
+                raise InputError(f"{scope}: found {table!r}, expected {expected}")
+            for name, value in table.items():
+                here = place.format(scope, name)
+                option = cls._scoped_option(scope, name, here)
+                checked.setdefault(scope, {})[option.name] = _checked(option, value, here)
         return checked
 
     @classmethod
     def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
-        """What of the environment goes together with what flags and file give."""
+        """Return what of the environment goes together with what flags and file give."""
         return environment
 
     @classmethod
     def from_toml(cls, text: str, where: str = "run.toml") -> Self:
-        """Options from TOML text; ``where`` names it in messages."""
-        return cls._build(cls._from_toml(text, where))
-
-    @classmethod
-    def from_json(cls, text: str, where: str = "options") -> Self:
-        """Options from `to_json`."""
-        return cls._build(cls._checked(json.loads(text), where, flags_too=True))
+        """Return the options of a TOML text; `where` names it in messages."""
+        return cls(**cls._from_toml(text, where))
 
     def to_dict(self) -> dict[str, Any]:
-        """Every option as plain JSON types."""
-        values = {name: getattr(self, name) for name in self.specs()}
-        plain = {
-            name: list(v) if isinstance(v, tuple) else without_secrets(str(v)) if isinstance(v, str) else v
-            for name, v in values.items()
-        }
-        return {**plain, **({"scoped": {name: dict(of) for name, of in self.scoped.items()}} if self.scoped else {})}
-
-    def to_json(self) -> str:
-        """Every option as a JSON object."""
-        return json.dumps(self.to_dict(), indent=2)
+        """Return every option as plain JSON types."""
+        plain: dict[str, Any] = {}
+        for name in self.specs():
+            value = getattr(self, name)
+            plain[name] = without_secrets(str(value)) if isinstance(value, str) else value
+            if isinstance(value, tuple):
+                plain[name] = list(value)
+        if self.scoped:
+            plain["scoped"] = {scope: dict(table) for scope, table in self.scoped.items()}
+        return plain
 
     def to_toml(self) -> str:
-        """The TOML file that reproduces the result: every option but a session's own, and those that nothing uses."""
+        """Return the TOML file that reproduces the result: no option of the session, and none that nothing uses."""
         import tomli_w
 
-        left_out = {name for name, spec in self.specs().items() if spec.session} | self.unused
+        left_out = {name for name, option in self.specs().items() if option.session} | self.unused
         values = self.to_dict()
         tables = values.pop("scoped", {})
         kept = {name: value for name, value in values.items() if value is not None and name not in left_out} | tables
@@ -289,9 +270,9 @@ class Options:
     def left_out(self) -> str:
         """A line that names the options to give again with their queries; empty if there are none."""
         flags = [
-            spec.flag
-            for name, spec in self.specs().items()
-            if isinstance(value := getattr(self, name), Location) and value.place != value.whole
+            option.flag
+            for option in self.specs().values()
+            if isinstance(value := getattr(self, option.name), Location) and value.place != value.whole
         ]
         return f"with the whole address for {' and '.join(flags)}: queries are not stored" if flags else ""
 
@@ -301,21 +282,20 @@ class Options:
         return frozenset()
 
     def command(self, *, session: bool = True) -> str:
-        """The shell command with every option that is not at its default.
+        """Return the shell command with every option that is not at its default.
 
         ``session=False`` leaves out what belongs to one invocation only (such as ``--run-dir``), for a
         command that reproduces the result elsewhere.
         """
-        words = ["python", "-m", self.PROGRAM]
-        for spec in self.specs().values():
-            value = getattr(self, spec.name)
-            if value != spec.default and (session or not spec.session):
-                words += spec.words(value)
-        for name, table in self.scoped.items():
-            for key, value in table.items():
-                spec = self.SCOPES[name][key]
-                flag = f"--{name}.{key}"
-                words += [f"{flag}={str(value).lower()}"] if isinstance(value, bool) else spec.kind.written(flag, value)
+        words, at_default = ["python", "-m", self.PROGRAM], self.at_default
+        for option in self.specs().values():
+            if option.name not in at_default and (session or not option.session):
+                words += option.words(getattr(self, option.name))
+        for scope, table in self.scoped.items():
+            for name, value in table.items():
+                flag = f"--{scope}.{name}"
+                written = self.SCOPES[scope][name].kind.written(flag, value)
+                words += [f"{flag}={str(value).lower()}"] if isinstance(value, bool) else written
         return without_secrets(shlex.join(words))
 
     @property
@@ -324,23 +304,19 @@ class Options:
         return f"run {self.command()}{f' ({self.left_out})' if self.left_out else ''}"
 
     @classmethod
-    def _build(cls, values: Mapping[str, Any]) -> Self:
-        missing = [spec.flag for spec in cls.specs().values() if spec.required and spec.name not in values]
+    def _require(cls, values: Iterable[str]) -> None:
+        missing = [option.flag for option in own_options(cls).values() if option.required and option.name not in values]
         if missing:
             raise InputError(f"{' and '.join(missing)}: required, not given ({_WHERE_LISTED})")
-        return cls(**values)
 
     @classmethod
     def _in_environment(cls) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for spec in cls.specs().values():
-            text = os.environ.get(spec.environment) if spec.environment else None
-            if text:
-                try:
+        for option in cls.specs().values():
+            if option.environment and (text := os.environ.get(option.environment)):
+                with _at(option.environment):
                     refuse_credentials(text)
-                    values[spec.name] = spec.kind.parse(with_query_encoded(text))
-                except ValueError as error:
-                    raise InputError(f"{spec.environment}: {error}") from None
+                    values[option.name] = option.kind.parse(with_query_encoded(text))
         return values
 
     @classmethod
@@ -355,36 +331,32 @@ class Options:
 
     @classmethod
     def _from_toml(cls, text: str, where: str) -> dict[str, Any]:
+        import tomllib  # takes longer to import than all that a command without a file parses
+
         try:
-            found = tomllib.loads(text)
+            record = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{where}: not TOML: {error}") from None
-        return cls._checked(found, where)
+        return cls._from_record(record, where)
 
     @classmethod
-    def _checked(cls, found: Mapping[str, Any], where: str, flags_too: bool = False) -> dict[str, Any]:
+    def _from_record(cls, record: Mapping[str, Any], where: str) -> dict[str, Any]:
         specs = cls.specs()
         values: dict[str, Any] = {}
-        for key, value in found.items():
-            name = key.replace("-", "_")
+        for key, value in record.items():
+            name, place = key.replace("-", "_"), f"{where}: {key}"
             if key in cls.SCOPES or name == "scoped":
                 tables = cls._checked_scopes(value if name == "scoped" else {key: value}, f"{where}: [{{}}] {{}}")
                 values["scoped"] = {**values.get("scoped", {}), **tables}
                 continue
             if name not in specs:
-                near = get_close_matches(name, specs, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"{where}: unknown option {key!r}{hint}")
-            spec = specs[name]
-            if spec.flag_only and not flags_too:
-                raise InputError(f"{where}: {key}: give {spec.flag} on the command line")
+                near = nearest(name, specs)
+                raise InputError(f"{where}: unknown option {key!r}{f'; did you mean {near!r}?' if near else ''}")
+            if specs[name].flag_only:
+                raise InputError(f"{place}: give {specs[name].flag} on the command line")
             if name in values:
-                raise InputError(f"{where}: {key}: given twice")
-            try:
-                refuse_credentials_in(value)
-                values[name] = spec.check(value)
-            except ValueError as error:
-                raise InputError(f"{where}: {key}: {error}") from None
+                raise InputError(f"{place}: given twice")
+            values[name] = _checked(specs[name], value, place)
         return values
 
     @classmethod
@@ -393,7 +365,32 @@ class Options:
         if word is None:
             raise InputError(f"unexpected argument {words[0]!r} ({_WHERE_LISTED})")
         name = word.split("=")[0]
-        flags = [*(spec.flag for spec in cls.specs().values()), "--config", "--help", "--help-all"]
-        near = get_close_matches(name, flags, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f" ({_WHERE_LISTED})"
-        raise InputError(f"unknown option {name}{hint}")
+        near = nearest(name, [*(option.flag for option in cls.specs().values()), "--config", "--help", "--help-all"])
+        raise InputError(f"unknown option {name}{f'; did you mean {near}?' if near else f' ({_WHERE_LISTED})'}")
+
+
+_OPTIONS: dict[type[Options], Mapping[str, Option]] = {}
+"""Options by command."""
+
+
+def _add(option: Option, group: argparse._ActionsContainer, *, shown: bool) -> None:
+    """Make an option known to a parser, which shows it or not."""
+    text = option.help if shown else argparse.SUPPRESS
+    if isinstance(option.kind, Flag):
+        group.add_argument(
+            option.flag, dest=option.name, action="store_true", default=argparse.SUPPRESS, help=text.replace("%", "%%")
+        )
+        return
+    if shown and option.default not in (None, MISSING, ()):
+        default = ",".join(option.default) if isinstance(option.default, tuple) else option.default
+        text += f" (default: {default})"
+    elif shown and option.required:
+        text += " (required)"
+    group.add_argument(
+        option.flag,
+        dest=option.name,
+        metavar=option.kind.metavar,
+        default=argparse.SUPPRESS,
+        action="append" if isinstance(option.kind, Pairs) else "store",
+        help=text.replace("%", "%%"),
+    )

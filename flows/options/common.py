@@ -3,67 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge
 
 from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
 from flows.options.command_line import Options
-from flows.options.declared import BASELINES, FEATURES, LEARNING, option
 from flows.options.kinds import ClusterName, Pairs
-from ikmap.methods.kinds import Choice, Flag, Integer, Text
+from flows.options.option import BASELINES, FEATURES, LEARNING, Environment, FlagOnly, On, Session
+from ikmap.methods import Doc
+from ikmap.methods.kinds import Choice, Text
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
 
-CLUSTERS = Choice(KINDS)
 
-
-@dataclass(frozen=True, kw_only=True)
 class CommonOptions(Options):
     """What all commands share."""
 
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
-    cluster: str = option(
-        "local",
-        ClusterName(CLUSTERS),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_CLUSTER",
-        help="where it runs: processes of this machine (cuda: of its GPUs), Slurm jobs (srun: those of "
-        "the allocation around this command), Kubernetes pods, a running Dask scheduler",
-    )
-    cluster_option: tuple[str, ...] = option(
-        (),
+    cluster: Annotated[
+        str,
+        ClusterName(Choice(KINDS)),
+        Doc(
+            "where it runs: processes of this machine (cuda: of its GPUs), Slurm jobs (srun: those of "
+            "the allocation around this command), Kubernetes pods, a running Dask scheduler"
+        ),
+        On(CLUSTER, page=1),
+        Environment("IKMAP_CLUSTER"),
+    ] = "local"
+    cluster_option: Annotated[
+        tuple[str, ...],
         Pairs(),
-        group=CLUSTER,
-        help="a setting of that cluster, such as queue=main; may be given several times (docs/clusters.md lists them)",
-    )
-    workers: int | None = option(
-        None,
-        Integer(1),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_WORKERS",
-        help="worker processes, one thread each (default: the usable cores, or GPUs)",
-    )
-    memory_limit: str | None = option(
-        None,
+        Doc("a setting of that cluster, such as queue=main; may be given several times (docs/clusters.md lists them)"),
+        On(CLUSTER),
+    ] = ()
+    workers: Annotated[
+        int | None,
+        Ge(1),
+        Doc("worker processes, one thread each (default: the usable cores, or GPUs)"),
+        On(CLUSTER, page=1),
+        Environment("IKMAP_WORKERS"),
+    ] = None
+    memory_limit: Annotated[
+        str | None,
         Text("SIZE"),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_MEMORY_LIMIT",
-        help="memory of each worker, as in 4GB (default: a share of what is free)",
-    )
-    debug: bool = option(
-        False,
-        Flag(),
-        group=OUTPUT,
-        session=True,
-        flag_only=True,
-        help="show the traceback when the command fails",
-    )
-    quiet: bool = option(False, Flag(), group=OUTPUT, common=True, session=True, help="no progress, only the result")
+        Doc("memory of each worker, as in 4GB (default: a share of what is free)"),
+        On(CLUSTER, page=1),
+        Environment("IKMAP_MEMORY_LIMIT"),
+    ] = None
+    debug: Annotated[bool, Doc("show the traceback when the command fails"), On(OUTPUT), Session(), FlagOnly()] = False
+    quiet: Annotated[bool, Doc("no progress, only the result"), On(OUTPUT, page=1), Session()] = False
 
     @classmethod
     def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,20 +1,30 @@
-"""The kinds of values that only commands have: settings of clusters, and their names."""
+"""The kinds of values that only commands have: places of files, maps side by side, and clusters with their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from ikmap.methods.kinds import Choice, Kind, Text, refuse
+from ikmap.methods.kinds import Choice, Kind, Names, Text, refuse
 from pipeline.urls import Location, apart, without_secrets
 
+NO_SECRETS = (
+    r"^(?:[^:]*[^:\s][^:]*|(?:[^?#@]|[?#]\.\.\.)*[^?#@\s](?:[^?#@]|[?#]\.\.\.)*"
+    r"|[\w+.-]+://[^/:?#@]+@[^:?#@]+|s3a?://[^/:?#@]+/[^?#]+)$"
+)
+"""A place without a password or a query, which Prefect would store: checked before a run of a deployment is."""
+NO_URL = r"^[^:]*[^:\s][^:]*(?::/?(?:[^:/][^:]*)?)*$"
+"""A place that is no URL."""
 
-@dataclass(frozen=True)
+
 class Place(Text):
     """A path or, unless `here`, a URL: a `Location`, so that its query is never written."""
 
     here: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": NO_URL if self.here else NO_SECRETS}
 
     def check(self, value: Any) -> Location:
         place = Location(super().check(value))
@@ -23,17 +33,48 @@ class Place(Text):
         return place
 
 
-@dataclass(frozen=True)
-class Pairs(Kind):
-    """Words KEY=VALUE, one for each time that the option is given; in TOML also a table."""
+class OneOrMore(Names):
+    """One of the names of a choice, or several of them, none twice, with commas between: a text."""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names that may be given now."""
+        return self.choice.known if self.choice else ()
 
     @property
     def metavar(self) -> str:
-        return "KEY=VALUE"
+        return f"{self.choice.metavar if self.choice else 'NAME'}[,...]"
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.known)}, or several with commas between"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        alone, several = "|".join(self.alone), "|".join(name for name in self.known if name not in self.alone)
+        return {"type": "string", "pattern": rf"^({alone}|({several})(\s*,\s*({several}))*)$"}
+
+    def check(self, value: Any) -> str:
+        words = self._words(value)
+        for word in words:
+            if words.count(word) > 1:
+                raise ValueError(f"found {word!r} twice, expected different names")
+        return ",".join(words)
+
+
+class Pairs(Kind):
+    """Words KEY=VALUE, one for each time that the option is given; in TOML also a table."""
+
+    metavar = "KEY=VALUE"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string", "pattern": r"^\s*[^=\s].*=.*\S"}}
 
     def check(self, value: Any) -> tuple[str, ...]:
         if isinstance(value, Mapping):
-            value = [f"{key}={item}" for key, items in value.items() for item in _listed(items)]
+            tables = {key: items if isinstance(items, list | tuple) else [items] for key, items in value.items()}
+            value = [f"{key}={item}" for key, items in tables.items() for item in items]
         if not isinstance(value, list | tuple):
             refuse(value, "words KEY=VALUE, or a table")
         for word in value:
@@ -47,15 +88,10 @@ class Pairs(Kind):
         return [word for pair in value for word in (flag, pair)]
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else [value]
-
-
 _RUNNING = ("tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH")
 """How a scheduler that runs already is named."""
 
 
-@dataclass(frozen=True)
 class ClusterName(Kind):
     """A kind of cluster, or the address or the scheduler file of a running Dask scheduler."""
 
@@ -64,6 +100,11 @@ class ClusterName(Kind):
     @property
     def metavar(self) -> str:
         return "{" + ",".join((*self.choice.known, *_RUNNING)) + "}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        names = "|".join(self.choice.known)
+        return {"type": "string", "pattern": rf"^({names}|(tcp|tls)://[^@/?#]+:\d+|file:.*\S.*)$"}
 
     def check(self, value: Any) -> str:
         if isinstance(value, str) and "://" in value:

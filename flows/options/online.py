@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Lt
 
 from flows.options.batch import BatchOptions
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
-from flows.options.declared import BASELINES, FEATURES, LEARNING, option
 from flows.options.kinds import Place
-from ikmap.methods import LEARNERS, StreamLearner
-from ikmap.methods.kinds import Choice, Integer, Real, Several
+from flows.options.option import BASELINES, FEATURES, LEARNING, On
+from ikmap.methods import LEARNERS, Doc, StreamLearner
+from ikmap.methods.kinds import Choice, Names
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import InputError
@@ -20,7 +21,6 @@ from pipeline.resolve import chosen, refuse_growth, refuse_redraw
 ONLINE_LEARNER = Choice(tuple(name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnlineOptions(BatchOptions):
     """Options of ``python -m flows.online``: a stream, every block predicted before it is learned from.
 
@@ -36,100 +36,105 @@ class OnlineOptions(BatchOptions):
         "Parameters and the map come from the first rows; the map stays unless it grows or is drawn anew."
     )
 
-    learner: tuple[str, ...] = option(
-        ("ogd",),
-        Several(ONLINE_LEARNER),
-        group=LEARNING,
-        common=True,
-        help=f"what learns: any of {', '.join(ONLINE_LEARNER.known)}",
-    )
-    initial: int | None = option(
-        None,
-        Integer(2),
-        group=STREAM,
-        common=True,
-        help="rows of the initial set (default: as many as there are training rows)",
-    )
-    block_rows: int = option(
-        1000, Integer(1), group=STREAM, common=True, help="rows that are predicted, then learned from, together"
-    )
-    input: str | None = option(
-        None,
+    learner: Annotated[
+        tuple[str, ...],
+        Names(ONLINE_LEARNER),
+        Doc(f"what learns: any of {', '.join(ONLINE_LEARNER.known)}"),
+        On(LEARNING, page=1),
+    ] = ("ogd",)
+    initial: Annotated[
+        int | None,
+        Ge(2),
+        Doc("rows of the initial set (default: as many as there are training rows)"),
+        On(STREAM, page=1),
+    ] = None
+    block_rows: Annotated[
+        int, Ge(1), Doc("rows that are predicted, then learned from, together"), On(STREAM, page=1)
+    ] = 1000
+    input: Annotated[
+        str | None,
         Place("PATH|URL|-"),
-        group=DATA,
-        common=True,
-        help="a file or URL, - (standard input), or a folder to which Parquet comes",
-    )
-    order: str = option(
-        "auto",
+        Doc("a file or URL, - (standard input), or a folder to which Parquet comes"),
+        On(DATA, page=1),
+    ] = None
+    order: Annotated[
+        str,
         Choice(("auto", "shuffled", "file")),
-        group=STREAM,
-        help="order of the stream; file: training before test file; auto: shuffled, where the stream has an end",
-    )
-    idle_seconds: float | None = option(
-        None,
-        Real(0),
-        group=STREAM,
-        help="a directory has come to its end when no file was added for so long (default: 60)",
-    )
-    limit_seconds: float | None = option(
-        None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
-    )
-    alerts: str | None = option(
-        None,
+        Doc("order of the stream; file: training before test file; auto: shuffled, where the stream has an end"),
+        On(STREAM),
+    ] = "auto"
+    idle_seconds: Annotated[
+        float | None,
+        Gt(0),
+        Doc("a directory has come to its end when no file was added for so long (default: 60)"),
+        On(STREAM),
+    ] = None
+    limit_seconds: Annotated[
+        float | None, Gt(0), Doc("stop a learner that has predicted and learned for so long"), On(STREAM)
+    ] = None
+    alerts: Annotated[
+        str | None,
         Place("FILE|-", here=True),
-        group=STREAM,
-        help="where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
-        "standard output",
-    )
-    warm_up: int = option(0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent")
-    labels_input: str | None = option(
-        None,
+        Doc(
+            "where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
+            "standard output"
+        ),
+        On(STREAM),
+    ] = None
+    warm_up: Annotated[int, Ge(0), Doc("rows after the initial ones of which no alert is sent"), On(STREAM)] = 0
+    labels_input: Annotated[
+        str | None,
         Place("FILE", here=True),
-        group=STREAM,
-        help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
-        "counted from 0 as they come",
-    )
-    label_limit: int | None = option(
-        None,
-        Integer(1),
-        group=STREAM,
-        help="how many of the latest rows wait for their label; labels of older rows are left out (default: 100000)",
-    )
-    drift: str = option(
-        "none",
-        Choice(("none", "adwin", "page-hinkley")),
-        group=STREAM,
-        help="what watches the losses of each learner and raises an alarm where they have risen",
-    )
-    drift_delta: float | None = option(
-        None,
-        Real(0, 1),
-        group=STREAM,
-        help="for adwin, about the chance of a false alarm (default: 0.002); for page-hinkley, how far losses may lie "
-        "above their mean (default: 0.005)",
-    )
-    on_drift: str = option(
-        "mark",
-        Choice(("mark", "redraw")),
-        group=STREAM,
-        help="what follows an alarm of --drift; mark: it is reported; redraw: also, half of the learner's "
-        "partitionings are drawn anew from the rows that follow, and what was learned is carried over",
-    )
-    redraw_rows: int | None = option(
-        None,
-        Integer(1),
-        group=STREAM,
-        help="rows after an alarm from which partitionings are drawn anew (default: 1000, or psi if that is more)",
-    )
+        Doc(
+            "labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
+            "counted from 0 as they come"
+        ),
+        On(STREAM),
+    ] = None
+    label_limit: Annotated[
+        int | None,
+        Ge(1),
+        Doc("how many of the latest rows wait for their label; labels of older rows are left out (default: 100000)"),
+        On(STREAM),
+    ] = None
+    drift: Annotated[
+        Literal["none", "adwin", "page-hinkley"],
+        Doc("what watches the losses of each learner and raises an alarm where they have risen"),
+        On(STREAM),
+    ] = "none"
+    drift_delta: Annotated[
+        float | None,
+        Gt(0),
+        Lt(1),
+        Doc(
+            "for adwin, about the chance of a false alarm (default: 0.002); for page-hinkley, how far losses may lie "
+            "above their mean (default: 0.005)"
+        ),
+        On(STREAM),
+    ] = None
+    on_drift: Annotated[
+        Literal["mark", "redraw"],
+        Doc(
+            "what follows an alarm of --drift; mark: it is reported; redraw: also, half of the learner's "
+            "partitionings are drawn anew from the rows that follow, and what was learned is carried over"
+        ),
+        On(STREAM),
+    ] = "mark"
+    redraw_rows: Annotated[
+        int | None,
+        Ge(1),
+        Doc("rows after an alarm from which partitionings are drawn anew (default: 1000, or psi if that is more)"),
+        On(STREAM),
+    ] = None
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
     REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance", "weight")
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
+        at_default = self.at_default
         for name in self.REFUSED:
-            if name not in self.at_default:
+            if name not in at_default:
                 words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(
                     f"{words}: found a stream, of which every row is predicted before it is learned from; expected "

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from flows.options.batch import RUN, BatchOptions
 from flows.options.command_line import Options
-from flows.options.declared import Spec
 from flows.options.online import OnlineOptions
+from flows.options.option import Option
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 
@@ -38,22 +38,22 @@ def page(text: str) -> str:
 def _of_command(command: type[Options]) -> str:
     found = f"## `python -m {command.PROGRAM}`\n\n"
     for group in command.GROUPS:
-        listed = [spec for spec in command.specs().values() if spec.name not in command.REFUSED]
-        rows = [_row(spec) for spec in listed if spec.group == group]
+        listed = [option for option in command.specs().values() if option.name not in command.REFUSED]
+        rows = [_row(option) for option in listed if option.group == group]
         rows += [CONFIG] if group == RUN else []
         if rows:
             found += f"### {group}\n\n| option | default | meaning |\n|---|---|---|\n{''.join(rows)}\n"
     return found
 
 
-def _row(spec: Spec) -> str:
-    option = f"`{' '.join([spec.flag, *filter(None, [_cell(spec.kind.metavar or '')])])}`"
-    option = f"**{option}**" if spec.common else option
-    shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+def _row(option: Option) -> str:
+    words = f"`{' '.join([option.flag, *filter(None, [_cell(option.kind.metavar or '')])])}`"
+    words = f"**{words}**" if option.common else words
+    shown = ",".join(option.default) if isinstance(option.default, tuple) else option.default
     default = "" if shown in (None, "") else "off" if shown is False else f"`{shown}`"
-    default = "required" if spec.required else default
-    meaning = _cell(spec.help)
-    return f"| {option} | {default} | {meaning[:1].upper()}{meaning[1:]} |\n"
+    default = "required" if option.required else default
+    meaning = _cell(option.help)
+    return f"| {words} | {default} | {meaning[:1].upper()}{meaning[1:]} |\n"
 
 
 def _cell(text: str) -> str:

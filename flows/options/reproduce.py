@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
-from flows.options.declared import option
+from annotated_types import Ge, Gt, Le
+
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
 from flows.options.kinds import Place
-from flows.options.methods import specs_of_fields, with_options_of
-from flows.options.online import STREAM
-from ikmap.methods import FieldError, fields_of
-from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real
+from flows.options.option import Environment, On, Option, Session, options_of
+from ikmap.methods import Doc, FieldError, fields_of
+from ikmap.methods.kinds import Choice
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
 from pipeline.reproduce.papers import DEFAULT, FAULTS, PAPERS
@@ -21,8 +20,6 @@ from pipeline.resolve import flag
 EXPERIMENTS = "Experiments"
 
 
-@dataclass(frozen=True, kw_only=True)
-@with_options_of({name: specs_of_fields(paper.Options, READINGS) for name, paper in PAPERS.items()})
 class ReproduceOptions(CommonOptions):
     """Options of ``python -m flows.reproduce``: tables and figures of a paper, ours beside what was printed.
 
@@ -32,6 +29,9 @@ class ReproduceOptions(CommonOptions):
         As :class:`~flows.options.batch.BatchOptions`.
     """
 
+    SCOPES: ClassVar[Mapping[str, Mapping[str, Option]]] = {
+        name: options_of(paper.Options, READINGS) for name, paper in PAPERS.items()
+    }
     PROGRAM: ClassVar[str] = "flows.reproduce"
     DESCRIPTION: ClassVar[str] = (
         "Run tables and figures of a paper on the data sets that are there, and write a page with our numbers beside "
@@ -39,75 +39,57 @@ class ReproduceOptions(CommonOptions):
     )
     GROUPS: ClassVar[tuple[str, ...]] = (EXPERIMENTS, READINGS, DATA, STREAM, RUN, CLUSTER, OUTPUT)
 
-    paper: str = option(
-        DEFAULT,
+    paper: Annotated[
+        str,
         Choice(tuple(PAPERS)),
-        group=EXPERIMENTS,
-        common=True,
-        help=f"what to reproduce: {'; '.join(f'{name}, the {one.short}' for name, one in PAPERS.items())}",
-    )
-    table: tuple[str, ...] | None = option(
-        None, Names(), group=EXPERIMENTS, common=True, help="tables to run, by their numbers"
-    )
-    figure: tuple[str, ...] | None = option(
-        None, Names(), group=EXPERIMENTS, common=True, help="figures to draw, by their numbers"
-    )
-    section: tuple[str, ...] | None = option(
-        None, Names(), group=EXPERIMENTS, common=True, help="sections whose claim to measure, by their numbers"
-    )
-    datasets: tuple[str, ...] | None = option(
-        None,
-        Names(),
-        group=EXPERIMENTS,
-        common=True,
-        help="data sets to run on (default: those that the paper has there)",
-    )
-    systems: tuple[str, ...] | None = option(
-        None,
-        Names(),
-        group=EXPERIMENTS,
-        common=True,
-        help="systems to run, by their names on the page (default: all of a table)",
-    )
+        Doc(f"what to reproduce: {'; '.join(f'{name}, the {one.short}' for name, one in PAPERS.items())}"),
+        On(EXPERIMENTS, page=1),
+    ] = DEFAULT
+    table: Annotated[tuple[str, ...] | None, Doc("tables to run, by their numbers"), On(EXPERIMENTS, page=1)] = None
+    figure: Annotated[tuple[str, ...] | None, Doc("figures to draw, by their numbers"), On(EXPERIMENTS, page=1)] = None
+    section: Annotated[
+        tuple[str, ...] | None, Doc("sections whose claim to measure, by their numbers"), On(EXPERIMENTS, page=1)
+    ] = None
+    datasets: Annotated[
+        tuple[str, ...] | None,
+        Doc("data sets to run on (default: those that the paper has there)"),
+        On(EXPERIMENTS, page=1),
+    ] = None
+    systems: Annotated[
+        tuple[str, ...] | None,
+        Doc("systems to run, by their names on the page (default: all of a table)"),
+        On(EXPERIMENTS, page=1),
+    ] = None
 
-    data_dir: str | None = option(
-        None,
+    data_dir: Annotated[
+        str | None,
         Place("DIR", here=True),
-        group=DATA,
-        common=True,
-        help="where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache); nothing is downloaded",
-    )
-    dataset_file: str | None = option(
-        None, Place("FILE", here=True), group=DATA, help="TOML file that declares more data sets for --datasets"
-    )
-    order: str = option(
-        "shuffled",
-        Choice(("shuffled", "file")),
-        group=STREAM,
-        help="order of the streams; file: for data in time order",
-    )
-    initial: int | None = option(
-        None, Integer(2), group=STREAM, help="rows of the streams' initial sets (default: as many as training rows)"
-    )
+        Doc("where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache); nothing is downloaded"),
+        On(DATA, page=1),
+    ] = None
+    dataset_file: Annotated[
+        str | None, Place("FILE", here=True), Doc("TOML file that declares more data sets for --datasets"), On(DATA)
+    ] = None
+    order: Annotated[
+        Literal["shuffled", "file"], Doc("order of the streams; file: for data in time order"), On(STREAM)
+    ] = "shuffled"
+    initial: Annotated[
+        int | None, Ge(2), Doc("rows of the streams' initial sets (default: as many as training rows)"), On(STREAM)
+    ] = None
 
-    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
-    limit_seconds: float = option(
-        43_200.0,
-        Real(0),
-        group=RUN,
-        common=True,
-        help="stop a run that has taken so long, and mark it",
+    seed: Annotated[int, Ge(0), Le(2**63 - 1), Doc("seed of every random choice"), On(RUN, page=1)] = 0
+    limit_seconds: Annotated[float, Gt(0), Doc("stop a run that has taken so long, and mark it"), On(RUN, page=1)] = (
+        43_200.0
     )
-    run_dir: str | None = option(
-        None,
+    run_dir: Annotated[
+        str | None,
         Place("DIR", here=True),
-        group=RUN,
-        common=True,
-        session=True,
-        environment="IKMAP_RUN_DIR",
-        help="directory of all runs and of the page (default: runs/ and the name of the paper)",
-    )
-    fresh: bool = option(False, Flag(), group=RUN, common=True, session=True, help="do all runs again")
+        Doc("directory of all runs and of the page (default: runs/ and the name of the paper)"),
+        On(RUN, page=1),
+        Session(),
+        Environment("IKMAP_RUN_DIR"),
+    ] = None
+    fresh: Annotated[bool, Doc("do all runs again"), On(RUN, page=1), Session()] = False
 
     @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
@@ -160,7 +142,7 @@ class ReproduceOptions(CommonOptions):
             A value is not for this paper, or contradicts another.
         """
         kind = self.the_paper.Options
-        given = {name: getattr(self, name) for name in fields_of(kind) if name not in self.at_default}
+        given = {name: getattr(self, name) for name in fields_of(kind).keys() - self.at_default}
         try:
             return kind.of_record({**given, **self.scoped.get(self.paper, {})})[0].record()
         except FieldError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from flows.options.batch import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
-from flows.options.declared import option
+from flows.options.batch import Format
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.kinds import Place
-from ikmap.methods.kinds import Text
+from flows.options.option import On
+from ikmap.methods import LEARNERS, Doc
+from ikmap.methods.kinds import Choice, Text
 from pipeline.errors import InputError
 
 _OTHER_FORMATS = (
@@ -35,7 +36,6 @@ _OTHER_FORMATS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreOptions(CommonOptions):
     """Options of ``python -m flows.score``: a trained model applied to new data.
 
@@ -49,37 +49,35 @@ class ScoreOptions(CommonOptions):
     DESCRIPTION: ClassVar[str] = "Apply the model of a finished run to new data of any size."
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, RUN, CLUSTER, OUTPUT)
 
-    model: str = option(MISSING, Place("RUN", here=True), group=RUN, common=True, help="directory of a finished run")
-    learner: str | None = option(
-        None,
-        LEARNER,
-        group=RUN,
-        common=True,
-        help="which of the run's learners predicts (default: the first it trained)",
-    )
-    input: str = option(
-        MISSING,
+    model: Annotated[str, Place("RUN", here=True), Doc("directory of a finished run"), On(RUN, page=1)]
+    learner: Annotated[
+        str | None,
+        Choice(tuple(LEARNERS)),
+        Doc("which of the run's learners predicts (default: the first it trained)"),
+        On(RUN, page=1),
+    ] = None
+    input: Annotated[
+        str,
         Place("PATH|URL"),
-        group=DATA,
-        common=True,
-        help="data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list",
-    )
-    format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
-    label: str | None = option(
-        None,
+        Doc("data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list"),
+        On(DATA, page=1),
+    ]
+    format: Annotated[Format, Doc("format of the file; auto goes by the name"), On(DATA)] = "auto"
+    label: Annotated[
+        str | None,
         Text("COLUMN"),
-        group=DATA,
-        common=True,
-        help="column that holds the true label, in tables; how good the predictions are is then printed too",
-    )
-    output: str = option(
-        "predictions.parquet",
+        Doc("column that holds the true label, in tables; how good the predictions are is then printed too"),
+        On(DATA, page=1),
+    ] = None
+    output: Annotated[
+        str,
         Place("PATH|URL"),
-        group=OUTPUT,
-        common=True,
-        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "
-        "in /",
-    )
+        Doc(
+            "Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "
+            "in /"
+        ),
+        On(OUTPUT, page=1),
+    ] = "predictions.parquet"
 
     def check_together(self) -> None:
         super().check_together()

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.options.declared import specs_of
 from flows.options.online import OnlineOptions
 from flows.options.table import TableOptions
 from flows.runs.batch import listening, run_pipeline, starting
@@ -122,9 +121,10 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
-    for name in specs_of(TableOptions):
-        if name not in options.at_default:
-            words = shlex.join(options.specs()[name].words(getattr(options, name)))
+    at_default = options.at_default
+    for name, option in TableOptions.specs().items():
+        if name not in at_default:
+            words = shlex.join(option.words(getattr(options, name)))
             raise InputError(f"{words}: found {where}, expected a file, which is there as a whole, for this option")
     formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
     if options.format not in formats:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from ikmap.capability import Offers, capability
 from ikmap.methods.about import MapAbout
 from ikmap.methods.capabilities import CellTables, Growable, Path, Redrawable
-from ikmap.methods.fields import Field, FieldError, Symbol, fields_of, within
+from ikmap.methods.fields import Doc, Field, FieldError, Symbol, fields_of, within
 from ikmap.methods.map import Map, MapMemory, RowsInfo
 from ikmap.methods.method import Candidates, Number, SearchSpace
 from ikmap.methods.sample import Sample
@@ -36,7 +36,7 @@ def names_of(name: str) -> tuple[str, ...]:
 def fields_of_composed(kinds: Sequence[type[Map]]) -> dict[str, Field]:
     """Return the fields of several maps together: t, and ``MAP.FIELD`` for each other field of each of them."""
     total = fields_of(Map)[TOTAL]
-    found = {TOTAL: replace(total, doc="partitionings of all maps together, shared out evenly")}
+    found = {TOTAL: total.under(TOTAL, Doc("partitionings of all maps together, shared out evenly"))}
     for kind in kinds:
         for name, field in fields_of(kind).items():
             if name != TOTAL:
@@ -68,12 +68,11 @@ def shares(t: int, n: int) -> list[int]:
 
 
 def _of_part(field: Field, part: str) -> Field:
-    symbol = field.symbol
-    if symbol is not None:
-        symbol = Symbol(
-            f"{symbol.sign} of {part}", f"{symbol.words} of {part}", symbol.meaning, f"{part}.{field.parameter}"
-        )
-    return replace(field, name=f"{part}.{field.name}", symbol=symbol)
+    symbol, name = field.symbol, f"{part}.{field.name}"
+    if symbol is None:
+        return field.under(name)
+    sign, words = f"{symbol.sign} of {part}", f"{symbol.words} of {part}"
+    return field.under(name, Symbol(sign, words, symbol.meaning, f"{part}.{field.parameter}"))
 
 
 def composed_of_record(kinds: Sequence[type[Map]], record: Mapping[str, object]) -> tuple[Composed, frozenset[str]]:

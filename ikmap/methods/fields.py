@@ -19,16 +19,13 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import MISSING, dataclass
-from inspect import get_annotations
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import MISSING
+from functools import cache, cached_property, partial
 from types import SimpleNamespace, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
-    ClassVar,
     Literal,
-    NoReturn,
     Self,
     TypeAliasType,
     Union,
@@ -40,7 +37,8 @@ from typing import (
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real, Text
+from ikmap.frozen import Frozen
+from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Names, Number, Real, Text
 
 type Plain = bool | int | float | str | None
 """A value of a field, as it stands in a record."""
@@ -51,22 +49,19 @@ AUTO = "auto"
 """The word that has a field chosen by cross-validation."""
 
 
-@dataclass(frozen=True)
-class Doc:
+class Doc(Frozen):
     """Help text of a field."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(Frozen):
     """Advice to somebody who gave a value that the field cannot have: what to give instead."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(Frozen):
     """Sign and words of a field that a result depends on, for papers and reports.
 
     Attributes
@@ -87,8 +82,7 @@ class Symbol:
     parameter: str = ""
 
 
-@dataclass(frozen=True)
-class Searched:
+class Searched(Frozen):
     """Marks a field that cross-validation can choose: it takes the word :data:`AUTO`, too.
 
     Attributes
@@ -103,8 +97,7 @@ class Searched:
     with_map: bool = False
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(Frozen):
     """Value of runs that were begun before there was the field, where that differs from the default."""
 
     value: Plain
@@ -150,32 +143,83 @@ def with_options(text: str, option: Callable[[str], str] = str) -> str:
     return re.sub(r"\{(\w+(?:\.\w+)?)\}", lambda match: option(match[1]), text)
 
 
-@dataclass(frozen=True)
 class Field:
-    """One field of a configured class, as its annotations declare it.
+    """One field of a configured class. Its annotation is read when something of it is asked for: most never are.
+
+    Parameters
+    ----------
+    name : str
+    default : value, or MISSING
+    annotation : callable
+        Returns the annotation.
+    marks : tuple
+        Marks that stand for those of the same class in the annotation.
 
     Attributes
     ----------
     name : str
-    kind : Kind
-        What values it takes, without :data:`AUTO`.
     default : value, or MISSING
-    doc : str
-    symbol : Symbol or None
-    searched : Searched or None
-    before : Before or None
-    nested : type or None
-        The class that its value must be an object of, for a field that holds a configured object.
     """
 
-    name: str
-    kind: Kind
-    default: object
-    doc: str
-    symbol: Symbol | None = None
-    searched: Searched | None = None
-    before: Before | None = None
-    nested: type | None = None
+    def __init__(
+        self, name: str, default: object, annotation: Callable[[], object], marks: tuple[object, ...] = ()
+    ) -> None:
+        self.name, self.default, self._annotation, self._marks = name, default, annotation, marks
+
+    def under(self, name: str, *marks: object) -> Field:
+        """Return the field under another name, with marks that stand for its own ones of the same class."""
+        return Field(name, self.default, self._annotation, (*marks, *self._marks))
+
+    @cached_property
+    def _parts(self) -> tuple[list[object], list[object]]:
+        """Types that the annotation allows, and its marks: the outermost first."""
+        hint, marks = self._annotation(), list(self._marks)
+        while get_origin(hint) is Annotated or isinstance(hint, TypeAliasType):
+            if isinstance(hint, TypeAliasType):
+                hint = hint.__value__
+                continue
+            hint, *more = get_args(hint)
+            marks += reversed(more)
+        return list(_arms(hint)), marks
+
+    def marked[T](self, kind: type[T]) -> T | None:
+        """Return its mark of a class, or None."""
+        return next((mark for mark in self._parts[1] if isinstance(mark, kind)), None)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What values it takes, without :data:`AUTO`."""
+        arms, marks = self._parts
+        if kind := self.marked(Kind):
+            return kind
+        advice = self.marked(Advice)
+        return Text("NAME") if self.nested else _kind(self.name, arms, marks, advice.text if advice else "")
+
+    @property
+    def doc(self) -> str:
+        """Help text."""
+        doc = self.marked(Doc)
+        return doc.text if doc else ""
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """Sign and words, of a field that a result depends on."""
+        return self.marked(Symbol)
+
+    @property
+    def searched(self) -> Searched | None:
+        """Mark of a field that cross-validation can choose."""
+        return self.marked(Searched)
+
+    @property
+    def before(self) -> Before | None:
+        """Value of runs that were begun before there was the field, where that differs from the default."""
+        return self.marked(Before)
+
+    @cached_property
+    def nested(self) -> type | None:
+        """The class that its value must be an object of, for a field that holds a configured object."""
+        return next((arm for arm in self._parts[0] if isinstance(arm, type) and issubclass(arm, Configured)), None)
 
     @property
     def required(self) -> bool:
@@ -202,11 +246,11 @@ class Field:
             return self.default
         return AUTO if self.searched.by_default else None
 
-    @property
+    @cached_property
     def given_kind(self) -> Kind:
         """Kind of the values that may be given: those of `kind`, and AUTO if the field can be searched."""
         kind = self.kind
-        if self.searched is None or not isinstance(kind, Integer | Real) or AUTO in kind.words:
+        if self.searched is None or not isinstance(kind, Number) or AUTO in kind.words:
             return kind
         words = (AUTO, *kind.words) if self.searched.by_default else (*kind.words, AUTO)
         return dataclasses.replace(kind, words=words)
@@ -256,12 +300,18 @@ class KindError(FieldError):
         return with_options(f"{option(self.field)}: {self.text}", option)
 
 
-def fields_of(cls: type[Configured]) -> Mapping[str, Field]:
+def fields_of(cls: type[Frozen]) -> Mapping[str, Field]:
     """Return the fields of a configured class by name, in the order of their declaration."""
     if cls not in _FIELDS:
-        own = [field for field in dataclasses.fields(cls) if field.init]
-        hints = _hints(cls, {field.name for field in own})
-        _FIELDS[cls] = {field.name: _field(field, hints[field.name]) for field in own}
+        _FIELDS[cls] = {
+            field.name: Field(
+                field.name,
+                field.default if field.default_factory is MISSING else field.default_factory(),
+                partial(_annotation, cls, field.name),
+            )
+            for field in dataclasses.fields(cls)
+            if field.init
+        }
     return _FIELDS[cls]
 
 
@@ -269,60 +319,22 @@ _FIELDS: dict[type, Mapping[str, Field]] = {}
 """Fields by class, kept because reading annotations takes long."""
 
 
-def _hints(cls: type, names: Container[str]) -> dict[str, object]:
-    """Return the annotations of fields, each read with the names of the module in which it stands."""
-    found: dict[str, object] = {}
-    for base in reversed(cls.__mro__):
-        own = tuple(name for name in vars(base).get("__annotations__", ()) if name in names)
-        if own:
-            found |= _own_hints(base, own)
-    return found
+def _annotation(cls: type, name: str) -> object:
+    """Return the annotation of a field, by the first class that has one."""
+    return _own_annotation(next(base for base in cls.__mro__ if name in vars(base).get("__annotations__", {})), name)
 
 
-def _own_hints(base: type, names: tuple[str, ...]) -> Mapping[str, object]:
-    """Return the annotations of fields that a class declares itself: bases are asked for by all that have them."""
-    if (base, names) not in _HINTS:
-        annotations = get_annotations(base)
-        module = sys.modules.get(base.__module__)
-        _HINTS[base, names] = get_type_hints(
-            SimpleNamespace(__annotations__={name: annotations[name] for name in names}),
-            globalns={} if module is None else vars(module),
-            include_extras=True,
-        )
-    return _HINTS[base, names]
-
-
-_HINTS: dict[tuple[type, tuple[str, ...]], Mapping[str, object]] = {}
-"""Of classes that were asked for."""
-
-
-def _field(field: dataclasses.Field[object], hint: object) -> Field:
-    marks: list[object] = []
-    while get_origin(hint) is Annotated or isinstance(hint, TypeAliasType):
-        if isinstance(hint, TypeAliasType):
-            hint = hint.__value__
-            continue
-        hint, *more = get_args(hint)
-        marks += more
-    arms = list(_arms(hint))
-
-    def marked[T](kind: type[T]) -> T | None:
-        return next((mark for mark in marks if isinstance(mark, kind)), None)
-
-    doc, advice = marked(Doc), marked(Advice)
-    kind = marked(Kind)
-    nested = next((arm for arm in arms if isinstance(arm, type) and issubclass(arm, Configured)), None)
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return Field(
-        name=field.name,
-        kind=kind or (Text("NAME") if nested else _kind(field.name, arms, marks, advice.text if advice else "")),
-        default=default,
-        doc=doc.text if doc else "",
-        symbol=marked(Symbol),
-        searched=marked(Searched),
-        before=marked(Before),
-        nested=nested,
+@cache
+def _own_annotation(cls: Hashable, name: str) -> object:
+    """Return the annotation of a field that a class declares itself, read with the names of the module of the class."""
+    assert isinstance(cls, type)
+    module = sys.modules.get(cls.__module__)
+    hints = get_type_hints(
+        SimpleNamespace(__annotations__={name: vars(cls)["__annotations__"][name]}),
+        globalns={} if module is None else vars(module),
+        include_extras=True,
     )
+    return hints[name]
 
 
 def _kind(name: str, arms: list[object], marks: list[object], instead: str) -> Kind:
@@ -339,14 +351,18 @@ def _kind(name: str, arms: list[object], marks: list[object], instead: str) -> K
         return Integer(least, most, words=words, instead=instead)
     if words:
         return Choice(words)
+    if any(get_origin(arm) is tuple for arm in arms):
+        return Names()
     if str in arms:
         return Text("TEXT")
-    raise TypeError(f"field {name!r}: found {arms}, expected bool, int, float, str, Literal words or a method")
+    raise TypeError(
+        f"field {name!r}: found {arms}, expected bool, int, float, str, tuple[str, ...], Literal words or a method"
+    )
 
 
 def _bounds(marks: list[object]) -> tuple[float, float, bool, bool]:
     low, high, with_low, with_high = -math.inf, math.inf, False, False
-    for mark in marks:
+    for mark in reversed(marks):
         for bound in mark if isinstance(mark, Interval) else (mark,):
             if isinstance(bound, Gt | Ge):
                 with_low = isinstance(bound, Ge)
@@ -376,10 +392,10 @@ def _arms(hint: object) -> Iterator[object]:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class Configured:
+class Configured(Frozen, kw_only=True):
     """Base of objects that are configured by their fields: each subclass is made a frozen dataclass.
 
-    Values are checked as an object is made. :func:`dataclasses.replace` gives the same with other values.
+    Values are checked as an object is made.
 
     Raises
     ------
@@ -387,47 +403,8 @@ class Configured:
         A field cannot have its value, or values contradict each other.
     """
 
-    if TYPE_CHECKING:
-        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
-
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        _make_dataclass(cls)
-
-    def __init__(self, **values: object) -> None:
-        for field in dataclasses.fields(self):
-            if field.name in values:
-                value = values.pop(field.name)
-            elif field.default is not MISSING:
-                value = field.default
-            elif field.default_factory is not MISSING:
-                value = field.default_factory()
-            else:
-                raise TypeError(f"{type(self).__name__}: found no value of {field.name!r}, which has no default")
-            object.__setattr__(self, field.name, value)
-        if values:
-            names = ", ".join(field.name for field in dataclasses.fields(self))
-            raise TypeError(f"{type(self).__name__}: found {min(values)!r}, expected some of {names}")
-        self.__post_init__()
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; replace() gives other values")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._values()))
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self))
-        return f"{type(self).__qualname__}({values})"
-
-    def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+        super().__init_subclass__(kw_only=True)
 
     def __post_init__(self) -> None:
         for name, field in fields_of(type(self)).items():
@@ -536,14 +513,6 @@ class Configured:
         head, _, rest = path.partition(".")
         value: object = getattr(self, head)
         return value.value_at(rest) if rest and isinstance(value, Configured) else value
-
-
-def _make_dataclass(cls: type) -> None:
-    """Make a dataclass of a class, whose methods stand in Configured: commands wait until all classes are made."""
-    dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls)
-
-
-_make_dataclass(Configured)
 
 
 def within(searched: frozenset[str], name: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The kinds of values that options take: each parses a command-line word and checks a value.
+"""The kinds of values that options take: each parses a command-line word, checks a value and has a JSON Schema.
 
 Only the standard library is imported here, so that ``--help`` and a mistyped option answer at once.
 """
@@ -6,18 +6,18 @@ Only the standard library is imported here, so that ``--help`` and a mistyped op
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from difflib import get_close_matches
-from itertools import pairwise
-from typing import Any, ClassVar, NoReturn
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from typing import Any, ClassVar, NoReturn, TypeGuard
+
+from ikmap.frozen import Frozen
 
 LONGEST = 60
 """Characters of a list of choices that still stands beside its option."""
 
 
-class Kind:
+class Kind(Frozen):
     """What values an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
 
     @property
@@ -25,21 +25,26 @@ class Kind:
         """What ``--help`` shows for the value; None when the option takes none."""
         raise NotImplementedError
 
-    def parse(self, text: str) -> Any:
-        """The value that a command-line word stands for."""
-        return self.check(text)
-
-    def check(self, value: Any) -> Any:
-        """The value itself, in its canonical type."""
-        raise NotImplementedError
+    @property
+    def expected(self) -> str:
+        """What is expected, in words."""
+        return str(self.metavar)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the values, as they stand in ``metrics.json``."""
+        """JSON Schema of the values, as they stand in ``metrics.json`` and in the form of a deployment."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        """Return the value that a command-line word stands for."""
+        return self.check(text)
+
+    def check(self, value: Any) -> Any:
+        """Return the value itself, in its canonical type."""
         raise NotImplementedError
 
     def written(self, flag: str, value: Any) -> list[str]:
-        """`value` as the words of a command line."""
+        """Return a value as the words of a command line."""
         text = ",".join(value) if isinstance(value, tuple) else str(value)
         return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
@@ -54,113 +59,115 @@ def refuse(found: object, expected: str, instead: str = "") -> NoReturn:
     raise ValueError(f"found {found!r}, expected {expected}{f'; {instead}' if instead else ''}")
 
 
-def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    """JSON Schema of what another one takes, or one of the words."""
-    return {"anyOf": [schema, {"enum": list(words)}]} if words else schema
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that somebody may have meant, or None."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
 
 
-@dataclass(frozen=True)
-class Integer(Kind):
-    """A whole number in [low, high], or one of the words (such as ``auto``); ``instead``: what to type else."""
+class Number(Kind):
+    """A number between two bounds, or one of the words (such as ``auto``).
 
-    low: int
-    high: int | None = None
-    words: tuple[str, ...] = ()
-    instead: str = field(default="", compare=False)
+    Attributes
+    ----------
+    low, high : number
+    words : tuple of str
+    instead : str
+        What to give instead of a value that is refused.
+    with_low, with_high : bool
+        The bound itself may be given.
+    """
 
-    @property
-    def metavar(self) -> str:
-        return "|".join(("N", *self.words))
-
-    @property
-    def expected(self) -> str:
-        limits = f"an integer >= {self.low}" + (f" and <= {self.high}" if self.high is not None else "")
-        return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        limits = {"minimum": self.low} | ({} if self.high is None else {"maximum": self.high})
-        return or_words({"type": "integer", **limits}, self.words)
-
-    def parse(self, text: str) -> int | str:
-        try:
-            value: int | str = int(text)
-        except ValueError:
-            value = text
-        return self.check(value)
-
-    def check(self, value: Any) -> int | str:
-        if isinstance(value, str) and value in self.words:
-            return value
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or value < self.low or (self.high is not None and value > self.high):
-            refuse(value, self.expected, self.instead)
-        return int(value)
-
-
-@dataclass(frozen=True)
-class Real(Kind):
-    """A finite number in the open interval (low, high), or one of the words; ``instead``: what to type else."""
+    letter: ClassVar[str]
+    noun: ClassVar[str]
+    type: ClassVar[type[int] | type[float]]
 
     low: float
-    high: float = math.inf
+    high: float | None = None
     words: tuple[str, ...] = ()
-    endless: str = ""
-    """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
     with_low: bool = False
     with_high: bool = False
-    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
-        return "|".join(("X", *self.words))
+        return "|".join((self.letter, *self.words))
 
     @property
     def expected(self) -> str:
-        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
-        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
-        return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
+        text = f"{self.noun} {'>=' if self.with_low else '>'} {self._shown(self.low)}"
+        if _is_bound(self.high):
+            text += f" and {'<=' if self.with_high else '<'} {self._shown(self.high)}"
+        return " or ".join((text + "," * bool(self.words), *map(repr, self.words)))
+
+    def _shown(self, bound: float) -> str:
+        return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
     @property
     def schema(self) -> dict[str, Any]:
-        low = "minimum" if self.with_low else "exclusiveMinimum"
-        high = "maximum" if self.with_high else "exclusiveMaximum"
-        limits = {low: self.low} if math.isfinite(self.low) else {}
-        limits |= {high: self.high} if math.isfinite(self.high) else {}
-        return or_words({"type": "number", **limits}, self.words)
+        schema: dict[str, Any] = {"type": "integer" if self.type is int else "number"}
+        if _is_bound(self.low):
+            schema["minimum" if self.with_low else "exclusiveMinimum"] = self.low
+        if _is_bound(self.high):
+            schema["maximum" if self.with_high else "exclusiveMaximum"] = self.high
+        return {"anyOf": [schema, {"enum": list(self.words)}]} if self.words else schema
 
-    def parse(self, text: str) -> float | str:
+    def parse(self, text: str) -> Any:
         try:
-            value: float | str = float(text)
+            value: object = self.type(text)
         except ValueError:
             value = text
         return self.check(value)
 
-    def check(self, value: Any) -> float | str:
+    def check(self, value: Any) -> Any:
         if isinstance(value, str) and value in self.words:
             return value
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and not math.isfinite(value):
-            instead = self.endless if self.endless and value == math.inf else self.instead
-            refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        inside = number and self.low < value < self.high
-        at_an_end = number and ((self.with_low and value == self.low) or (self.with_high and value == self.high))
-        if not inside and not at_an_end:
+        if isinstance(value, bool) or not isinstance(value, (int, self.type)):
             refuse(value, self.expected, self.instead)
-        return float(value)
+        if self.type is float and not abs(value) <= sys.float_info.max:
+            refuse(value, self.expected.replace(self.noun, "a finite number", 1), self.instead)
+        high = math.inf if self.high is None else self.high
+        above = value > self.low or (self.with_low and value == self.low)
+        below = value < high or (self.with_high and value == high)
+        if not above or not below:
+            refuse(value, self.expected, self.instead)
+        return self.type(value)
 
 
-@dataclass(frozen=True)
+def _is_bound(number: float | None) -> TypeGuard[float]:
+    return number is not None and math.isfinite(number)
+
+
+class Integer(Number):
+    """A whole number in [low, high], or one of the words."""
+
+    letter: ClassVar[str] = "N"
+    noun: ClassVar[str] = "an integer"
+    type: ClassVar[type[int] | type[float]] = int
+    low: int
+    high: int | None = None
+    with_low: bool = True
+    with_high: bool = True
+
+
+class Real(Number):
+    """A finite number in the interval from low to high, or one of the words."""
+
+    letter: ClassVar[str] = "X"
+    noun: ClassVar[str] = "a number"
+    type: ClassVar[type[int] | type[float]] = float
+    high: float = math.inf
+
+
 class Choice(Kind):
-    """One of ``names``; those in ``later`` are planned and answer that they are not available yet."""
+    """One of the names."""
 
     names: tuple[str, ...]
-    later: tuple[str, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What may be given now: subclasses may learn of names later."""
+        """The names that may be given now: subclasses may learn of names later."""
         return self.names
 
     @property
@@ -173,86 +180,25 @@ class Choice(Kind):
         return {"enum": list(self.known)}
 
     def check(self, value: Any) -> str:
-        if value in self.later:
-            raise ValueError(f"{value!r} is not available yet; available: {', '.join(self.known)}")
         if not isinstance(value, str) or value not in self.known:
-            near = get_close_matches(str(value), (*self.known, *self.later), n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            refuse(value, f"one of {', '.join(self.known)}{hint}")
+            near = nearest(str(value), self.known)
+            refuse(value, f"one of {', '.join(self.known)}{f' (did you mean {near!r}?)' if near else ''}")
         return value
 
 
-@dataclass(frozen=True)
-class OneOrMore(Choice):
-    """One of ``names``, or several of them, none twice, with commas between (in TOML also an array).
+class Names(Kind):
+    """A comma list (in TOML also an array) of distinct words, in the order given.
 
-    Those in ``alone`` stand for themselves only.
+    Attributes
+    ----------
+    choice : Choice or None
+        What each of them must be.
+    alone : tuple of str
+        Words that stand for themselves only.
     """
 
+    choice: Choice | None = None
     alone: tuple[str, ...] = ()
-
-    @property
-    def metavar(self) -> str:
-        return f"{super().metavar}[,...]"
-
-    @property
-    def pattern(self) -> str:
-        """Regular expression of what may be given."""
-        alone, several = "|".join(self.alone), "|".join(name for name in self.known if name not in self.alone)
-        return rf"^({alone}|({several})(\s*,\s*({several}))*)$"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": self.pattern}
-
-    def check(self, value: Any) -> str:
-        words = value.split(",") if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or not words:
-            refuse(value, f"one of {', '.join(self.known)}, or several with commas between")
-        found = [super(OneOrMore, self).check(word.strip() if isinstance(word, str) else word) for word in words]
-        for name in found:
-            if found.count(name) > 1:
-                raise ValueError(f"found {name!r} twice, expected different names")
-            if name in self.alone and len(found) > 1:
-                raise ValueError(f"found {name!r} with others, expected it alone")
-        return ",".join(found)
-
-
-@dataclass(frozen=True)
-class Levels(Kind):
-    """Ascending numbers in (0, 1) with commas between (in TOML also an array), as a text: "0.05,0.5,0.95"."""
-
-    PATTERN: ClassVar[str] = r"^\s*0?\.\d+\s*(,\s*0?\.\d+\s*)*$"
-
-    @property
-    def metavar(self) -> str:
-        return "Q,..."
-
-    @property
-    def expected(self) -> str:
-        return "ascending numbers > 0 and < 1 with commas between, such as 0.05,0.5,0.95"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": self.PATTERN}
-
-    def check(self, value: Any) -> str:
-        words = value.split(",") if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or not words:
-            refuse(value, self.expected)
-        try:
-            numbers = [float(word) for word in words]
-        except (TypeError, ValueError):
-            refuse(value, self.expected)
-        ascending = all(low < high for low, high in pairwise(numbers))
-        if not ascending or not all(0.0 < number < 1.0 for number in numbers):
-            refuse(value, self.expected)
-        return ",".join(format(Decimal(repr(number)), "f") for number in numbers)
-
-
-@dataclass(frozen=True)
-class Names(Kind):
-    """A comma list (in TOML also an array) of distinct words, in the order given."""
 
     @property
     def metavar(self) -> str:
@@ -260,48 +206,34 @@ class Names(Kind):
 
     @property
     def expected(self) -> str:
-        return "a list of names"
+        return f"a list of {', '.join(self.choice.known) if self.choice else 'names'}"
 
     @property
     def schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        word = {"type": "string", **self.choice.schema} if self.choice else {"type": "string", "pattern": r"\S"}
+        return {"type": "array", "items": word, "minItems": 1}
 
-    def check(self, value: Any) -> tuple[str, ...]:
+    def check(self, value: Any) -> Any:
+        return tuple(dict.fromkeys(self._words(value)))
+
+    def _words(self, value: Any) -> list[str]:
         words = value.split(",") if isinstance(value, str) else value
         if not isinstance(words, list | tuple) or not words:
             refuse(value, self.expected)
-        return tuple(dict.fromkeys(self.word(word) for word in words))
+        checked = [self._word(word.strip() if isinstance(word, str) else word) for word in words]
+        for word in self.alone:
+            if word in checked and len(set(checked)) > 1:
+                raise ValueError(f"found {word!r} with others, expected it alone")
+        return checked
 
-    def word(self, word: Any) -> str:
-        """One of them, checked."""
-        if not isinstance(word, str) or not word.strip():
+    def _word(self, word: Any) -> str:
+        if self.choice:
+            return self.choice.check(word)
+        if not isinstance(word, str) or not word:
             refuse(word, "a name")
-        return word.strip()
+        return word
 
 
-@dataclass(frozen=True)
-class Several(Names):
-    """The same of given names; those in ``alone`` stand for themselves only."""
-
-    choice: Choice
-    alone: tuple[str, ...] = ()
-
-    def check(self, value: Any) -> tuple[str, ...]:
-        found = super().check(value)
-        for name in self.alone:
-            if name in found and len(found) > 1:
-                raise ValueError(f"found {name!r} with others, expected it alone")
-        return found
-
-    @property
-    def expected(self) -> str:
-        return f"a list of {', '.join(self.choice.known)}"
-
-    def word(self, word: Any) -> str:
-        return self.choice.check(word.strip() if isinstance(word, str) else word)
-
-
-@dataclass(frozen=True)
 class Text(Kind):
     """Any text but the empty one."""
 
@@ -313,7 +245,7 @@ class Text(Kind):
 
     @property
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
+        return {"type": "string", "pattern": r"\S"}
 
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
@@ -321,17 +253,17 @@ class Text(Kind):
         return value
 
 
-@dataclass(frozen=True)
 class Flag(Kind):
     """True or false; on the command line ``--name`` and, against a TOML file, ``--no-name``."""
 
-    @property
-    def metavar(self) -> None:
-        return None
+    metavar = None
 
     @property
     def schema(self) -> dict[str, Any]:
         return {"type": "boolean"}
+
+    def parse(self, text: str) -> bool:
+        return self.check({"true": True, "false": False}.get(text, text))
 
     def check(self, value: Any) -> bool:
         if not isinstance(value, bool):
@@ -342,22 +274,18 @@ class Flag(Kind):
         return [flag] if value else [f"--no-{flag[2:]}"]
 
 
-@dataclass(frozen=True)
 class AnyOf(Kind):
     """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
 
-    @property
-    def metavar(self) -> str:
-        return "VALUE"
+    metavar = "VALUE"
 
     @property
     def expected(self) -> str:
-        """What each of them takes."""
         takers: dict[str, list[str]] = {}
         for name, kind in self.kinds.items():
-            takers.setdefault(str(getattr(kind, "expected", kind.metavar)), []).append(name)
+            takers.setdefault(kind.expected, []).append(name)
         return "; ".join(f"for {', '.join(names)} {expected}" for expected, names in takers.items())
 
     @property
@@ -365,37 +293,37 @@ class AnyOf(Kind):
         return {"anyOf": [kind.schema for kind in self.kinds.values()]}
 
     def parse(self, text: str) -> Any:
-        return self._first(text, parsing=True)
+        return self._first(text, Kind.parse.__name__)
 
     def check(self, value: Any) -> Any:
-        return self._first(value, parsing=False)
+        return self._first(value, Kind.check.__name__)
 
-    def _first(self, value: Any, *, parsing: bool) -> Any:
+    def _first(self, value: Any, method: str) -> Any:
         # Whole numbers first: what takes fractions takes them too.
         for kind in sorted(self.kinds.values(), key=lambda kind: isinstance(kind, Real)):
             try:
-                return kind.parse(value) if parsing else kind.check(value)
+                return getattr(kind, method)(value)
             except ValueError:
                 continue
         refuse(value, self.expected)
 
 
 def joined(kinds: Mapping[str, Kind]) -> Kind:
-    """One kind for an option that several methods have.
+    """Return one kind for an option that several methods have.
 
     Numbers that differ only in the words that may stand for them take the words of all.
     """
     first, *others = kinds.values()
     if all(kind == first for kind in others):
         return first
-    if isinstance(first, Integer | Real) and all(differ_in_words(first, kind) for kind in others):
-        words = (word for kind in kinds.values() for word in kind.words)  # type: ignore[attr-defined]
+    if isinstance(first, Number) and all(differ_in_words(first, kind) for kind in others):
+        words = (word for kind in kinds.values() if isinstance(kind, Number) for word in kind.words)
         return replace(first, words=tuple(dict.fromkeys(words)))
     return AnyOf(kinds)
 
 
 def differ_in_words(one: Kind, other: Kind) -> bool:
-    """Whether two kinds are numbers of the same range."""
-    if not isinstance(one, Integer | Real) or type(one) is not type(other):
+    """Return whether two kinds are numbers of the same range."""
+    if not isinstance(one, Number) or not isinstance(other, Number):
         return False
     return replace(one, words=()) == replace(other, words=())

@@ -140,7 +140,10 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
     _refuse_missing("method", one, ("about",), package)
     name = one.about.name
     _refuse_taken("method", (name,), methods(), package)
-    if taken := reserved_among(fields_of(one)):
+    fields = fields_of(one)
+    for field in fields.values() if package else ():
+        _ = field.given_kind, field.doc  # of ours they are read once somebody asks for them
+    if taken := reserved_among(fields):
         raise PackageError(
             f"package {package}: its method {name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"

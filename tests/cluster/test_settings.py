@@ -128,7 +128,7 @@ def test_flags_toml_and_environment_give_the_same(tmp_path, monkeypatch):
     assert options.cluster_option == expected
     assert BatchOptions.parse(["--config", str(toml)]) == options
     assert BatchOptions.from_toml(options.to_toml()) == options
-    assert BatchOptions.from_json(options.to_json()) == options
+    assert BatchOptions(**options.to_dict()) == options
     assert BatchOptions.parse(shlex.split(options.command())[3:]) == options
 
     monkeypatch.setenv("IKMAP_CLUSTER", "slurm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -70,6 +71,22 @@ def test_options_load_no_heavy_package():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_reads_only_the_annotations_of_what_it_shows():
+    code = (
+        "from flows.options.batch import BatchOptions\n"
+        "from ikmap.methods import fields_of, methods\n"
+        "try: BatchOptions.parse(['--help'])\n"
+        "except SystemExit: pass\n"
+        "fields = [field for kind in methods().values() for field in fields_of(kind).values()]\n"
+        "print(len(fields), sorted({field.name for field in fields if '_parts' in vars(field)}))"
+    )
+    ours = {**os.environ, "IKMAP_PACKAGES": "off"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=ours, capture_output=True, text=True, check=True)
+    number, names = done.stdout.splitlines()[-1].split(" ", 1)
+    assert int(number) > 100
+    assert names == "['gamma', 'psi']"  # a field has a Laplacian() for its default, whose gamma is checked
 
 
 def test_the_page_of_options_is_as_they_are_declared():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,7 @@ from ikmap.partitioners import fit_partitions
 from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.resolve import chosen, plain_fields
+from pipeline.urls import Location
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
@@ -164,6 +165,42 @@ def test_samples_leave_no_option_at_its_default():
         ] == []
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_defaults_are_values_that_could_be_given(command):
+    """A default is not checked when nobody gives a value."""
+    scoped = [option for options in command.SCOPES.values() for option in options.values()]
+    for option in [*command.specs().values(), *scoped]:
+        if not option.required and option.default is not None:
+            assert option.check(option.default) == option.default
+            assert type(option.check(option.default)) in (type(option.default), Location)
+
+
+def test_only_what_is_given_is_set():
+    options = BatchOptions(psi=8, seed=0)
+    assert {"psi", "seed"} == vars(options).keys() & BatchOptions.specs().keys()
+    assert options.at_default == BatchOptions.specs().keys() - {"psi"}
+    assert options == BatchOptions.parse(["--psi", "8"]) != BatchOptions()
+    with pytest.raises(TypeError, match="found 'pssi', expected an option of "):
+        BatchOptions(pssi=8)
+    with pytest.raises(AttributeError, match="BatchOptions has no 'pssi'"):
+        _ = options.pssi
+    with pytest.raises(FrozenInstanceError):
+        options.psi = 9
+
+
+@pytest.mark.parametrize(
+    ("words", "average"), [("", True), ("=true", True), ("=false", False), (" true --t 5", True), (" --t 5", True)]
+)
+def test_a_scoped_flag_takes_a_word_or_none(words, average):
+    options = BatchOptions.parse(shlex.split(f"--learner ogd --ogd.average{words}"))
+    assert options.scoped == {"ogd": {"average": average}}
+
+
+def test_a_scoped_flag_refuses_other_words():
+    assert refused("--learner ogd --ogd.average=yes") == "--ogd.average: found 'yes', expected true or false"
+    assert refused("--learner ogd --ogd.average no").startswith("--ogd.average: found 'no'")
+
+
 @pytest.mark.parametrize(
     "options",
     [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
@@ -185,8 +222,9 @@ def test_samples_leave_no_option_at_its_default():
 def test_round_trips(options):
     kind = type(options)
     assert kind.parse(shlex.split(options.command())[3:]) == options
-    assert kind.from_json(options.to_json()) == options
-    assert json.loads(options.to_json()).keys() == kind.specs().keys()
+    record = json.loads(json.dumps(options.to_dict()))
+    assert kind(**record) == options
+    assert record.keys() == kind.specs().keys()
 
     sessions = {name: spec.default for name, spec in kind.specs().items() if spec.session}
     assert kind.from_toml(options.to_toml()) == replace(options, **sessions)

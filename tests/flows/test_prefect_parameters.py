@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from flows.options.batch import BatchOptions, CommonOptions
-from flows.options.kinds import Pairs
+from flows.options.kinds import OneOrMore, Pairs
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from ikmap.methods.kinds import Choice, Integer, Names, OneOrMore, Real, Several
+from ikmap.methods.kinds import Choice, Integer, Names, Real
 
 pytestmark = [pytest.mark.system, pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 
@@ -53,7 +53,7 @@ def test_parameters_are_the_options(name: str) -> None:
                 )
             case Choice(known=names) if spec.default is not None:
                 assert tuple(shown.get("enum") or [shown["const"]]) == names
-            case Several(choice=choice):
+            case Names(choice=Choice() as choice):
                 one = ways[0]["items"]
                 assert tuple(one.get("enum") or [one["const"]]) == choice.known
             case Names():

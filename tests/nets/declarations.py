@@ -14,8 +14,7 @@ from dataclasses import MISSING, asdict
 from pathlib import Path
 from typing import Any
 
-from flows.options.declared import BASELINES, FEATURES, LEARNING, Spec
-from flows.options.methods import COMMON, specs_of_fields, specs_of_methods
+from flows.options.option import BASELINES, FEATURES, FIRST_PAGE, LEARNING, On, Option, options_of, options_of_methods
 from ikmap.methods import (
     KERNELS,
     LEARNERS,
@@ -37,12 +36,11 @@ from ikmap.methods import (
     method,
 )
 from ikmap.methods import Path as FindsPath
-from ikmap.methods.fields import with_options
 from ikmap.methods.kernel_on_rows import KernelName
-from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Levels, Real
+from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real
 from ikmap.methods.learner import CountsLearner, WholeLearner
+from ikmap.methods.quantile import Levels
 from pipeline.reproduce.papers import PAPERS
-from pipeline.resolve import flag, kind_of
 from tests.nets.records import as_json, command
 
 FILE = Path(__file__).with_suffix(".json")
@@ -138,40 +136,32 @@ def _of_kernel(kind: type[KernelMethod]) -> dict[str, Any]:
 
 
 def _of_paper(kind: type[Configured]) -> dict[str, Any]:
-    return {key: _of_spec(spec, fields_of(kind)[key]) for key, spec in specs_of_fields(kind, BASELINES).items()}
+    return {key: _of_option(option, fields_of(kind)[key]) for key, option in options_of(kind, BASELINES).items()}
 
 
 def _of_options(name: str, group: str) -> dict[str, Any]:
     """Return what is declared of each option of a method, by name. Its place in pages of help is tested with these."""
     fields = fields_by_name(name)
-    specs = specs_of_methods({name: method(name)})[name] if "," not in name else {}
+    options = options_of_methods({name: method(name)})[name] if "," not in name else {}
     return {
-        key: _of_spec(
-            specs.get(key)
-            or Spec(
-                key,
-                kind_of(field),
-                group,
-                with_options(field.doc, flag),
-                field.recorded_default,
-                common=key.rpartition(".")[2] in COMMON,
-            ),
+        key: _of_option(
+            options.get(key) or Option({key: field}, On(group, page=1 if key.rpartition(".")[2] in FIRST_PAGE else 2)),
             field,
         )
         for key, field in fields.items()
     }
 
 
-def _of_spec(spec: Spec, field: Field) -> dict[str, Any]:
+def _of_option(option: Option, field: Field) -> dict[str, Any]:
     return {
-        "flag": spec.flag,
-        "kind": _of_kind(spec.kind),
-        "schema": spec.kind.schema,
-        "shown": spec.kind.metavar,
-        "help": spec.help,
-        "common": spec.common,
-        "required": spec.required,
-        **({} if spec.default is MISSING else {"default": spec.default}),
+        "flag": option.flag,
+        "kind": _of_kind(option.kind),
+        "schema": option.kind.schema,
+        "shown": option.kind.metavar,
+        "help": option.help,
+        "common": option.common,
+        "required": option.required,
+        **({} if option.default is MISSING else {"default": option.default}),
         **({} if field.before is None else {"before": field.before.value}),
         "setting": None if field.symbol is None else asdict(field.symbol),
     }
@@ -186,12 +176,12 @@ def _of_kind(kind: Kind) -> dict[str, Any]:
         case Real():
             low, high = (bound if abs(bound) != float("inf") else None for bound in (kind.low, kind.high))
             bounds = {"low": low, "high": high, "with_low": kind.with_low, "with_high": kind.with_high}
-            hints = {"instead": kind.instead, "endless": kind.endless}
+            hints = {"instead": kind.instead, "endless": ""}
             return {"type": "number", **bounds, "words": list(kind.words), **hints}
         case KernelName():
             return {"type": "name of a kernel", "names": list(kind.known)}
         case Choice():
-            return {"type": "choice", "names": list(kind.names), "later": list(kind.later)}
+            return {"type": "choice", "names": list(kind.names), "later": []}
         case Levels():
             return {"type": "levels"}
         case Flag():

@@ -25,8 +25,8 @@ from benchmarks import __main__ as benchmarks
 from cluster.settings import SETTINGS
 from flows.options.batch import BatchOptions
 from flows.options.command_line import Options
-from flows.options.declared import Spec
 from flows.options.online import OnlineOptions
+from flows.options.option import Option
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.kinds import Flag
@@ -164,9 +164,9 @@ def of_deployment(name: str, words: list[str]) -> None:
 
 
 @cache
-def specs() -> dict[str, list[Spec]]:
+def specs() -> dict[str, list[Option]]:
     """Every option of the commands by its flag, with all declarations that it has."""
-    found: dict[str, list[Spec]] = {}
+    found: dict[str, list[Option]] = {}
     for command in FLOWS.values():
         for spec in command.specs().values():
             found.setdefault(spec.flag, []).append(spec)

@@ -184,6 +184,12 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
             "    columns: Annotated[int, Ge(1), Doc('a number')] = 3",
             "its method 'first' has an option 'columns', a name that the commands use themselves",
         ),
+        (
+            "from typing import Annotated\nfrom ikmap.methods import LEARNERS, Doc, LearnerAbout\n"
+            "class METHOD(LEARNERS['ogd']):\n    about = LearnerAbout(name='first', title='a learner')\n"
+            "    steps: Annotated[list, Doc('numbers')] = 3",
+            "method 'first' cannot be imported (TypeError: field 'steps': found [<class 'list'>], expected bool, int",
+        ),
         ("METHOD = 3", "found int in its entry point, expected a class of Map, Learner or KernelMethod"),
         (
             "from ikmap.methods import LEARNERS\nMETHOD = LEARNERS['ogd']()",

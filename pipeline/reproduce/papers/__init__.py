@@ -37,7 +37,10 @@ def register(paper: object, package: str = "") -> None:
             f"package {package}: its paper {paper.name!r} has a name that is taken; pip uninstall {package}, or give "
             "the paper another name there"
         )
-    if taken := reserved_among(fields_of(paper.Options)):
+    fields = fields_of(paper.Options)
+    for field in fields.values() if package else ():
+        _ = field.given_kind, field.doc  # of ours they are read once somebody asks for them
+    if taken := reserved_among(fields):
         raise ValueError(
             f"package {package}: its paper {paper.name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"

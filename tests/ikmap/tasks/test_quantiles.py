@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods.kinds import Levels
+from ikmap.methods.quantile import Levels
 from ikmap.tasks import REGRESSION, LabelRequest, Task
 from ikmap.tasks.regression.quantiles import with_quantiles
 from ikmap.tasks.scoring import accumulate, total
