@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ikmap.arrays import Array
 from ikmap.cells import Cells
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.rows import Rows
 
 
@@ -62,8 +62,8 @@ class Model:
         return arrays
 
     def metadata(self) -> JsonObject:
-        """Kind, version and every field that is not an array: JSON values only."""
-        plain: JsonObject = {"kind": self.kind, "version": self.version}
+        """Return the kind, the version and every field that is not an array, as JSON values."""
+        plain: MutableJsonObject = {"kind": self.kind, "version": self.version}
         for name, value in self._values().items():
             if isinstance(value, sp.csr_array):
                 plain[name] = {"csr_shape": list(value.shape)}

@@ -367,10 +367,10 @@ class Params:
         on_cells = [name for name in self.learners if self.of(name).about.on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
 
-    def judged(self, learner: str, task: Task) -> Task:
+    def decision_task(self, learner: str, task: Task) -> Task:
         """Return the task as the decisions of a learner are to be read."""
         one = capability(self.of(learner), DecidesOtherwise)
-        return task if one is None else one.judged(task)
+        return task if one is None else one.decision_task(task)
 
     @property
     def t(self) -> int:

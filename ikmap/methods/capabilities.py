@@ -225,5 +225,5 @@ class DecidesOtherwise(ABC):
     """Has decisions that say more than one prediction a row, such as quantiles."""
 
     @abstractmethod
-    def judged(self, task: Task) -> Task:
+    def decision_task(self, task: Task) -> Task:
         """Return the task as the decisions of this learner are to be read."""

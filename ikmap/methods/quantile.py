@@ -48,7 +48,7 @@ class Quantile(GradientLearner, DecidesOtherwise):
         assert sample.offsets is not None
         return QuantileOGDState.start(sample.offsets, self.levels, self.eta)
 
-    def judged(self, task: Task) -> Task:
+    def decision_task(self, task: Task) -> Task:
         from ikmap.tasks.regression.quantiles import with_quantiles
 
         return with_quantiles(task, self.levels)

@@ -47,7 +47,7 @@ def gradient_sweep(
         settings = GradientSettings(loss, 1 / (C * len(y)), eta, seed=training.seed)
         sweep = GradientSweep(start, y, settings, training.block.sample_weight)
     for value in sweep.follow(splits):
-        predicted = criterion.judged(sweep.decisions() + shift)
+        predicted = criterion.scored_values(sweep.decisions() + shift)
         yield Swept(value, float(criterion.row_scores(held_out.y, predicted).sum()))
 
 
@@ -80,7 +80,7 @@ def ridge_sweep(
     start: list[Any] = [training.rows, held_out.rows]
     sweep = RidgeSweep(start, y[:, 0], 1 / (2 * C))
     for point in sweep.follow(splits):
-        predicted = criterion.judged(sweep.decisions(point)[:, None] + shift)
+        predicted = criterion.scored_values(sweep.decisions(point)[:, None] + shift)
         yield Swept(point.value, float(criterion.row_scores(held_out.y, predicted).sum()), point.log_likelihood)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ikmap.arrays import Array, Floats, Int64s
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.tables.raw import MISSING
 from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
 
@@ -75,7 +75,7 @@ class Encoding:
 
     def parts(self) -> tuple[JsonObject, dict[str, Array]]:
         """Plain data."""
-        values: JsonObject = {}
+        values: MutableJsonObject = {}
         arrays: dict[str, np.ndarray] = {}
         for field in fields(self):
             value = getattr(self, field.name)

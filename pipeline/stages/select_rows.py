@@ -179,12 +179,12 @@ def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block:
     weighted = block._replace(y=small.targets, sample_weight=weight)
     training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
     model: Any = learner.fit(training)[0]
-    return lambda tested: small.widen(small.criterion.judged(model.decision_function(tested)))
+    return lambda tested: small.widen(small.criterion.scored_values(model.decision_function(tested)))
 
 
 def predictor(criterion: Criterion, model: Any) -> Callable[[Any], np.ndarray]:
     """Return what a criterion judges rows by: the predictions of a model, or its decisions."""
-    return lambda tested: criterion.judged(model.decision_function(tested))
+    return lambda tested: criterion.scored_values(model.decision_function(tested))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:

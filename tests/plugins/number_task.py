@@ -90,8 +90,8 @@ class Rmse(Criterion):
     metric = Metric("rmse", "number", Sentences.about("Root of the mean squared error"), higher_is_better=False)
     tasks = frozenset({"numbers"})
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
-        return -((target - judged) ** 2)
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return -((target - predicted) ** 2)
 
     def score(self, total: Any, rows: Any) -> Any:
         return np.sqrt(-total / rows)

@@ -135,7 +135,7 @@ def _sample(rows: Rows, offsets: NDArray[np.int64] | None, task: Task) -> Sample
 def _judged(one: Learner, task: Task) -> Task:
     """Return the task as decisions of the learner are to be read."""
     other = capability(one, DecidesOtherwise)
-    return task if other is None else other.judged(task)
+    return task if other is None else other.decision_task(task)
 
 
 def _memory(one: Learner) -> None:
