@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from inspect import getattr_static
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ikmap.conformance import CheckFailed, json_values, member, true
 from ikmap.methods.composed import Composed
 from ikmap.methods.fields import fields_of
 from ikmap.methods.learner import Learner
@@ -26,50 +24,6 @@ from ikmap.tasks import TASKS, LabelRequest, Task
 
 N, D, SEED = 90, 4, 7
 """Sizes and seed of the rows that methods are checked on."""
-
-
-class CheckFailed(AssertionError):
-    """A method does not do what all methods have to: one line with class and member, what was found and expected.
-
-    Parameters
-    ----------
-    text : str
-    named : bool
-        The line names class and member.
-    """
-
-    def __init__(self, text: str, named: bool = False) -> None:
-        super().__init__(text)
-        self.named = named
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that a method has to do."""
-
-    method: str
-    title: str
-    run: Callable[[], None]
-
-    def __str__(self) -> str:
-        return f"{self.method}-{self.title.replace(' ', '_')}"
-
-
-@contextmanager
-def member(of: object, name: str) -> Iterator[None]:
-    """Have what goes wrong within named after a class and a member of it, whatever a stranger's method does wrong."""
-    kind = of if isinstance(of, type) else type(of)
-    try:
-        getattr_static(of, name)
-    except AttributeError:
-        raise CheckFailed(f"{kind.__name__} lacks the member {name}", named=True) from None
-    try:
-        yield
-    except CheckFailed as error:
-        raise error if error.named else CheckFailed(f"{kind.__name__}.{name}: {error}", named=True) from None
-    except Exception as error:
-        text = (str(error).splitlines() or [""])[0]
-        raise CheckFailed(f"{kind.__name__}.{name} raises {type(error).__name__}: {text}", named=True) from error
 
 
 def rows_to_check(dense: bool = True, n: int = N) -> Rows:
@@ -111,36 +65,13 @@ def _labels() -> dict[str, NDArray[np.float64]]:
 
 def targets_of(task: Task) -> NDArray[np.generic]:
     """Return targets of the rows, by labels that the task knows."""
-    for labels in _labels().values():
-        codec = task.codec
-        y = codec.encode(labels, labels.size)
-        if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
-            return y
-    raise CheckFailed(f"found no targets of the task {task.name}")
-
-
-def same(found: object, expected: object, what: str) -> None:
-    """Refuse values that are not those expected, to the last bit."""
-    left, right = np.asarray(found), np.asarray(expected)
-    if left.shape != right.shape:
-        raise CheckFailed(f"{what}: found the shape {left.shape}, expected {right.shape}")
-    if not np.array_equal(left, right, equal_nan=left.dtype.kind == "f"):
-        place = tuple(map(int, np.argwhere(left != right)[0]))
-        raise CheckFailed(f"{what}: found {left[place]} at {place}, expected {right[place]}")
-
-
-def true(holds: object, what: str) -> None:
-    """Refuse what does not hold, in these words."""
-    if not holds:
-        raise CheckFailed(what)
-
-
-def json_values(values: object, what: str) -> None:
-    """Refuse values that JSON has not."""
-    try:
-        json.dumps(values, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise CheckFailed(f"{what}: found {error}, expected JSON values") from None
+    codec = task.codec
+    with member(codec, "encode"):
+        for labels in _labels().values():
+            y = codec.encode(labels, labels.size)
+            if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
+                return y
+        raise CheckFailed(f"found no targets of the task {task.name}, expected some of the labels it was made of")
 
 
 def round_trip(model: object) -> Any:

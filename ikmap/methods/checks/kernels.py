@@ -8,21 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from ikmap.conformance import CheckFailed, json_values, member, same, true
 from ikmap.kernels import SharedKernel
 from ikmap.kernels.base import KINDS
 from ikmap.kernels.tabled import KernelTable, numbered
-from ikmap.methods.checks.common import (
-    CheckFailed,
-    D,
-    N,
-    json_values,
-    member,
-    rows_to_check,
-    same,
-    searchable,
-    true,
-)
+from ikmap.methods.checks.common import D, N, rows_to_check, searchable
 from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.method import SearchSpace
 
 
 def checks_of_kernel(one: KernelMethod) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -33,9 +25,14 @@ def checks_of_kernel(one: KernelMethod) -> Iterator[tuple[str, Callable[[], None
         yield "shared part of its values", partial(_shared, one)
 
 
+def _search_space(one: KernelMethod) -> SearchSpace:
+    with member(one, "search_space"):
+        return one.search_space(searchable(one), N)
+
+
 def _values(one: KernelMethod) -> None:
     X = rows_to_check()
-    space = one.search_space(searchable(one), N)
+    space = _search_space(one)
     chosen = one.at({path: candidates.values[len(candidates.values) // 2] for path, candidates in space.items()})
     with member(one, "kernel"):
         kernel = chosen.kernel(D)
@@ -68,7 +65,7 @@ def _shared(one: KernelMethod) -> None:
     with member(one, "shares"):
         names = one.tunable(frozenset())
         true(set(shares) < set(names), f"found {shares}, expected some of {names}")
-    space = one.search_space(searchable(one), N)
+    space = _search_space(one)
     first = one.at({path: candidates.values[0] for path, candidates in space.items()})
     other = first.at({path: candidates.values[-1] for path, candidates in space.items() if path not in shares})
     tables: list[KernelTable] = []

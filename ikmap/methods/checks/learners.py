@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ikmap.capability import capability
 from ikmap.cells import Cells
+from ikmap.conformance import CheckFailed, json_values, member, same, true
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods.anne import Anne
 from ikmap.methods.capabilities import CellTables, DecidesOtherwise
@@ -21,25 +22,22 @@ from ikmap.methods.checks.common import (
     D,
     N,
     configured_for_checks,
-    json_values,
-    member,
     round_trip,
     rows_to_check,
-    same,
     sample_of,
     targets_of,
     tasks_of,
-    true,
     with_small_values,
 )
 from ikmap.methods.learner import CountsLearner, Learner, State, StreamLearner, WholeLearner
 from ikmap.methods.map import Map
 from ikmap.methods.registry import MAPS
 from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.partitioners.redrawn import carry_matrix
 from ikmap.seeds import generator
-from ikmap.tasks import Task
+from ikmap.tasks import Label, Task
 
 type Counts = dict[str, NDArray[np.generic]]
 
@@ -72,10 +70,46 @@ class Decides(Protocol):
     def decision_function(self, rows: Rows) -> NDArray[np.float64]: ...
 
 
+@runtime_checkable
+class MakesModel(Protocol):
+    """A state whose model is made of the classes alone, as callers that have no parameters make it."""
+
+    def model(self, classes: list[Label]) -> Model: ...
+
+
 def _decisions(model: object, rows: Rows) -> NDArray[np.float64]:
     with member(model, "decision_function"):
         assert isinstance(model, Decides)
         return model.decision_function(rows)
+
+
+def _model(state: object, task: Task) -> Model:
+    with member(state, "model"):
+        assert isinstance(state, MakesModel)
+        model = state.model(task.codec.classes)
+        if not isinstance(model, Model):
+            raise CheckFailed(f"found a {type(model).__name__}, expected an ikmap.model.Model")
+        return model
+
+
+def _learn(state: State, rows: Rows, y: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Have a state learn from rows, and return its predictions."""
+    with member(state, "partial_fit"):
+        return np.asarray(state.partial_fit(rows, y).predicted)
+
+
+def _arrays(state: State) -> dict[str, NDArray[np.generic]]:
+    """Return copies of the arrays of a checkpoint."""
+    with member(state, "checkpoint"):
+        arrays = {name: np.array(array) for name, array in state.checkpoint().items()}
+        for name, array in arrays.items():
+            true(array.dtype.kind in "biuf", f"array {name!r} of the checkpoint: found {array.dtype}, expected numbers")
+        return arrays
+
+
+def _restored(fresh: State, arrays: Mapping[str, NDArray[np.generic]]) -> State:
+    with member(fresh, "restore"):
+        return fresh.restore(arrays)
 
 
 def checks_of_learner(one: Learner, searched: frozenset[str]) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -132,10 +166,13 @@ def _sample(rows: Rows, offsets: NDArray[np.int64] | None, task: Task) -> Sample
     return Sample(N, columns, task, rows.__getitem__, SEED, offsets)
 
 
-def _judged(one: Learner, task: Task) -> Task:
-    """Return the task as decisions of the learner are to be read."""
+def _decision_task(one: Learner, task: Task) -> Task:
+    """Return the task that gives the decisions of the learner their meaning."""
     other = capability(one, DecidesOtherwise)
-    return task if other is None else other.decision_task(task)
+    if other is None:
+        return task
+    with member(one, "decision_task"):
+        return other.decision_task(task)
 
 
 def _memory(one: Learner) -> None:
@@ -158,29 +195,30 @@ def _stream(one: StreamLearner, task: Task) -> None:
     sample = _sample(rows, offsets, task)
 
     def learned(cuts: Sequence[int], n_threads: int = 1) -> tuple[State, NDArray[np.generic]]:
-        state, predicted = _started(one, sample, n_threads), []
+        state = _started(one, sample, n_threads)
+        spans = zip([0, *cuts], [*cuts, N], strict=True)
+        predicted = [_learn(state, rows[start:stop], y[start:stop]) for start, stop in spans]
         with member(state, "partial_fit"):
-            for start, stop in zip([0, *cuts], [*cuts, N], strict=True):
-                predicted.append(np.asarray(state.partial_fit(rows[start:stop], y[start:stop]).predicted))
-        return state, np.concatenate(predicted)
+            return state, np.concatenate(predicted)
 
     whole, predicted = learned([])
     with member(whole, "n_seen"):
         true(whole.n_seen == N, f"found {whole.n_seen}, expected {N}")
-    read = _judged(one, task)
+    read = _decision_task(one, task)
+    decided = _decisions(whole, rows)
     with member(whole, "decision_function"):
-        decided = whole.decision_function(rows)
         true(decided.shape == (N, read.decisions.outputs), f"found the shape {decided.shape}, expected (rows, outputs)")
     with member(whole, "partial_fit"):
         for cuts in ([1, 2, 3, 50], [64]):
             state, others = learned(cuts)
             same(others, predicted, f"predictions while learning from pieces that begin at {cuts}")
-            same(state.decision_function(rows), decided, f"decisions after pieces that begin at {cuts}")
+            same(_decisions(state, rows), decided, f"decisions after pieces that begin at {cuts}")
     with member(one, "start"):
-        same(learned([40], 2)[0].decision_function(rows), decided, "decisions of two threads")
+        same(_decisions(learned([40], 2)[0], rows), decided, "decisions of two threads")
     first = _started(one, sample)
+    decided_first = _decisions(first, rows[:1])
     with member(first, "decision_function"):
-        same(read.decisions.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
+        same(read.decisions.predict(decided_first), predicted[:1], "prediction of the first row")
     with member(one, "summary"):
         json_values(one.summary(whole), "summary")
     with member(whole, "n_support"):
@@ -191,8 +229,13 @@ def _stream(one: StreamLearner, task: Task) -> None:
             traces = whole.traces()
             true(list(traces) == list(one.traced), f"found {list(traces)}, expected {list(one.traced)}")
             json_values(traces, "traces")
+    model = _model(whole, task)
     with member(whole, "model"):
-        model = whole.model(task.codec.classes, {})
+        with_parameters = whole.model(task.codec.classes, {})
+        true(
+            with_parameters.content_hash == model.content_hash,
+            "found another model with no parameters, model(classes, {}), than of the classes alone, model(classes)",
+        )
         given = round_trip(model)
         of_model = _decisions(model, rows)
         same(given.decision_function(rows), of_model, "decisions of the model from a store")
@@ -214,14 +257,14 @@ def _absent(one: StreamLearner, task: Task) -> None:
     nowhere = np.full((1, offsets.size - 1), -1, dtype=np.int32)
     last = nowhere.copy()
     last[0, -1] = offsets[-1] - offsets[-2] - 1
+    _learn(state, cells.packed()[:50], y[:50])
+    _learn(state, cells[50:], y[50:])
+    decided, empty = _decisions(state, cells), _decisions(state, Cells(nowhere, offsets))
     with member(state, "partial_fit"):
-        state.partial_fit(cells.packed()[:50], y[:50])
-        state.partial_fit(cells[50:], y[50:])
-        decided = state.decision_function(cells)
-        empty = state.decision_function(Cells(nowhere, offsets))
-        same(state.decision_function(Cells(last, offsets)), empty, f"decision of a cell that no row was in {what}")
+        same(_decisions(state, Cells(last, offsets)), empty, f"decision of a cell that no row was in {what}")
+    made = _model(state, task)
     with member(state, "model"):
-        model = round_trip(state.model(task.codec.classes, {}))
+        model = round_trip(made)
         true(
             np.allclose(model.decision_function(cells), decided, rtol=1e-9, atol=1e-12),
             f"decisions of rows that lack cells: the model's are not those of the state it was made of {what}",
@@ -237,20 +280,19 @@ def _checkpoint(one: StreamLearner, task: Task) -> None:
     y = targets_of(task)
     sample = _sample(rows, offsets, task)
     state = _started(one, sample)
-    state.partial_fit(rows[:37], y[:37])
-    with member(state, "checkpoint"):
-        arrays = {name: np.array(array) for name, array in state.checkpoint().items()}
-        for name, array in arrays.items():
-            true(array.dtype.kind in "biuf", f"array {name!r} of the checkpoint: found {array.dtype}, expected numbers")
-    state.partial_fit(rows[37:], y[37:])
+    _learn(state, rows[:37], y[:37])
+    arrays = _arrays(state)
+    _learn(state, rows[37:], y[37:])
     fresh = _started(one, sample)
+    again = _restored(fresh, arrays)
     with member(fresh, "restore"):
-        again = fresh.restore(arrays)
         true(again.n_seen == 37, f"n_seen of a restored state: found {again.n_seen}, expected 37")
-        again.partial_fit(rows[37:], y[37:])
-        for name, array in state.checkpoint().items():
-            same(again.checkpoint()[name], array, f"array {name!r} after going on from a checkpoint")
-        same(again.decision_function(rows), state.decision_function(rows), "decisions after going on from a checkpoint")
+        _learn(again, rows[37:], y[37:])
+        others = _arrays(again)
+        for name, array in _arrays(state).items():
+            true(name in others, f"found no array {name!r} in the checkpoint of a restored state")
+            same(others[name], array, f"array {name!r} after going on from a checkpoint")
+        same(_decisions(again, rows), _decisions(state, rows), "decisions after going on from a checkpoint")
 
 
 def _whole(one: WholeLearner, task: Task) -> None:
@@ -259,7 +301,7 @@ def _whole(one: WholeLearner, task: Task) -> None:
     with member(one, "fit"):
         model, summary = one.fit(Training(block, task.codec.classes, SEED, 1, task=task, tables=tables))
         json_values(summary, "summary")
-        read = _judged(one, task)
+        read = _decision_task(one, task)
         decided = _decisions(model, rows)
         true(
             decided.shape == (N, read.decisions.outputs),
@@ -314,20 +356,20 @@ def _growing(one: StreamLearner, task: Task) -> None:
 
     def learned(first: NDArray[np.int64], then: NDArray[np.int64]) -> State:
         state = _started(one, _sample(cells, first, task))
-        state.partial_fit(Cells(codes[:50], first).packed(), y[:50])
+        _learn(state, Cells(codes[:50], first).packed(), y[:50])
         if first is not then:
             with member(state, "grow"):
                 assert isinstance(state, Grows)
                 state.grow(first, then)
-            state = _started(one, _sample(cells, first, task)).restore(state.checkpoint())
-        state.partial_fit(Cells(codes[50:], then).packed(), y[50:])
+            state = _restored(_started(one, _sample(cells, first, task)), _arrays(state))
+        _learn(state, Cells(codes[50:], then).packed(), y[50:])
         return state
 
     grown, wide = learned(offsets, wider), learned(wider, wider)
     all_rows = Cells(codes, wider).packed()
     with member(grown, "grow"):
-        same(grown.decision_function(all_rows), wide.decision_function(all_rows), "decisions after the map has grown")
-        model, other = (state.model(task.codec.classes, {}) for state in (grown, wide))
+        same(_decisions(grown, all_rows), _decisions(wide, all_rows), "decisions after the map has grown")
+        model, other = (_model(state, task) for state in (grown, wide))
         true(
             model.content_hash == other.content_hash,
             "a learner that has grown makes another model than one that had not to",
@@ -346,20 +388,20 @@ def _carrying(one: StreamLearner, task: Task) -> None:
     others[:, drawn] = (np.diff(offsets)[drawn] - 1) - codes[:, drawn]
     before, after = Cells(codes, offsets), Cells(others, new).packed()
     state = _started(one, _sample(cells, offsets, task))
-    state.partial_fit(before.packed()[:50], y[:50])
-    decided = state.decision_function(before.packed())
+    _learn(state, before.packed()[:50], y[:50])
+    decided = _decisions(state, before.packed())
     with member(state, "carry"):
         assert isinstance(state, Carries)
         state.carry(carry_matrix(before, Cells(others, new), drawn), new)
         near = "decisions after cells got other numbers: found others than before"
-        true(np.allclose(state.decision_function(after), decided, rtol=1e-9, atol=1e-12), near)
-        again = _started(one, _sample(cells, offsets, task)).restore(state.checkpoint())
+        true(np.allclose(_decisions(state, after), decided, rtol=1e-9, atol=1e-12), near)
+        again = _restored(_started(one, _sample(cells, offsets, task)), _arrays(state))
         for each in (state, again):
-            each.partial_fit(after[50:], y[50:])
+            _learn(each, after[50:], y[50:])
         what = "decisions after going on from a checkpoint"
-        same(again.decision_function(after), state.decision_function(after), what)
-        model = round_trip(state.model(task.codec.classes, {}))
+        same(_decisions(again, after), _decisions(state, after), what)
+        model = round_trip(_model(state, task))
         true(
-            np.allclose(model.decision_function(after), state.decision_function(after), rtol=1e-9, atol=1e-12),
+            np.allclose(model.decision_function(after), _decisions(state, after), rtol=1e-9, atol=1e-12),
             "decisions after cells were drawn anew: the model's are not those of the state it was made of",
         )

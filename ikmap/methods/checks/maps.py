@@ -8,20 +8,9 @@ from functools import partial
 import numpy as np
 
 from ikmap.capability import capability
+from ikmap.conformance import CheckFailed, member, same, true
 from ikmap.methods.capabilities import CellTables, DoesNotFit, FitsInParts, Growable, Path, Redrawable, Sweepable
-from ikmap.methods.checks.common import (
-    SEED,
-    CheckFailed,
-    D,
-    N,
-    member,
-    round_trip,
-    rows_to_check,
-    same,
-    sample_of,
-    true,
-    with_small_values,
-)
+from ikmap.methods.checks.common import SEED, D, N, round_trip, rows_to_check, sample_of, with_small_values
 from ikmap.methods.map import Map, RowsInfo, refused_on
 from ikmap.methods.method import Candidates
 from ikmap.methods.search import at_value, cells_of_values, search_of, smallest_fold
