@@ -58,7 +58,7 @@ def faults_of(checks: Iterable[Check]) -> list[str]:
         except CheckFailed as error:
             faults.setdefault(str(error), f"{check.name}, {check.title}: {error}")
         except Exception as error:  # whatever a stranger's code does wrong
-            text = f"{_raised_in(error.__traceback__)}raises {_described(error)}"
+            text = f"{_raised_in(error.__traceback__)}raises {described(error)}"
             faults.setdefault(text, f"{check.name}, {check.title}: {text}")
     return list(faults.values())
 
@@ -76,7 +76,7 @@ def member(owner: object, name: str) -> Iterator[None]:
     except CheckFailed as error:
         raise error if error.named else CheckFailed(f"{cls.__name__}.{name}: {error}", named=True) from None
     except Exception as error:
-        raise CheckFailed(f"{cls.__name__}.{name} raises {_described(error)}", named=True) from error
+        raise CheckFailed(f"{cls.__name__}.{name} raises {described(error)}", named=True) from error
 
 
 def same(values: object, expected: object, subject: str) -> None:
@@ -106,7 +106,7 @@ def json_values(values: object, subject: str) -> None:
         raise CheckFailed(f"{subject}: found {error}, expected JSON values") from None
 
 
-def _described(error: Exception) -> str:
+def described(error: Exception) -> str:
     """Return the type of an error and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 

@@ -8,8 +8,16 @@ from ikmap.capability import capability
 from ikmap.conformance import CheckFailed, json_values, member, true
 from ikmap.tasks.capabilities import HasClasses
 from ikmap.tasks.checks.abilities import calibrated_rows
-from ikmap.tasks.checks.common import Case, Rows, cases_of, check_array, check_by_row, check_finite, rows_of
-from ikmap.tasks.checks.common import decisions_for as decisions_in
+from ikmap.tasks.checks.common import (
+    Case,
+    Rows,
+    cases_of,
+    check_array,
+    check_by_row,
+    check_finite,
+    decisions_for,
+    rows_of,
+)
 from ikmap.tasks.criteria import ComparesRows, Criterion
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.metric import Metric, Sentences
@@ -21,12 +29,12 @@ UNITS = ("share", "number")
 
 def kinds_with(criterion: type[Criterion]) -> list[TaskKind]:
     """Return the registered kinds of task that have a metric."""
-    return [
-        kind
-        for kind in TASKS.values()
-        if criterion.tasks
-        & {str(vars(ancestor)["name"]) for ancestor in type(kind).__mro__ if "name" in vars(ancestor)}
-    ]
+    return [kind for kind in TASKS.values() if criterion.tasks & _names(kind)]
+
+
+def _names(kind: TaskKind) -> set[str]:
+    """Return the name of a kind of task, and those of the kinds that it is derived from."""
+    return {str(vars(ancestor)["name"]) for ancestor in type(kind).__mro__ if "name" in vars(ancestor)}
 
 
 def check_described(criterion: type[Criterion]) -> None:
@@ -120,7 +128,7 @@ def _check_among(metric: Criterion, rows: Rows) -> None:
         if narrowed.constant is not None:
             values = np.repeat(narrowed.constant, targets.size, axis=0)
         else:
-            decision = decisions_in(narrowed.task, narrowed.targets)
+            decision = decisions_for(narrowed.task, narrowed.targets)
             values = narrowed.widen(narrowed.criterion.scored_values(decision))
         true(len(values) == targets.size, f"found {len(values)} values, expected one for each of {targets.size} rows")
     with member(metric, "row_scores"):

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import cast
 
 from ikmap.capability import capability
-from ikmap.conformance import CheckFailed, json_values, member, true
+from ikmap.conformance import CheckFailed, described, json_values, member, true
 from ikmap.json_values import Json, JsonObject
 from ikmap.tasks.capabilities import Census
 from ikmap.tasks.checks.common import Case, again, rows_of
@@ -144,14 +144,15 @@ def check_presented(case: Case) -> None:
     """Refuse a presenter that fails on metrics of which parts are missing, or makes something else than it has to."""
     full = metrics_to_present(case)
     learner = cast("Mapping[str, JsonObject]", full["learners"])[LEARNER]
-    main = {key: value for key, value in learner.items() if key == case.task.kind.presenter.metric.key}
-    data = {"task": case.task.name}
-    for title, metrics, fields in (
+    main: JsonObject = {key: value for key, value in learner.items() if key == case.task.kind.presenter.metric.key}
+    data: JsonObject = {"task": case.task.name}
+    presented: list[tuple[str, JsonObject, JsonObject]] = [
         ("all metrics", full, learner),
         ("the main metric alone", {"data": data, "learners": {LEARNER: main}}, main),
         ("a learner without metrics", {"data": data, "learners": {LEARNER: {}}}, {}),
         ("no metrics", {}, {}),
-    ):
+    ]
+    for title, metrics, fields in presented:
         _check_presented(case.task.kind.presenter, metrics, fields, f"of {title}")
 
 
@@ -193,6 +194,9 @@ def _presenting(presenter: Presenter, name: str, subject: str) -> Iterator[None]
             yield
         except CheckFailed as error:
             raise CheckFailed(f"{error} ({subject})") from None
+        except Exception as error:
+            text = f"{type(presenter).__name__}.{name} raises {described(error)} ({subject})"
+            raise CheckFailed(text, named=True) from error
 
 
 def _check_part(part: object, key: str) -> None:
