@@ -1,8 +1,8 @@
 """Checks that every method has to pass, ours and those of other packages: ``python -m ikmap.methods.checks NAME ...``.
 
-They hold a method to what commands, search, streams and stores rely on: the same bits for any number of threads and
-wherever rows are cut, checkpoints that go on as if nothing had happened, models that are plain arrays, options that are
-described. They are to methods what ``sklearn.utils.estimator_checks`` is to estimators.
+They test the properties on which commands, search, streams and stores rely: the same bits for any number of threads and
+any division of the rows, checkpoints that continue exactly, models of plain arrays, options with descriptions.
+``sklearn.utils.estimator_checks`` does the same for estimators.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from ikmap.methods.reserved import reserved_among
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
 
-def checks_of(one: type[Method] | Method) -> Iterator[Check]:
-    """Yield what a method has to do, each thing as a :class:`Check`: for ``pytest.mark.parametrize`` with ``ids=str``.
+def checks_of(subject: type[Method] | Method) -> Iterator[Check]:
+    """Yield the checks of a method, for ``pytest.mark.parametrize`` with ``ids=str``.
 
     Parameters
     ----------
-    one : class, or object of a class, of Map, Learner or KernelMethod
+    subject : class, or object of a class, of Map, Learner or KernelMethod
         A method; it need not be registered. A class is checked with the defaults of its fields.
 
     Raises
@@ -50,7 +50,7 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         The class lacks members, or no object can be made of it.
     """
     import_models()
-    method, searched = configured_for_checks(one)
+    method, searched = configured_for_checks(subject)
     name = name_of(method)
     checks: Iterator[tuple[str, Callable[[], None]]]
     match method:
@@ -68,11 +68,11 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         yield Check(name, title, run)
 
 
-def check_method(one: type[Method] | Method) -> list[str]:
-    """Return everything that is wrong with a method, a line each; an empty list where nothing is."""
+def check_method(subject: type[Method] | Method) -> list[str]:
+    """Return the faults of a method, a line each; the list is empty if there are none."""
     faults: list[str] = []
     try:
-        checks = list(checks_of(one))
+        checks = list(checks_of(subject))
     except CheckFailed as error:
         return [str(error)]
     for check in checks:
@@ -80,41 +80,41 @@ def check_method(one: type[Method] | Method) -> list[str]:
             check.run()
         except CheckFailed as error:
             faults.append(f"{check.method}, {check.title}: {error}")
-        except Exception as error:  # whatever a stranger's method does wrong
+        except Exception as error:  # a method can do anything wrong
             faults.append(f"{check.method}, {check.title}: {type(error).__name__}: {error}")
     return faults
 
 
 def main(names: Sequence[str]) -> int:
-    """Check methods by name, all of them without a name; the status is 1 if anything is wrong."""
-    wrong = list(FAULTS)
+    """Check methods by name, or all methods; return 1 if there are faults, else 0."""
+    all_faults = list(FAULTS)
     for name in names or list(methods()):
         try:
-            one = methods()[name] if name in methods() else configured(name, {})[0]
+            subject = methods()[name] if name in methods() else configured(name, {})[0]
         except (UnknownMethod, FieldError) as error:
-            wrong.append(str(error))
+            all_faults.append(str(error))
             continue
-        faults = check_method(one)
-        wrong += faults
+        faults = check_method(subject)
+        all_faults += faults
         print(f"{name}: {'passed' if not faults else f'{len(faults)} faults'}")
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    return 1 if wrong else 0
+    print(*all_faults, sep="\n", end="\n" if all_faults else "")
+    return 1 if all_faults else 0
 
 
 def _described(method: Method, searched: frozenset[str]) -> None:
-    for one in method.parts if isinstance(method, Composed) else (method,):
-        with member(one, "about"):
-            about = one.about
+    for part in method.parts if isinstance(method, Composed) else (method,):
+        with member(part, "about"):
+            about = part.about
             true(
                 about.name and about.name == about.name.lower(),
                 f"name: found {about.name!r}, expected a word in lower case",
             )
             true(about.title, "title: found none, expected a few words for people")
-            if isinstance(one, Map):
-                true(one.about.summary, "summary: found none, expected half a sentence for the report")
-        fields = fields_of(type(one))
+            if isinstance(part, Map):
+                true(part.about.summary, "summary: found none, expected half a sentence for the report")
+        fields = fields_of(type(part))
         for name, field in fields.items():
-            with member(one, name):
+            with member(part, name):
                 true(field.doc.strip(), f"option {name!r}: found no Doc, expected what it does")
                 true(not field.required, f"option {name!r}: found no default, expected one")
                 field.check(field.default)
