@@ -1,4 +1,4 @@
-"""Quantile regression on cells, online: several quantiles of each target, so also prediction intervals."""
+"""Online quantile regression on cells: several quantiles of each target, and prediction intervals between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Quantile(GradientLearner, DecidesOtherwise):
-    """Online quantile regression on cells, by steps on the pinball loss of each quantile."""
+    """Online quantile regression on cells, by gradient steps on the pinball loss of each quantile."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="quantile",

@@ -170,7 +170,7 @@ class ByCounts(WholeLearner):
     )
 
     def fit(self, training: Training) -> tuple[Model, Summary]:
-        rows, y = training.rows, training.y
+        rows, y = training.cells, training.y
         base, columns = float(y.mean()), columns_of(rows)
         size = int(rows.offsets[-1])
         sums = np.bincount(columns.ravel(), weights=np.repeat(y - base, columns.shape[1]), minlength=size)

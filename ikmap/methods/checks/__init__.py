@@ -1,9 +1,9 @@
 """Checks that every method, task and metric has to pass, ours and those of other packages.
 
-The command is ``python -m ikmap.methods.checks NAME ...``. The checks hold a method to what commands, search, streams
-and stores rely on: the same bits for any number of threads and wherever rows are cut, checkpoints that go on as if
-nothing had happened, models that are plain arrays, options that are described. They are to methods what
-``sklearn.utils.estimator_checks`` is to estimators. Those of tasks and metrics are in :mod:`ikmap.tasks.checks`.
+The command is ``python -m ikmap.methods.checks NAME ...``. The checks of methods test the properties on which commands,
+search, streams and stores rely: the same bits for any number of threads and any division of the rows, checkpoints that
+continue exactly, models of plain arrays, options with descriptions. ``sklearn.utils.estimator_checks`` does the same
+for estimators. The checks of tasks and metrics are in :mod:`ikmap.tasks.checks`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ikmap.tasks.checks import check_criterion, check_task
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
 
-def checks_of(one: type[Method] | Method) -> Iterator[Check]:
-    """Yield what a method has to do, each thing as a :class:`Check`: for ``pytest.mark.parametrize`` with ``ids=str``.
+def checks_of(subject: type[Method] | Method) -> Iterator[Check]:
+    """Yield the checks of a method, for ``pytest.mark.parametrize`` with ``ids=str``.
 
     Parameters
     ----------
-    one : class, or object of a class, of Map, Learner or KernelMethod
+    subject : class, or object of a class, of Map, Learner or KernelMethod
         A method; it need not be registered. A class is checked with the defaults of its fields.
 
     Raises
@@ -45,7 +45,7 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         The class lacks members, or no object can be made of it.
     """
     import_models()
-    method, searched = configured_for_checks(one)
+    method, searched = configured_for_checks(subject)
     name = name_of(method)
     checks: Iterator[tuple[str, Callable[[], None]]]
     match method:
@@ -63,17 +63,17 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         yield Check(name, title, run)
 
 
-def check_method(one: type[Method] | Method) -> list[str]:
-    """Return everything that is wrong with a method, a line each; an empty list where nothing is."""
+def check_method(subject: type[Method] | Method) -> list[str]:
+    """Return the faults of a method, a line each; the list is empty if there are none."""
     try:
-        checks = list(checks_of(one))
+        checks = list(checks_of(subject))
     except CheckFailed as error:
         return [str(error)]
     return faults_of(checks)
 
 
 def check_named(name: str) -> list[str]:
-    """Return everything that is wrong with the method, the task and the metric of a name, a line each.
+    """Return the faults of the method, the task and the metric of a name, a line each.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_named(name: str) -> list[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the checks as a command; return 1 if anything is wrong, else 0."""
+    """Run the checks as a command; return 1 if there are faults, else 0."""
     parser = ArgumentParser(
         prog="python -m ikmap.methods.checks",
         description="Check methods, tasks and metrics, ours and those of installed packages, and print a line for each "
@@ -106,17 +106,17 @@ def main(words: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help="name of a method (maps joined by commas too), a task or a metric (default: all of them)",
     )
-    wrong = list(FAULTS)
+    all_faults = list(FAULTS)
     for name in parser.parse_args(words).names or dict.fromkeys([*methods(), *TASKS, *METRICS]):
         try:
             faults = check_named(name)
         except (UnknownMethod, FieldError) as error:
-            wrong.append(str(error))
+            all_faults.append(str(error))
             continue
-        wrong += faults
+        all_faults += faults
         print(f"{name}: {'passed' if not faults else f'{len(faults)} faults'}")
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    return 1 if wrong else 0
+    print(*all_faults, sep="\n", end="\n" if all_faults else "")
+    return 1 if all_faults else 0
 
 
 def _usual(kind: TaskKind) -> None:
@@ -129,19 +129,19 @@ def _usual(kind: TaskKind) -> None:
 
 
 def _described(method: Method, searched: frozenset[str]) -> None:
-    for one in method.parts if isinstance(method, Composed) else (method,):
-        with member(one, "about"):
-            about = one.about
+    for part in method.parts if isinstance(method, Composed) else (method,):
+        with member(part, "about"):
+            about = part.about
             true(
                 about.name and about.name == about.name.lower(),
                 f"name: found {about.name!r}, expected a word in lower case",
             )
             true(about.title, "title: found none, expected a few words for people")
-            if isinstance(one, Map):
-                true(one.about.summary, "summary: found none, expected half a sentence for the report")
-        fields = fields_of(type(one))
+            if isinstance(part, Map):
+                true(part.about.summary, "summary: found none, expected half a sentence for the report")
+        fields = fields_of(type(part))
         for name, field in fields.items():
-            with member(one, name):
+            with member(part, name):
                 true(field.doc.strip(), f"option {name!r}: found no Doc, expected what it does")
                 true(not field.required, f"option {name!r}: found no default, expected one")
                 field.check(field.default)
