@@ -59,7 +59,7 @@ __all__ = [
 
 
 def load(path: str | PathLike[str], learner: str | None = None) -> FrameModel:
-    """The model of a finished run of ``flows.batch``, which predicts rows of DataFrames and arrays.
+    """Load the model of a finished run of ``flows.batch``, which predicts rows of DataFrames and arrays.
 
     What reads a run is no part of this package: the package that has it says so under the entry point ``ikmap.load``.
 

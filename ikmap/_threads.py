@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def usable_cores() -> int:
-    """Number of cores this process may run on."""
+    """Return the number of cores that this process can use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Handles of the BLAS libraries; looking for them is slow, so it is done once: NumPy has loaded its own by now."""
+    """Return a controller of the BLAS libraries, found only once, after NumPy has loaded its own."""
     return ThreadpoolController().select(user_api="blas")
 
 
 class _SingleThreadedBLAS:
-    """Context manager that holds BLAS to one thread while anybody is inside, on whatever thread.
+    """A context manager that limits BLAS to one thread while any thread is inside.
 
     The number of threads is a setting of the whole process. So the first to enter changes it and the last to leave
     restores it: with a limit for each caller, one that enters while another is inside would take that one's limit for

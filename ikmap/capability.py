@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 
 
 class Offers(ABC):
-    """An object whose capabilities depend on how it is configured, or on what it is made of."""
+    """An object whose capabilities depend on its configuration or on its parts."""
 
     @abstractmethod
     def offered[C](self, kind: type[C]) -> C | None:
-        """Return the object, or its part, that is something of that kind; None if there is none."""
+        """Return the object or the part of it that has the capability, or None."""
 
 
 def capability[C](one: object, kind: type[C]) -> C | None:
-    """Return an object as something of that kind, or None if it is not.
+    """Return an object, or the part of it, that has a capability, or None.
 
     Parameters
     ----------

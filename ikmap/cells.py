@@ -14,7 +14,7 @@ from ikmap.arrays import Bools, Int64s, Integers
 
 @dataclass(frozen=True)
 class Cells:
-    """For each row, the cell it falls in, in each of t partitionings.
+    """The cells of some rows, one in each of t partitionings.
 
     Parameters
     ----------
@@ -51,17 +51,17 @@ class Cells:
         return self.n_rows
 
     def __getitem__(self, rows: slice | Integers | Bools) -> Cells:
-        """Select rows: a slice, a boolean mask or row numbers."""
+        """Return the cells of some rows: a slice, a boolean mask or row numbers."""
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
     def with_constant(self) -> Cells:
-        """The same cells, and those of a further partitioning, whose one cell every row is in: as for an intercept."""
+        """Return the cells with a further partitioning of a single cell, as for an intercept."""
         codes = np.concatenate([self.codes, np.zeros((self.n_rows, 1), self.codes.dtype)], axis=1)
         return Cells(codes, constant_added(self.offsets))
 
     @property
     def absent(self) -> int:
-        """The code that stands for "no cell": -1, or the highest number of an unsigned type.
+        """Code of "no cell": -1, or the largest number of an unsigned type.
 
         Where a partitioning has so many cells that unsigned codes leave no number free, -1, which no code is.
         """
@@ -69,13 +69,13 @@ class Cells:
 
     @property
     def missing(self) -> Bools:
-        """Where a row has no cell: bool array of shape (n, t)."""
+        """Mask of entries without a cell, bool of shape (n, t)."""
         found: Bools = self.codes == self.absent
         return found
 
     @property
     def complete(self) -> bool:
-        """Whether every row has a cell in every partitioning."""
+        """True if every row has a cell in every partitioning."""
         if self.codes.dtype.kind == "i":
             return bool(self.codes.min(initial=0) >= 0)
         return self.absent < 0 or bool(self.codes.max(initial=0) < self.absent)
@@ -92,7 +92,7 @@ class Cells:
         return self._cast(small if small == large or self.complete else large)
 
     def _cast(self, dtype: np.dtype[np.integer]) -> Cells:
-        """The same cells with codes of a type that has room for them."""
+        """Return the cells with codes of a type that can hold them."""
         if self.codes.dtype == dtype:
             return self
         found = Cells(self.codes.astype(dtype), self.offsets)
@@ -103,17 +103,17 @@ class Cells:
 
     @classmethod
     def concatenated(cls, parts: Sequence[Cells]) -> Cells:
-        """The rows of cells of the same partitionings, one below the other."""
+        """Concatenate the rows of cells of the same partitionings."""
         dtype = np.result_type(*(part.codes.dtype for part in parts))
         return cls(np.concatenate([part._cast(dtype).codes for part in parts]), parts[0].offsets)
 
     def columns(self) -> Int64s:
-        """Feature column of every entry: int64 array of shape (n, t), ascending in each row; -1 for no cell."""
+        """Return the feature column of every entry, int64 of shape (n, t), ascending in each row; -1 for no cell."""
         columns = self.codes + self.offsets[:-1]
         return columns if self.complete else np.where(self.missing, -1, columns)
 
     def to_csr(self, normalize: bool = True) -> sp.csr_array:
-        """One-hot form, shape (n, n_columns), an entry for each cell: 1/sqrt(t), or 1 with ``normalize=False``."""
+        """Return one-hot rows, shape (n, n_columns), with 1/sqrt(t) for each cell, or 1 with ``normalize=False``."""
         n, t = self.codes.shape
         value = 1.0 / np.sqrt(t) if normalize else 1.0
         index: type[np.signedinteger] = np.int32 if max(n * t, self.n_columns) <= np.iinfo(np.int32).max else np.int64
@@ -147,12 +147,12 @@ class Cells:
 
 
 def constant_added(offsets: Int64s) -> Int64s:
-    """Offsets of :meth:`Cells.with_constant`, from those of the cells."""
+    """Return the offsets of :meth:`Cells.with_constant` from the offsets of the cells."""
     return np.append(offsets, offsets[-1] + 1)
 
 
 def in_wider_layout[Number: np.generic](values: NDArray[Number], old: Int64s, new: Int64s) -> NDArray[Number]:
-    """Values by feature column, in a layout of which some partitionings have more cells: those of new cells are 0.
+    """Return values by feature column in a layout with more cells in some partitionings; new cells have the value 0.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def in_wider_layout[Number: np.generic](values: NDArray[Number], old: Int64s, ne
 
 
 def packed_dtype(offsets: Int64s, gaps: bool = False) -> np.dtype[np.unsignedinteger]:
-    """Smallest unsigned integer type that holds every cell number of these blocks, and one for "no cell" with `gaps`.
+    """Return the smallest unsigned type for every cell number of these blocks, and with `gaps` for "no cell" too.
 
     So 256 cells take one byte, as long as every row has one of them.
     """
@@ -183,7 +183,7 @@ def packed_dtype(offsets: Int64s, gaps: bool = False) -> np.dtype[np.unsignedint
 
 
 def absent_code(dtype: np.dtype[np.integer], offsets: Int64s) -> int:
-    """See :attr:`Cells.absent`."""
+    """Return :attr:`Cells.absent` for codes of a type."""
     if dtype.kind == "i":
         return -1
     highest = int(np.iinfo(dtype).max)

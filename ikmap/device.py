@@ -1,4 +1,4 @@
-"""Where arrays live and who computes on them: the one place that knows CuPy from NumPy.
+"""Devices, which hold arrays and compute on them: the only module that distinguishes CuPy from NumPy.
 
 Code that maps rows on a device asks it for a namespace of functions (the array API standard) and for arrays that lie
 there; nothing else of it depends on which device that is.
@@ -36,7 +36,7 @@ type Kind = type[np.generic] | np.dtype[np.generic]
 
 
 class DeviceArray(Protocol):
-    """An array of the array API standard, of NumPy or of CuPy."""
+    """An array of the array API standard, from NumPy or CuPy."""
 
     @property
     def shape(self) -> Shape: ...
@@ -144,31 +144,31 @@ class Device(ABC):
 
     @abstractmethod
     def put(self, array: Array) -> DeviceArray:
-        """The same array here."""
+        """Return a copy of an array on this device."""
 
     @abstractmethod
     def get(self, array: DeviceArray | Array) -> Array:
-        """An array that lies here, as NumPy's."""
+        """Return an array of this device as a NumPy array."""
 
     @abstractmethod
     def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
-        """The same matrix here: an object with ``@`` for a matrix of this device, and ``toarray``."""
+        """Return a CSR matrix on this device, with ``@`` for a matrix of the device, and ``toarray``."""
 
     @abstractmethod
     def free_bytes(self) -> int:
-        """Memory that could be asked for now."""
+        """Return the bytes of memory that can be allocated now."""
 
     def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:  # noqa: ARG002
-        """A kernel written in CUDA C, or None where none can run."""
+        """Compile a kernel in CUDA C, or return None on a device that runs no kernels."""
         return None
 
     def evidence(self) -> JsonObject:
-        """What a run tells about the device it used: JSON values."""
+        """Return JSON values on the device for the record of a run."""
         return {"name": self.name}
 
 
 class Host(Device):
-    """This machine's processor, through NumPy: what runs on a device, without one."""
+    """The processor of this machine, through NumPy, in place of a device."""
 
     xp = cast(Namespace, np)
     name = "processor"
@@ -219,7 +219,7 @@ class Gpu(Device):
         return csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
 
     def free_bytes(self) -> int:
-        """What the driver has left, and what pools hold: CuPy's own what it does not use, RMM's all of it."""
+        """Return the free memory of the driver and of the pools; the pool of RMM counts in full."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free) + int(self.xp.get_default_memory_pool().free_bytes()) + _pool_of_rmm()
 
@@ -248,12 +248,12 @@ class Gpu(Device):
 
 
 def _dotted(version: int) -> str:
-    """13000 is CUDA 13.0."""
+    """Return a version of CUDA as text: 13000 is 13.0."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _pool_of_rmm() -> int:
-    """Bytes of the pool that RMM took from the driver, in use or not: it does not tell which."""
+    """Return the bytes that the pool of RMM took from the driver, used or not, since it does not tell."""
     rmm = sys.modules.get("rmm")
     resource = None if rmm is None else rmm.mr.get_current_device_resource()
     while resource is not None and not hasattr(resource, "pool_size"):
@@ -263,7 +263,7 @@ def _pool_of_rmm() -> int:
 
 @cache
 def find_gpu() -> Gpu | str:
-    """The CUDA device of this process, or why there is none."""
+    """Return the CUDA device of this process, or the reason why there is none."""
     try:
         import cupy
     except ImportError:

@@ -1,4 +1,4 @@
-"""Detectors of drift: they watch the losses of a learner along a stream, and raise an alarm where these have risen.
+"""Detectors of drift, which watch the losses of a learner along a stream and raise an alarm when they have risen.
 
 `ADWIN` of Bifet and Gavalda, Learning from time-changing data with adaptive windowing (2007), keeps a window of the
 latest losses and cuts off its older part where that differs from the newer one by more than chance allows; memory is
@@ -20,7 +20,7 @@ THRESHOLD, LEAST = 50.0, 30
 
 
 class Detector:
-    """Base of both: `delta` as its class says."""
+    """Base of the detectors, each with a meaning of its own for `delta`."""
 
     usual: float
 
@@ -41,16 +41,16 @@ class Detector:
         return np.flatnonzero(alarms)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of its arrays."""
+        """Return copies of the arrays of the state."""
         return {name: array.copy() for name, array in self._arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from a :meth:`checkpoint`."""
+        """Continue from a :meth:`checkpoint`."""
         self._arrays = {name: np.array(arrays[name]) for name in self._arrays}
 
 
 class ADWIN(Detector):
-    """Adaptive windows: `delta` is the chance of a false cut, about. Windows are looked at after every 32 losses."""
+    """Adaptive windows, checked after every 32 losses; `delta` is about the probability of a false alarm."""
 
     usual = 0.002
 
@@ -65,12 +65,12 @@ class ADWIN(Detector):
 
     @property
     def width(self) -> int:
-        """Losses in the window."""
+        """Number of losses in the window."""
         return int(self._arrays["numbers"][0])
 
 
 class PageHinkley(Detector):
-    """Losses that lie above their mean by more than `delta`, summed up, from where the sum was least."""
+    """The Page-Hinkley test: sums losses beyond their mean by more than `delta`, since the least sum."""
 
     usual = 0.005
 

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 
 from ikmap.arrays import Array
 from ikmap.cells import Cells
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.rows import Rows
 
 
 class UnknownModel(ValueError):
-    """A stored model that this software cannot read: of a kind that it does not know, or of another version."""
+    """An error for a stored model of an unknown kind or of another version."""
 
 
 KINDS: dict[str, type[Model]] = {}
@@ -46,7 +46,7 @@ class Model:
             KINDS[cls.kind] = cls
 
     def arrays(self) -> dict[str, Array]:
-        """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model.
+        """Return the arrays of all fields: ``field``, or ``field.data`` ... of CSR and cells, ``field:...`` of a model.
 
         Of the models of a tuple ``field:0:...``, ``field:1:...`` and so on.
         """
@@ -62,8 +62,8 @@ class Model:
         return arrays
 
     def metadata(self) -> JsonObject:
-        """Kind, version and every field that is not an array: JSON values only."""
-        plain: JsonObject = {"kind": self.kind, "version": self.version}
+        """Return the kind, the version and every field that is not an array, as JSON values."""
+        plain: MutableJsonObject = {"kind": self.kind, "version": self.version}
         for name, value in self._values().items():
             if isinstance(value, sp.csr_array):
                 plain[name] = {"csr_shape": list(value.shape)}
@@ -81,12 +81,12 @@ class Model:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __getstate__(self) -> dict[str, object]:
-        """Fields only: what was derived from them and cached is cheap to derive again, and large."""
+        """Return the fields only, since cached values are large and cheap to derive again."""
         return self._values()
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 over metadata and arrays: equal exactly when two models are equal bit for bit."""
+        """SHA-256 over metadata and arrays, which is equal exactly if two models have the same bits."""
         digest = hashlib.sha256(json.dumps(self.metadata(), sort_keys=True).encode())
         for name, array in sorted(self.arrays().items()):
             digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
@@ -95,7 +95,7 @@ class Model:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all arrays together."""
+        """Number of bytes in all arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
 
@@ -143,7 +143,7 @@ def _model_within(name: str, metadata: Mapping[str, Json], arrays: Mapping[str, 
 
 
 def row_parts(name: str, rows: object) -> dict[str, Array]:
-    """Arrays of rows of any layout, named after them; none of anything else."""
+    """Return the arrays of rows of any layout, named after a field, or nothing for other values."""
     if isinstance(rows, np.ndarray):
         return {name: rows}
     parts = {sp.csr_array: _CSR_PARTS, Cells: _CELLS_PARTS}.get(type(rows), ())

@@ -1,4 +1,4 @@
-"""Choose psi and C by cross-validation: what one fold says of every psi, every C and every learner."""
+"""Cross-validation of psi and C: the scores of one fold for every psi, every C and every learner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ type RowScores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ascending row numbers (fit, held out) of each fold: contiguous parts of a seeded shuffle, not stratified.
+    """Return ascending row numbers (fit, held out) of each fold: parts of a seeded shuffle, not stratified.
 
     Source: algorithms.md, section 9.2.
     """
@@ -44,13 +44,13 @@ def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.
 
 
 def psis_that_fit(n: int, n_folds: int = FOLDS, psis: Sequence[int] = PSIS) -> list[int]:
-    """Values of psi that every fold of n rows has enough rows for; the smallest possible one if none has."""
+    """Return the values of psi for which every fold of n rows has enough rows, or the smallest possible one."""
     smallest_fit = n - -(-n // n_folds)
     return [psi for psi in psis if psi <= smallest_fit] or [max(1, smallest_fit)]
 
 
 def values_of_C(n_classes: int) -> tuple[float, ...]:
-    """Values of C to try for so many classes, ascending."""
+    """Return the values of C to try for a number of classes, in ascending order."""
     return CS if n_classes < MANY else CS[3:7]
 
 
@@ -61,7 +61,7 @@ def score_fold[V](
     learners: Mapping[V, Mapping[str, Learner]],
     row_scores: Mapping[str, RowScores],
 ) -> dict[str, dict[V, list[np.ndarray]]]:
-    """How well each held-out row is predicted: for each learner, each psi in ascending order, each C.
+    """Return the score of each held-out row, for each learner, each psi in ascending order, and each C.
 
     A learner without C has one array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
 

@@ -1,4 +1,4 @@
-"""Races: fold by fold, leave out the candidates that the rest of a cross-validation will not make the best.
+"""Successive halving of candidates: after each fold, drop those that can no longer win.
 
 Every candidate of a fold predicts the same held-out rows, so two are compared row by row: where a row is right or
 wrong, on the rows that only one of them has right (as in McNemar's test), which is far sharper than comparing two
@@ -32,7 +32,7 @@ in ascending order, 0 where there is none."""
 
 
 class Scores:
-    """What is known of one learner's candidates: the score of each held-out row, fold by fold."""
+    """Scores of the candidates of one learner: those of each held-out row, fold by fold."""
 
     def __init__(self) -> None:
         self._right: dict[Value, dict[int, list[Scored]]] = {}
@@ -43,15 +43,15 @@ class Scores:
 
     @property
     def values(self) -> list[Value]:
-        """Those that at least one fold has scored, ascending."""
+        """Candidates with at least one scored fold, in ascending order."""
         return sorted(self._right, key=numbers)
 
     def folds(self, value: Value) -> frozenset[int]:
-        """Folds that have scored a value."""
+        """Return the folds in which a candidate has scores."""
         return frozenset(self._right.get(value, ()))
 
     def on(self, folds: Collection[int], values: Iterable[Value] | None = None) -> dict[Candidate, Scored]:
-        """Scores of the rows of some folds that each candidate has, one fold after the other.
+        """Return the scores of all candidates on the rows of some folds, one fold after the other.
 
         Only candidates that all of these folds have tried are there, the smaller value and C first.
         """
@@ -71,7 +71,7 @@ def numbers(value: Value) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Behind:
-    """How a candidate stands against the best one.
+    """The standing of a candidate against the best one.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Behind:
     unit: float = 1.0
 
     def chance(self, done: int, n_folds: int) -> float:
-        """Of having more right than the other after all folds, given `done` of them.
+        """Return the probability of a higher score than the best candidate after all folds, given `done` of them.
 
         With D rows behind after r of F folds, the last count is normal around D F / r: m rows apart say how much a fold
         to come may vary, and how well the folds so far tell its mean. In all the chance is that of a standard normal
@@ -100,12 +100,12 @@ class Behind:
 
 
 def best(right: Mapping[Candidate, Scored]) -> Candidate:
-    """The candidate whose scores add up to most; of equals the one with the smaller value, then the smaller C."""
+    """Return the candidate with the largest sum of scores, in a tie that with the smaller value, then C."""
     return max(sorted(right), key=lambda candidate: _sum(right[candidate]))
 
 
 def standings(right: Mapping[Candidate, Scored]) -> dict[Candidate, Behind]:
-    """How each candidate stands against the best one."""
+    """Return the standing of each candidate against the best one."""
     leader = right[best(right)]
     if leader.dtype == np.bool_:
         return {candidate: Behind(_sum(leader) - _sum(own), _sum(leader != own)) for candidate, own in right.items()}
@@ -116,11 +116,11 @@ def standings(right: Mapping[Candidate, Scored]) -> dict[Candidate, Behind]:
 
 
 def _sum(scores: Scored) -> float:
-    """Whole for right and wrong."""
+    """Return the sum of scores, a whole number for scores that are right or wrong."""
     total: float = scores.sum().item()
     return total
 
 
 def survivors(right: Mapping[Candidate, Scored], done: int, n_folds: int, odds: float = ODDS) -> list[Candidate]:
-    """Candidates that may still end ahead, the best one among them, after `done` of `n_folds` folds."""
+    """Return the candidates that can still win, including the best one, after `done` of `n_folds` folds."""
     return [candidate for candidate, behind in standings(right).items() if behind.chance(done, n_folds) > odds]

@@ -1,4 +1,4 @@
-"""Rows of data as the maps take them: dense float64, or CSR with sorted columns and nothing stored twice."""
+"""Rows of data in the forms that maps take: dense float64, or canonical CSR."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_csr(X: Rows) -> sp.csr_array:
 
 
 def csr_arrays(X: sp.csr_array | sp.csr_matrix) -> tuple[Floats, Integers, Int64s]:
-    """Values, columns and beginnings of rows, as compiled loops take them: each is compiled for one kind of integers.
+    """Return values, columns and row starts with the integer types for which loops are compiled.
 
     Columns are int32 and beginnings int64, whatever SciPy chose; int64 both for 2^31 columns or more.
     """
@@ -48,7 +48,7 @@ def take_rows(X: Rows, numbers: Integers) -> Rows:
 
 
 def nbytes_of(X: Rows) -> int:
-    """Bytes of the values, and of the columns of sparse ones."""
+    """Return the bytes of the values, and of the columns of sparse rows."""
     return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
 
 

@@ -1,4 +1,4 @@
-"""Random numbers: one integer seed, and one independent generator for each part derived from it."""
+"""Random numbers: independent generators for all parts, derived from one integer seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that split one after the other as a map's option grows, so that one pass can try all of its values.
+"""Splits of cells as a field of a map grows, so that one pass can try all of its values.
 
 A map says which cell splits at which value (:meth:`ikmap.methods.Map.events`); a learner follows, and says now and then
 how good it is on rows held out (:meth:`ikmap.methods.Learner.sweep`). There is no grid to choose, and a value costs no
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellSplit:
-    """One cell becomes two, in the map for this value of its option and for all larger ones.
+    """The split of one cell into two, at this value of the field of the map and at all larger ones.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class CellSplit:
 
 
 class Swept(NamedTuple):
-    """How good a learner is at one value of a sweep.
+    """Score of a learner at one value of a sweep.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""What learners say of steps that the rows they come to are too large for."""
+"""The error of learners whose steps are too large for their rows."""
 
 
 class StepTooLarge(ValueError):
-    """Steps would make errors on some rows larger instead of smaller: the step size has to be smaller."""
+    """An error for steps that would increase the errors on some rows; the step size has to be smaller."""

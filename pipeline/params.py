@@ -346,11 +346,11 @@ class Params:
         searched, one = self.map_searched, self.of(learner)
         if not searched:
             return value_of(self.map, searched)
-        if not one.replaces_search(self.map, searched):
+        if (psi := one.unsearched_psi(n_rows)) is None:
             return None
-        found = one.map_on(self.map, searched, n_rows)
-        assert found is not None
-        return value_of(found, searched)
+        unsearched = self.map.unsearched(searched, n_rows, psi)
+        assert unsearched is not None
+        return value_of(unsearched, searched)
 
     def searches_C(self, learner: str) -> bool:
         """Return whether cross-validation chooses the C of a learner."""
@@ -367,10 +367,10 @@ class Params:
         on_cells = [name for name in self.learners if self.of(name).about.on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
 
-    def judged(self, learner: str, task: Task) -> Task:
+    def decision_task(self, learner: str, task: Task) -> Task:
         """Return the task as the decisions of a learner are to be read."""
         one = capability(self.of(learner), DecidesOtherwise)
-        return task if one is None else one.judged(task)
+        return task if one is None else one.decision_task(task)
 
     @property
     def t(self) -> int:

@@ -310,7 +310,7 @@ def refuse_unknown_unit(of: Mapping[str, Configuration]) -> None:
         if not searched or of_map.unsearched(searched, ROWS, 2) is not None:
             continue
         for name, one, _ in learners_among(of):
-            if one.about.on == "cells" and one.replaces_search(of_map, searched):
+            if one.about.on == "cells" and one.unsearched_psi(ROWS) is not None:
                 option = flag(of_map.field_at(min(searched)).name)
                 raise InputError(
                     f"{option} auto: found --learner {name}, which has nothing to choose it by; expected a number, as "
@@ -321,7 +321,7 @@ def refuse_unknown_unit(of: Mapping[str, Configuration]) -> None:
 def searches_map(of: Mapping[str, Configuration]) -> bool:
     """Return whether cross-validation is to choose anything of the map."""
     return any(
-        bool(searched) and not one.replaces_search(of_map, searched)
+        bool(searched) and one.unsearched_psi(ROWS) is None
         for _, of_map, searched in maps_among(of)
         for _, one, _ in learners_among(of)
         if one.about.on == "cells"

@@ -45,7 +45,7 @@ class RowsEstimator(Supervised):
     def _learn(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:
         """Fit the model; `labels` are of classes."""
         learner = self._method(self.methods[0], **self._values())
-        refusal = learner.kernel.refused(rows) if isinstance(learner, OnKernel) else None
+        refusal = learner.kernel.first_invalid(rows) if isinstance(learner, OnKernel) else None
         if refusal is not None:
             row, column, value, expected = refusal
             raise ValueError(
@@ -67,7 +67,7 @@ class KernelEstimator(RowsEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         kind = KERNELS.get(str(self.kernel))
-        tags.input_tags.positive_only = kind is not None and kind().refused(np.full((1, 1), -1.0)) is not None
+        tags.input_tags.positive_only = kind is not None and kind().first_invalid(np.full((1, 1), -1.0)) is not None
         return tags
 
     def _kernel(self) -> KernelMethod:

@@ -1,4 +1,4 @@
-"""Exact kernels, which compare rows or cells in pairs: the isolation kernel and those that it is compared with.
+"""Exact kernels, which compare rows or cells in pairs.
 
 Open ``base.py`` first: it says what every kernel offers.
 """
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def kernel_as_dict(kernel: AnyKernel) -> JsonObject:
-    """Name and parameters of a kernel, as JSON values."""
+    """Return name and parameters of a kernel as JSON values."""
     return {"name": kernel.name, **asdict(kernel)}  # type: ignore[call-overload]
 
 

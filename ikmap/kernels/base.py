@@ -1,4 +1,4 @@
-"""What every exact kernel offers: the matrix of its values, and tiles of it that add up exactly."""
+"""The base of exact kernels: the matrix of their values, and tiles of it that add up exactly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
 
     @abstractmethod
     def checked(self, rows: Matrix | Cells) -> R:
-        """Rows in the one form that :meth:`points` takes.
+        """Return the rows in the form that :meth:`points` takes.
 
         Raises
         ------
@@ -48,22 +48,22 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
 
     @abstractmethod
     def points(self, rows: R) -> P:
-        """Checked rows prepared for :meth:`values`, of which there are len(...)."""
+        """Return checked rows, prepared for :meth:`values`; their number is len(...)."""
 
     @abstractmethod
     def values(self, left: P, right: P, out: Floats) -> None:
-        """Kernel values of all pairs of two sets of prepared rows, to `out`: float64, shape (n, m).
+        """Write the kernel values of all pairs of two sets of prepared rows to `out`, float64 of shape (n, m).
 
         Bit for bit the same for a pair whatever else is in the sets, and for (x, y) and (y, x).
         """
 
     @property
     def unit(self) -> float:
-        """Number of steps that are one, see :meth:`steps`."""
+        """Number of steps that make a value of 1 (:meth:`steps`)."""
         return QUANTUM
 
     def steps(self, left: P, right: P, out: Floats) -> None:
-        """As :meth:`values`, in whole steps of ``1 / unit``.
+        """Write the kernel values of all pairs to `out`, in whole steps of ``1 / unit``.
 
         Sums of whole numbers are exact in float64, up to 2^53: they do not depend on the order of their terms, and
         so neither on blocks nor on threads. The rounding, of at most 2^-33, is the price.
@@ -73,7 +73,7 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
         np.rint(out, out=out)
 
     def matrix(self, X: Matrix | Cells, Y: Matrix | Cells | None = None, n_threads: int | None = None) -> Floats:
-        """Kernel matrix between the rows of X and of Y (default: of X): float64, shape (n, m).
+        """Return the kernel matrix between the rows of X and of Y (default: X), float64 of shape (n, m).
 
         Tiles are computed on up to `n_threads` threads; of the matrix of X with itself, one half.
 

@@ -20,7 +20,7 @@ class AdditiveChi2Kernel(PointKernel):
     name: ClassVar[str] = "chi2"
 
     def checked(self, rows: Matrix | Cells) -> Rows:
-        """Rows as float64, C order, or canonical csr_array.
+        """Return the rows as float64 in C order, or as a canonical csr_array.
 
         Raises
         ------
@@ -32,12 +32,12 @@ class AdditiveChi2Kernel(PointKernel):
         return checked
 
     def values(self, left: Points, right: Points, out: Floats) -> None:
-        """Kernel values of all pairs."""
+        """Write the kernel values of all pairs to `out`."""
         pair_sums(left, right, CHI2, out)
 
 
 def first_negative(rows: Rows) -> tuple[int, int, float] | None:
-    """Row, column and value of the first value below 0, if there is one."""
+    """Return row, column and value of the first negative value, or None."""
     values = rows if isinstance(rows, np.ndarray) else rows.data
     if (values >= 0).all():
         return None

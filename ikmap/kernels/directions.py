@@ -15,7 +15,7 @@ from ikmap.rows import Rows
 
 
 class _Directions(Points):
-    """Rows of unit length; rows of zeros stay what they are."""
+    """Rows scaled to unit length; rows of zeros stay unchanged."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
@@ -32,7 +32,7 @@ class _Directions(Points):
 
 
 def _squares(rows: Rows) -> Floats:
-    """Squared length of every row, added up in the order of its columns."""
+    """Return the squared length of every row, added up in the order of its columns."""
     if isinstance(rows, np.ndarray):
         return np.add.accumulate(rows * rows, axis=1)[:, -1] if rows.shape[1] else np.zeros(rows.shape[0])
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
@@ -46,7 +46,7 @@ class LinearKernel(PointKernel):
     name: ClassVar[str] = "linear"
 
     def values(self, left: Points, right: Points, out: Floats) -> None:
-        """Kernel values of all pairs."""
+        """Write the kernel values of all pairs to `out`."""
         pair_sums(left, right, PRODUCTS, out)
 
 
@@ -57,7 +57,7 @@ class CosineKernel(LinearKernel):
     name: ClassVar[str] = "cosine"
 
     def points(self, rows: Rows) -> _Directions:
-        """Prepared rows."""
+        """Return prepared rows."""
         return _Directions(rows)
 
 
@@ -86,17 +86,17 @@ class CosineRBFKernel(SharedKernel[Rows, _Directions], RowKernel[_Directions]):
             raise ValueError(f"le must be a finite number > 0, got {self.le!r}")
 
     def points(self, rows: Rows) -> _Directions:
-        """Prepared rows."""
+        """Return prepared rows."""
         return _Directions(rows)
 
     def shared(self, left: _Directions, right: _Directions, out: Floats) -> None:
-        """1 - cos of all pairs."""
+        """Write 1 - cos of all pairs to `out`."""
         pair_sums(left, right, SQUARES, out)
         out *= 0.5
         # The distance of a direction from zero is 1, half of what stands for a cosine of 0.
         out[np.not_equal.outer(left.zero, right.zero)] = 1.0
 
     def finish(self, out: Floats) -> None:
-        """The kernel of it."""
+        """Turn 1 - cos into kernel values, in place."""
         out *= -self.le
         np.exp(out, out=out)

@@ -64,11 +64,11 @@ class IntersectionKernel(RowKernel["PanelPoints"]):
 
 
 class PanelPoints(Points):
-    """Rows that are also laid out side by side, so many to a panel."""
+    """Rows with a layout side by side in panels of 16."""
 
     @cached_property
     def panels(self) -> np.ndarray:
-        """The rows, 16 to a panel: float64, shape (ceil(n / 16), d, 16); the last panel is filled up with zeros."""
+        """Rows in panels of 16, float64 of shape (ceil(n / 16), d, 16); the last panel is filled up with zeros."""
         n, d = self.rows.shape
         wide = np.zeros((-(-n // PANEL) * PANEL, d))
         wide[:n] = self.rows

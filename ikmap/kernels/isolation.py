@@ -14,7 +14,7 @@ from ikmap.kernels.base import Kernel
 
 
 def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = None) -> Floats:
-    """Kernel matrix between the rows of two sets of cells.
+    """Return the kernel matrix between the rows of two sets of cells.
 
     Equal cells are counted as integers and divided by t once, so values are exact multiples of 1/t and the matrix
     of a set with itself is exactly symmetric, with ones on its diagonal for rows that have all t cells (algorithms.md,
@@ -59,7 +59,7 @@ class IsolationKernel(Kernel[Cells, Cells]):
     n_partitions: int
 
     def checked(self, rows: Matrix | Cells) -> Cells:
-        """The cells.
+        """Return the cells.
 
         Raises
         ------
@@ -73,21 +73,21 @@ class IsolationKernel(Kernel[Cells, Cells]):
         return rows
 
     def points(self, rows: Cells) -> Cells:
-        """Cells with packed codes."""
+        """Return cells with packed codes."""
         return rows.packed()
 
     def values(self, left: Cells, right: Cells, out: Floats) -> None:
-        """Kernel values of all pairs."""
+        """Write the kernel values of all pairs to `out`."""
         self.steps(left, right, out)
         out /= self.n_partitions
 
     @property
     def unit(self) -> float:
-        """t: counts of equal cells are whole numbers as they are."""
+        """Number t of partitionings, as steps are counts of equal cells."""
         return float(self.n_partitions)
 
     def steps(self, left: Cells, right: Cells, out: Floats) -> None:
-        """Number of equal cells of all pairs; "no cell" (-1) equals nothing."""
+        """Write the number of equal cells of all pairs to `out`; "no cell" (-1) equals nothing."""
         count_equal(left.codes, right.codes, out)
         few, many = sorted((left, right), key=len)
         if not few.complete and not many.complete:  # then both have one type, and one code for "no cell"

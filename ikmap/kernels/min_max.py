@@ -1,4 +1,4 @@
-"""Tunable min-max (GMM) kernels: what two rows have in common, over what they have together (algorithms.md 10.2).
+"""Tunable min-max (GMM) kernels: the sum of minima over the sum of maxima of two rows (algorithms.md 10.2).
 
 With u~ the 2d non-negative numbers of a row, its positive values and its negative ones with their signs turned,
 R_p = sum min(u~, v~)^p / sum max(u~, v~)^p. All that takes long is R_p, one pass over the rows for each p; gamma and
@@ -69,11 +69,11 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
                 raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
     def points(self, rows: Rows) -> RaisedPoints:
-        """Prepared rows."""
+        """Return prepared rows."""
         return RaisedPoints(rows, self.p)
 
     def shared(self, left: RaisedPoints, right: RaisedPoints, out: Floats) -> None:
-        """R_p of all pairs."""
+        """Write R_p of all pairs to `out`."""
         if left.n_columns != right.n_columns:
             raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
         if left.binary and right.binary:
@@ -100,7 +100,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
         ratios(minima, left.norms_at(high), right.norms_at(high), out)
 
     def finish(self, out: Floats) -> None:
-        """The kernel of R_p."""
+        """Turn R_p into kernel values, in place."""
         if self.gamma != 1.0:
             np.power(out, self.gamma, out=out)
         if self.le is not None:
@@ -110,7 +110,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
 
 
 def _dense_is_faster(left: RaisedPoints, right: RaisedPoints) -> bool:
-    """Whether rows are compared column by column, or by the columns that they have in common; both give the same."""
+    """Return whether to compare rows column by column, or only on their common columns; both give the same values."""
     d = left.n_columns * (2 if left.signed and right.signed else 1)
     if left.dense and right.dense and left.n_columns < PANEL:
         return True
@@ -157,7 +157,7 @@ class RaisedPoints(Points):
 
     @property
     def counts(self) -> np.ndarray:
-        """Number of entries of each row of CSR."""
+        """Number of entries of each CSR row."""
         return np.diff(self.csr.indptr)
 
     @property
@@ -178,7 +178,7 @@ class RaisedPoints(Points):
 
     @cached_property
     def by_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The columns in use, their values, whose these are, where each column begins."""
+        """Columns in use, values by column, the row of each value, and the start of each column."""
         values, columns, indptr = self.entries
         order = np.argsort(columns, kind="stable")
         used, begin = np.unique(columns[order], return_index=True)
@@ -187,25 +187,25 @@ class RaisedPoints(Points):
 
     @cached_property
     def norms_of_raised(self) -> Floats:
-        """Sum of each row, in the order of its columns."""
+        """Sum of each row, added up in the order of its columns."""
         n, d = len(self), self.n_columns
         out = np.empty(n)
         row_sums(self._raised.reshape(-1), np.arange(n + 1) * d if self.dense else self.entries[2], out)
         return out
 
     def norms_at(self, power: int) -> Floats:
-        """These sums on the scale of a power of two that is at least that of every row."""
+        """Return the sums of rows on a common scale, a power of two that is at least that of every row."""
         return self.norms_of_raised * self._shift(power)
 
     def scaled(self, values: np.ndarray, power: int, owner: np.ndarray | None = None) -> Floats:
-        """Values of :attr:`entries` (or of the owners) on that scale."""
+        """Return values of :attr:`entries` (or by column) on a common scale."""
         if self.sizes == (power, power):
             return values
         shift = self._shift(power)
         return values * (np.repeat(shift, np.diff(self.entries[2])) if owner is None else shift[owner])
 
     def panels(self, signed: bool, power: int) -> Floats:
-        """Rows on that scale, 16 side by side: float64, shape (ceil(n / 16), d, 16); or 2d, with their negative parts.
+        """Return rows on a common scale in panels of 16, shape (ceil(n / 16), d, 16), or 2 d with their negative parts.
 
         Without these the rows are what is positive of them.
         """
@@ -237,7 +237,7 @@ class RaisedPoints(Points):
 
 
 def largest_values(rows: Rows) -> Floats:
-    """Largest absolute value of every row."""
+    """Return the largest absolute value of every row."""
     if isinstance(rows, np.ndarray):
         return np.abs(rows).max(axis=1, initial=0.0)
     out = np.zeros(rows.shape[0])

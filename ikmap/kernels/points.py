@@ -1,4 +1,4 @@
-"""Kernels of sums over columns, on rows laid out for whichever loop is the fastest that gives the same values."""
+"""Kernels of sums over columns, on rows laid out for the fastest of several loops with the same values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowKernel[P: Points](Kernel[Rows, P]):
     """A kernel of dense or CSR rows. Subclasses turn sums over columns into its values."""
 
     def checked(self, rows: Matrix | Cells) -> Rows:
-        """Rows as float64, C order, or canonical csr_array.
+        """Return the rows as float64 in C order, or as a canonical csr_array.
 
         Raises
         ------
@@ -51,12 +51,12 @@ class PointKernel(RowKernel["Points"]):
     """A kernel of dense or CSR rows that needs nothing but the layouts of :class:`Points`."""
 
     def points(self, rows: Rows) -> Points:
-        """Prepared rows."""
+        """Return prepared rows."""
         return Points(rows)
 
 
 class Points:
-    """Some rows, with the layouts that loops over pairs want, each made when it is first asked for.
+    """Some rows in the layouts that loops over pairs take, each made on first use.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ class Points:
 
     @property
     def dense(self) -> bool:
-        """Whether the rows are an array."""
+        """True if the rows are a dense array."""
         return isinstance(self.rows, np.ndarray)
 
     @property
     def csr(self) -> sp.csr_array:
-        """The rows, where they are CSR."""
+        """Rows as CSR, for sparse rows only."""
         return self.rows
 
     @cached_property
     def binary(self) -> bool:
-        """Whether all values are 0 or 1, in few enough columns to be packed."""
+        """True if all values are 0 or 1, in few enough columns to pack them."""
         if self.n_columns > PACKED_COLUMNS:
             return False
         values: Floats = self.rows if isinstance(self.rows, np.ndarray) else self.rows.data
@@ -104,7 +104,7 @@ class Points:
 
     @cached_property
     def word_columns(self) -> np.ndarray:
-        """The words transposed."""
+        """Words of the packed rows, transposed."""
         return np.ascontiguousarray(self.words.T)
 
     @cached_property
@@ -114,7 +114,7 @@ class Points:
 
     @property
     def sparse(self) -> Points:
-        """The same rows as CSR."""
+        """Rows as CSR."""
         return self._from_dense if self.dense else self
 
     @cached_property
@@ -123,20 +123,20 @@ class Points:
 
     @cached_property
     def inverted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Sparse rows by column: the columns in use, their values, whose these are, where each column begins."""
+        """Sparse rows by column: columns in use, values, the row of each value, and the start of each column."""
         order = np.argsort(self.csr.indices, kind="stable")
         used, begin = np.unique(self.csr.indices[order], return_index=True)
         return used, self.csr.data[order], self._owners()[order], np.append(begin, order.size)
 
     def norms(self, measure: int) -> np.ndarray:
-        """Each sparse row's sum against the row of zeros, column by column; of nothing for CHI2 and PRODUCTS."""
+        """Return the sum of each sparse row against a row of zeros, or nothing for CHI2 and PRODUCTS."""
         if measure in (CHI2, PRODUCTS):
             return np.zeros(len(self))
         weights = np.abs(self.csr.data) if measure == L1 else np.square(self.csr.data)
         return np.bincount(self._owners(), weights=weights, minlength=len(self))
 
     def _owners(self) -> np.ndarray:
-        """Row of every entry."""
+        """Return the row of every entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.csr.indptr))
 
 

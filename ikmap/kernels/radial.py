@@ -31,7 +31,7 @@ class _RadialKernel(PointKernel):
             raise ValueError(f"gamma must be a number >= 0, got {self.gamma!r}")
 
     def values(self, left: Points, right: Points, out: Floats) -> None:
-        """Kernel values of all pairs."""
+        """Write the kernel values of all pairs to `out`."""
         pair_sums(left, right, self.measure, out)
         out *= -self.gamma
         np.exp(out, out=out)
@@ -52,7 +52,7 @@ class LaplacianKernel(_RadialKernel):
 
     @classmethod
     def of_psi(cls, psi: int, n_columns: int) -> Self:
-        """The width of Isolation Kernel experiments, psi^(-|x - y|_1 / d): gamma = ln(psi) / d (algorithms.md 8.4)."""
+        """Return the kernel psi^(-|x - y|_1 / d), with gamma = ln(psi) / d (algorithms.md 8.4)."""
         return cls(math.log(psi) / n_columns)
 
 

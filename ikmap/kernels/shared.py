@@ -1,4 +1,4 @@
-"""Kernels whose values are made in two steps: one that takes long, and one number by number."""
+"""Kernels whose values are made in two steps, a slow one and an elementwise one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ikmap.rows import Rows
 
 
 class SharedKernel[R: Cells | Rows, P: Sized](Kernel[R, P]):
-    """Base: :meth:`shared` depends on the parameters of ``KernelMethod.shares`` only, all others come in afterwards."""
+    """Base of kernels whose :meth:`shared` part depends on the parameters of ``KernelMethod.shares`` only."""
 
     @abstractmethod
     def shared(self, left: P, right: P, out: Floats) -> None:
-        """What takes long, for all pairs of two sets of prepared rows, to `out`: float64, shape (n, m).
+        """Write the slow part for all pairs of two sets of prepared rows to `out`, float64 of shape (n, m).
 
         Bit for bit the same for a pair whatever else is in the sets, and for (x, y) and (y, x).
         """

@@ -1,4 +1,4 @@
-"""A kernel of numbered rows, whose shared part is looked up in a table: for many kernels on the same rows."""
+"""A kernel on numbered rows with its shared part in a table, for many kernels on the same rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ikmap.rows import Rows
 
 
 class KernelTable:
-    """The shared part of a kernel's values: float64, shape (n, n + m).
+    """The shared part of the values of a kernel, float64 of shape (n, n + m).
 
     Of n rows among themselves, and with m others. It stays one object, however often what holds it is copied.
     """
@@ -32,17 +32,17 @@ class KernelTable:
 
     @classmethod
     def of[R: Cells | Rows, P: Sized](cls, kernel: SharedKernel[R, P], learned: R, tested: R) -> Self:
-        """The table of rows to learn from, and of others, which have the numbers after theirs."""
+        """Return the table of n rows to learn from, and of m further rows with the next numbers."""
         shared: _Shared[R, P] = _Shared(kernel)
         return cls(np.hstack([shared.matrix(learned), shared.matrix(learned, tested)]))
 
     def kernel[R: Cells | Rows, P: Sized](self, kernel: SharedKernel[R, P]) -> TabledKernel:
-        """A kernel with this shared part, of :func:`numbered` rows."""
+        """Return a kernel with this shared part, for :func:`numbered` rows."""
         return TabledKernel(kernel_as_dict(kernel), self)
 
 
 def numbered(first: int, n: int) -> Floats:
-    """Rows that stand for those with the numbers ``first``, ``first + 1``, ...: float64, shape (n, 1)."""
+    """Return stand-ins for the rows ``first``, ``first + 1``, ...: float64 of shape (n, 1)."""
     return np.arange(first, first + n, dtype=np.float64)[:, None]
 
 
@@ -56,7 +56,7 @@ class _Numbered(Kernel[Rows, Int64s]):
 
 @dataclass(frozen=True, eq=False)
 class TabledKernel(_Numbered):
-    """Looks up what another kernel would compute.
+    """A kernel that looks up the values of another one.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class TabledKernel(_Numbered):
 
 
 class _Shared[R: Cells | Rows, P: Sized](Kernel[R, P]):
-    """The shared part alone."""
+    """The shared part of a kernel as a kernel."""
 
     def __init__(self, kernel: SharedKernel[R, P]) -> None:
         self._kernel: SharedKernel[R, P] = kernel

@@ -1,4 +1,4 @@
-"""A fitted linear model, whichever learner made it."""
+"""A fitted linear model, of any learner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ikmap.model import Model
 
 @dataclass(frozen=True, eq=False)
 class LinearModel(Model):
-    """Weights of a binary (K = 1) or one-vs-rest (K = number of classes) linear classifier, or of numbers to predict.
+    """The weights of a binary (K = 1) or one-vs-rest (K classes) linear classifier, or of a regression.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LinearModel(Model):
             )
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
+        """Return decision values, float64 of shape (n, K), one column for two classes, independently for each row.
 
         Raises
         ------
@@ -69,15 +69,15 @@ class LinearModel(Model):
         return out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
-        """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
+        """Return class numbers, int32; 0 means the second of two classes, and ties go to the lowest number."""
         return decision_to_index(self.decision_function(rows))
 
     def predict(self, rows: Rows) -> np.ndarray:
-        """Class label of every row."""
+        """Return the class label of every row."""
         return np.asarray(self.classes)[self.predict_index(rows)]
 
 
 def decision_to_index(decision: Floats) -> np.ndarray:
-    """Class numbers, int32, from decision values of shape (n, K), or (n,) for K = 1; sign(0) = +1."""
+    """Return class numbers, int32, from decisions of shape (n, K), or (n,) for K = 1; 0 means the second class."""
     one = decision.ndim == 1 or decision.shape[1] == 1
     return (decision.reshape(-1) >= 0 if one else decision.argmax(axis=1)).astype(np.int32)

@@ -26,7 +26,7 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MappedModel(Model):
-    """A map of rows to dense features, and a linear classifier of these.
+    """A map of rows to dense features, and a linear model on them.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ class MappedModel(Model):
 
     @property
     def learner(self) -> str:
-        """Name of the learner that made it."""
+        """Name of the learner that made the model."""
         return self.linear.learner
 
     @property
     def classes(self) -> list[Label]:
-        """Class labels."""
+        """Class labels by class number."""
         return self.linear.classes
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> Floats:
-        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
+        """Return decision values, float64 of shape (n, K), one column for two classes, independently for each row.
 
         Raises
         ------
@@ -67,9 +67,9 @@ class MappedModel(Model):
         return np.concatenate(blocks)
 
     def predict_index(self, rows: Rows) -> np.ndarray:
-        """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
+        """Return class numbers, int32; 0 means the second of two classes, and ties go to the lowest number."""
         return decision_to_index(self.decision_function(rows))
 
     def predict(self, rows: Rows) -> np.ndarray:
-        """Class label of every row."""
+        """Return the class label of every row."""
         return np.asarray(self.classes)[self.predict_index(rows)]

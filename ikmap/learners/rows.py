@@ -1,4 +1,4 @@
-"""The rows that learners take: integer cells, dense or CSR; in memory or block by block."""
+"""Rows of learners: integer cells, dense or CSR rows, in memory or block by block."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ type Blocks = Sequence[Block]
 
 
 def concatenated(blocks: Blocks) -> Block:
-    """The rows of some blocks of one training set, in one block."""
+    """Join some blocks of one training set into one block."""
     if len(blocks) == 1:
         return blocks[0]
     rows = [block.rows for block in blocks]
@@ -66,12 +66,12 @@ def concatenated(blocks: Blocks) -> Block:
 
 
 def n_rows(rows: Rows) -> int:
-    """Number of rows, whatever the layout."""
+    """Return the number of rows of any layout."""
     return rows.n_rows if isinstance(rows, Cells) else int(rows.shape[0])
 
 
 def n_columns(rows: Rows) -> int:
-    """Number of feature columns, whatever the layout."""
+    """Return the number of feature columns of any layout."""
     return rows.n_columns if isinstance(rows, Cells) else int(rows.shape[1])
 
 
@@ -149,7 +149,7 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
 
 
 def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> RowArrays:
-    """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
+    """Return the tuple of arrays that compiled loops take (see ``_rows_loops``), without a copy if types fit.
 
     Codes are unsigned, of 8, 16 or 32 bits, so that each loop is compiled for three types and not for eight.
 
@@ -173,7 +173,7 @@ def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> Row
 
 
 def squared_norms(arrays: RowArrays) -> Floats:
-    """Squared Euclidean norm of every row; of length 1 for cells that all rows have, where all norms are equal."""
+    """Return the squared Euclidean norm of every row, or a single one for complete cells, whose norms are equal."""
     match arrays:
         case (X,):
             return np.einsum("ij,ij->i", X, X)

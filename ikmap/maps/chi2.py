@@ -18,7 +18,7 @@ PERIODS = (0.8, 0.5, 0.4)
 
 @dataclass(frozen=True, eq=False)
 class Chi2Map(Model):
-    """2b + 1 features for each column; what is 0 stays 0.
+    """A map to 2b + 1 features for each column, which are 0 for a value of 0.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Chi2Map(Model):
             raise ValueError(f"period must be a positive number, got {self.period!r}")
 
     def transform(self, X: Rows, n_threads: int | None = None) -> Rows:  # noqa: ARG002
-        """Features of rows, dense or CSR as X is: shape (n, (2b + 1) d), a column's features side by side.
+        """Return features, dense or CSR as X is, shape (n, (2b + 1) d), with those of a column side by side.
 
         Raises
         ------

@@ -18,7 +18,7 @@ from ikmap.seeds import generator
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(Model):
-    """Features (sin(V x), cos(V x)) / sqrt(R): pairs of unit length in R random frequencies.
+    """A map to features (sin(V x), cos(V x)) / sqrt(R) with R random frequencies.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class FourierMap(Model):
 
     @classmethod
     def gaussian(cls, n_frequencies: int, n_columns: int, gamma: float, seed: int, *, orthogonal: bool = False) -> Self:
-        """Features of exp(-gamma |x - y|^2)."""
+        """Return a map to features of exp(-gamma |x - y|^2)."""
         directions = (orthogonal_normals if orthogonal else normals)(n_frequencies, n_columns, seed)
         return cls(math.sqrt(2.0 * gamma) * directions)
 
     @classmethod
     def laplacian(cls, n_frequencies: int, n_columns: int, gamma: float, seed: int) -> Self:
-        """Features of exp(-gamma |x - y|_1)."""
+        """Return a map to features of exp(-gamma |x - y|_1)."""
         return cls(gamma * generator(seed).standard_cauchy((n_frequencies, n_columns)))
 
     @property
@@ -53,7 +53,7 @@ class FourierMap(Model):
         return 2 * int(self.frequencies.shape[0])
 
     def transform(self, X: Rows, n_threads: int | None = None) -> Floats:
-        """Features of rows: float64, shape (n, 2 R), all sines first.
+        """Return the features of rows, float64 of shape (n, 2 R), all sines first.
 
         Raises
         ------
@@ -65,12 +65,12 @@ class FourierMap(Model):
 
 
 def normals(n: int, n_columns: int, seed: int, *path: int) -> Floats:
-    """n independent standard normal vectors: float64, shape (n, d)."""
+    """Return n independent standard normal vectors, float64 of shape (n, d)."""
     return generator(seed, *path).standard_normal((n, n_columns))
 
 
 def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int, degrees: int | None = None) -> Floats:
-    """n vectors of the same law, orthogonal to each other within blocks of d: float64, shape (n, d).
+    """Return n standard normal vectors, orthogonal within blocks of d, float64 of shape (n, d).
 
     Each block is the Q of a normal matrix of only as many columns as are needed; lengths are drawn from the chi
     distribution of d degrees of freedom, or of so many as are given.

@@ -1,4 +1,4 @@
-"""The Nystroem map: rows by their kernel with b points, in the r directions that matter most (algorithms.md 6)."""
+"""The Nystroem map: features from the kernel with b points, in the r largest eigendirections (algorithms.md 6)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class NystroemMap(Model):
         return int(self.matrix.shape[0])
 
     def transform(self, X: Rows, n_threads: int | None = None) -> Floats:
-        """Features of rows: float64, shape (n, r).
+        """Return the features of rows, float64 of shape (n, r).
 
         Raises
         ------
@@ -85,5 +85,5 @@ class NystroemMap(Model):
 
 
 def draw_points(n: int, b: int, seed: int) -> np.ndarray:
-    """Ascending numbers of b of n rows (of all, if there are fewer), drawn uniformly without replacement."""
+    """Draw ascending numbers of b of n rows (of all, if there are fewer), uniformly without replacement."""
     return np.sort(generator(seed).choice(n, min(b, n), replace=False, shuffle=False))

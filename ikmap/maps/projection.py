@@ -1,4 +1,4 @@
-"""Products of rows with a matrix, the same bits for every row wherever it stands."""
+"""Products of rows with a matrix, with bits that do not depend on the other rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = 256
 
 
 def project(X: Rows, matrix: Floats, n_threads: int | None = None) -> Floats:
-    """``X @ matrix``: float64, shape (n, r).
+    """Return ``X @ matrix``, float64 of shape (n, r).
 
     A library's product of matrices may add up in another order where a block ends, so that the last bits of a row
     depend on its neighbours; here they do not.

@@ -1,4 +1,4 @@
-"""Features of the eGMM kernel by two stages: codes of GCWS, then random Fourier features of these (algorithms.md 10.5).
+"""Features of the eGMM kernel in two stages: random Fourier features of codes of GCWS (algorithms.md 10.5).
 
 Codes are rows of length 1 with an entry for each hash, of which two have the squared distance ``2 (1 - GMM)`` in
 expectation. So the Gaussian kernel of inverse width ``le / 2`` on them is ``exp(-le (1 - GMM))``, the eGMM kernel.
@@ -20,7 +20,7 @@ from ikmap.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class TwoStageMap(Model):
-    """Random Fourier features of the codes of rows.
+    """A map to random Fourier features of the codes of rows.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The methods that a run can name: maps to cells, learners and kernels. Each is a configured object, in one file here.
 
-What methods are made of is in ``fields.py`` (fields declare options), ``map.py``, ``learner.py`` and ``kernel.py``
-(bases), ``capabilities.py`` (what only some can do) and ``search.py`` (what cross-validation tries); ``registry.py``
-knows the classes by their names. Open ``linear_on_cells.py`` first, for a learner, or ``anne.py``, for a map.
+The parts of methods are in ``fields.py`` (fields declare options), ``map.py``, ``learner.py`` and ``kernel.py``
+(bases), ``capabilities.py`` (what only some methods can do) and ``search.py`` (the order of cross-validation);
+``registry.py`` has the classes by name. Open ``linear_on_cells.py`` first, for a learner, or ``anne.py``, for a map.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from ikmap.methods.learner import (
     WholeLearner,
 )
 from ikmap.methods.map import Map, MapMemory, PsiMap, RowsInfo, refused_on
-from ikmap.methods.method import Candidates, Method, SearchSpace
+from ikmap.methods.method import Candidates, InvalidValue, Method, SearchSpace
 from ikmap.methods.registry import (
     KERNELS,
     LEARNERS,
@@ -93,6 +93,7 @@ __all__ = [
     "FollowsSplits",
     "Growable",
     "HasFourier",
+    "InvalidValue",
     "KernelAbout",
     "KernelMethod",
     "Learner",

@@ -17,15 +17,15 @@ class About:
     Attributes
     ----------
     name : str
-        By which command lines, files and stores call it.
+        Name on command lines, in files and in stores.
     title : str
-        For people, in a few words.
+        Title for people, in a few words.
     models : tuple of str
-        Modules of the kinds of models that it makes: a process that reads one has to import them.
+        Modules of the kinds of models that the method makes: a process that reads such a model has to import them.
     loops : tuple of str
-        Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
+        Modules of compiled loops outside `ikmap`; loops within it are found by the names of their modules.
     loop_words : frozenset of str
-        Further words by which compiled loops say who needs them (:mod:`ikmap._compiled`).
+        Further words of compiled loops that the method needs (:mod:`ikmap._compiled`).
     """
 
     name: str
@@ -42,14 +42,14 @@ class MapAbout(About):
     Attributes
     ----------
     summary : str
-        How space is cut, as half a sentence for reports: "the nearest of ψ points". ψ stands for the chosen value.
+        Description of the cells, as half a sentence for reports: "the nearest of ψ points". ψ is the chosen value.
     tables : frozenset of str
-        What it knows of its cells beside their numbers: the names that :class:`~ikmap.methods.CellTables` gives.
+        Names of the tables on its cells that :class:`~ikmap.methods.CellTables` gives.
     reaches_all : bool
-        Every row has a cell in some partitioning. Where rows may have none at all, linear classifiers on the cells
-        learn an intercept, which is all that they can say of such a row.
+        True if every row has a cell in some partitioning. Otherwise linear classifiers on the cells learn an
+        intercept, which is their decision on a row without any cell.
     by_size : bool
-        Its cells depend on how large the values of a column are beside those of others, as distances do.
+        True if cells depend on the scale of one column relative to the others, as distances do.
     """
 
     summary: str = ""
@@ -66,18 +66,17 @@ class LearnerAbout(About):
     Attributes
     ----------
     on : {"cells", "rows"}
-        It works on the cells of the run's map, or on the rows themselves.
+        Input of the learner: cells of the map of the run, or the rows themselves.
     tasks : frozenset of str
-        Names of the tasks that it serves.
+        Names of the tasks that the learner serves.
     equivalent_to : str or None
-        A learner with the very same decisions, which is cross-validated in its place.
+        Name of a learner with the same decisions, which is cross-validated in its place.
     usual_map : str
-        The map that one on cells gets where none is named.
+        Name of the map for a learner on cells if the user names none.
     needs_tables : tuple of str
-        What it needs to know of cells beside their numbers (:attr:`MapAbout.tables`).
+        Names of the tables on cells that the learner needs (:attr:`MapAbout.tables`).
     metrics_schema : mapping of str to mapping
-        What it reports under its name in ``metrics.json``, beside what all learners of its kind do: the JSON Schema of
-        each value.
+        JSON Schema of each field under its name in ``metrics.json``, beside the fields of all learners of its kind.
     """
 
     models: tuple[str, ...] = ("ikmap.learners.linear_model",)
@@ -96,9 +95,9 @@ class KernelAbout(About):
     Attributes
     ----------
     source : str
-        Paper and section; empty for what every textbook has.
+        Paper and section, or "" for a kernel that every textbook has.
     on : {"cells", "rows"}
-        It compares the cells of a map, or the rows themselves: learners with a kernel take the latter.
+        Operands of the kernel: cells of a map, or the rows themselves. A learner with a kernel field takes the latter.
     """
 
     models: tuple[str, ...] = ("ikmap.kernels",)

@@ -1,4 +1,4 @@
-"""AdaRaker and Raker: many Gaussian kernels in random features, weighed as they prove themselves."""
+"""AdaRaker and Raker: many Gaussian kernels in random features, weighted by their losses so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ikmap.methods.sample import Sample, Shape
 if TYPE_CHECKING:
     from ikmap.learners.online.adaraker import AdaRakerState
 
-LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
+LAMBDAS = tuple(sorted(10.0**m / divisor for m in (-2, -3, -4, -5) for divisor in (1, 2)))
 """Search range of lambda, the paper's Table 3."""
 
 
@@ -26,7 +26,7 @@ class AdaRaker(GradientLearner):
     Attributes
     ----------
     intervals : bool
-        Whether there are intervals.
+        True if kernels are learned anew in intervals.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -67,11 +67,11 @@ class AdaRaker(GradientLearner):
     def start(self, sample: Sample, n_threads: int = 1) -> AdaRakerState:
         from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_map
 
-        frequencies = adaraker_map(
+        features = adaraker_map(
             sample.n_columns, sample.seed, self.features, sigma_is=self.sigma_is, flavour=self.flavour
         )
         return AdaRakerState(
-            frequencies,
+            features,
             len(SIGMAS),
             sample.n_classes,
             self.eta,

@@ -1,18 +1,17 @@
-"""The additive chi-square kernel, of rows without negative values."""
+"""The additive chi-square kernel on rows without negative values."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.methods.about import KernelAbout
-from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.kernel import KernelMethod, NonNegativeRows
 
 if TYPE_CHECKING:
     from ikmap.kernels import AdditiveChi2Kernel
-    from ikmap.learners.rows import Rows
 
 
-class AdditiveChi2(KernelMethod):
+class AdditiveChi2(NonNegativeRows, KernelMethod):
     """The additive chi-square kernel."""
 
     about: ClassVar[KernelAbout] = KernelAbout(
@@ -23,9 +22,3 @@ class AdditiveChi2(KernelMethod):
         from ikmap.kernels import AdditiveChi2Kernel
 
         return AdditiveChi2Kernel()
-
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
-        from ikmap.kernels.chi2 import first_negative
-
-        found = first_negative(rows)
-        return None if found is None else (*found, "a value >= 0")

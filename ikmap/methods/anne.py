@@ -1,4 +1,4 @@
-"""Voronoi cells (aNNE): a row belongs to the nearest of psi training rows, t times."""
+"""Voronoi cells (aNNE): a row belongs to the nearest of psi drawn training rows, t times."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Anne(PsiMap, Path):
     def path(
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
-        """Find the cells of all psi by one search at the largest one: subsamples nest."""
+        """Find the cells of all psi by one search at the largest psi: subsamples nest."""
         import numpy as np
 
         from ikmap.partitioners import draw_subsamples, fit_voronoi
 
-        psis = [int(one["psi"]) for one in values]
+        psis = [int(fields["psi"]) for fields in values]
         draws = draw_subsamples(sample.n_rows, self.t, psis[-1], sample.seed)
         model = fit_voronoi(sample.take(np.arange(sample.n_rows)), draws)
         paths = [model.cells_of_prefixes(rows, psis, n_threads) for rows in map_rows]
@@ -64,8 +64,8 @@ class Anne(PsiMap, Path):
 
         drawn = points_drawn(rows.n, self.t, self.psi)
         spread = 4.0 * rows.d * drawn
-        # Numbers that columns are given; points after scaling, the same in tiles of float32, principal axes,
-        # memberships; rows that are being searched.
+        # New numbers of the columns; scaled points, and again in tiles of float32; principal axes; memberships; rows
+        # that are being searched.
         search = (
             (0.0 if rows.dense else 40.0 * rows.d)
             + drawn * (rows.row_bytes + 150)

@@ -1,4 +1,4 @@
-"""Cells of random binning: rows share a bin as often as the Laplace kernel says."""
+"""Cells of random binning: the probability that two rows share a bin is their Laplace kernel."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ class Binning(LaplaceMap, Redrawable):
         return redrawn_half(self, model, sample, number, n_threads)
 
     def memory(self, rows: RowsInfo) -> MapMemory:
-        # Words of the bins, pitches and shifts; dense rows, and a word for each of them.
+        # Hashes of the bins, pitches and shifts; dense rows, and a hash of each.
         return MapMemory(self.t * (8.0 * CELLS + 16.0 * rows.d), 8.0 * rows.n * (rows.d + 2))

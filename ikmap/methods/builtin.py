@@ -84,6 +84,6 @@ BUILT_IN: tuple[type[Method], ...] = (
 
 
 def register_built_in() -> None:
-    """Register them all."""
-    for one in BUILT_IN:
-        register(one)
+    """Register the methods that come with the product."""
+    for kind in BUILT_IN:
+        register(kind)

@@ -1,7 +1,7 @@
 """Capabilities: abstract classes for what only some methods can do, asked for by ``capability(method, Kind)``.
 
-A method has a capability as a further base class. A map that is put together from several answers for its parts
-(:class:`~ikmap.capability.Offers`), so that nobody asks by ``isinstance``.
+A method has a capability as a further base class. A composed map answers for its parts
+(:class:`~ikmap.capability.Offers`), so that ``isinstance`` would not do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ikmap.tasks import Task
 
 
-# Of maps
+# Capabilities of maps
 
 
 class Path(ABC):
@@ -33,11 +33,11 @@ class Path(ABC):
     @property
     @abstractmethod
     def along(self) -> frozenset[str]:
-        """Names of these fields: maps that differ in nothing else share a task of cross-validation."""
+        """Names of the fields: maps that differ in no other field share a task of cross-validation."""
 
     @property
     def small_first(self) -> bool:
-        """Whether small values cost so much less that the first fold has tasks of their own for them."""
+        """True if small values cost so much less that the first fold has separate tasks for them."""
         return False
 
     @abstractmethod
@@ -49,24 +49,24 @@ class Path(ABC):
         Parameters
         ----------
         values : sequence of mapping
-            Ascending; all with the same names of fields.
+            Choices of values in ascending order, all with the same names of fields.
         sample : Sample
-            Rows that all partitionings are drawn from.
+            Rows from which all partitionings are drawn.
         map_rows : sequence of ndarray or csr_array
-            The sets of rows.
+            Sets of rows to map.
         """
 
 
 class FitsInParts(ABC):
-    """Fits its partitionings on all rows, each by itself, so that tasks can fit some of them."""
+    """Fits its partitionings on all rows, independently of each other, so that each task can fit some of them."""
 
     @abstractmethod
     def fit_part(self, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1) -> Partitions:
-        """Return partitionings ``start .. stop - 1`` of those that ``fit`` makes of a sample of these rows."""
+        """Return the partitionings ``start .. stop - 1`` that ``fit`` would make from a sample of these rows."""
 
     @abstractmethod
     def joined(self, parts: Sequence[Partitions]) -> Partitions:
-        """Return what ``fit`` makes, from its parts in order."""
+        """Return the partitionings that ``fit`` would make, from their parts in order."""
 
     @abstractmethod
     def check_size(self, rows: Rows, seed: int, room: float, cell_bytes: float = 0.0) -> None:
@@ -75,7 +75,7 @@ class FitsInParts(ABC):
         Parameters
         ----------
         cell_bytes : float
-            Bytes that a learner which follows the splits keeps of each cell beside the model; 0: none does.
+            Bytes for each cell of a learner that follows the splits, beside the model; 0 without such a learner.
 
         Raises
         ------
@@ -84,63 +84,63 @@ class FitsInParts(ABC):
 
 
 class DoesNotFit(ValueError):
-    """A model that would take more memory than there is; its text says so, with ``{name}`` for options."""
+    """An error for a model that would not fit into memory; its message has ``{name}`` in place of options."""
 
 
 class Redrawable(ABC):
-    """Can draw partitionings of a stream anew from recent rows."""
+    """Can redraw partitionings from recent rows of a stream."""
 
     @abstractmethod
     def redrawn(
         self, model: Partitions, sample: Sample, number: int, n_threads: int = 1
     ) -> tuple[Partitions, NDArray[np.bool_]]:
-        """Draw anew the half of the partitionings that were drawn longest ago.
+        """Redraw the half of the partitionings that were drawn longest ago.
 
         Parameters
         ----------
         model : Partitions
-            As ``fit`` or this method gave it. It is not changed.
+            Model that ``fit`` or this method returned. It is not changed.
         sample : Sample
-            Recent rows, and the seed of what is drawn.
+            Recent rows, and the seed of the draw.
         number : int
-            How often it has been drawn anew then, from 1.
+            Number of the draw, from 1.
 
         Returns
         -------
         Partitions
         ndarray of bool, shape (t,)
-            Partitionings that were drawn anew; the others have the same cells as before.
+            Mask of the redrawn partitionings; the others have the same cells as before.
         """
 
 
 class Growable(ABC):
-    """Gets new cells for the rows of a stream. For a training set it never does."""
+    """Gets new cells for the rows of a stream, but never for a training set."""
 
     @abstractmethod
     def extend(self, model: Partitions, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
-        """Return the model with the cells that some more rows call for, and the cells of these rows in it.
+        """Return the model with new cells for some rows, and the cells of these rows in it.
 
-        It grows by one row after the other, so that nothing depends on how rows are cut into calls. A cell keeps its
-        number within its partitioning, and a row that was mapped its cells; new cells have the numbers that follow.
+        The model grows row by row, so that the result does not depend on how the rows are split into calls. Cells keep
+        their numbers within their partitionings, and mapped rows keep their cells; new cells have the next numbers.
 
         Parameters
         ----------
         model : Partitions
-            As ``fit`` or this method gave it. It is not changed: others may hold it.
+            Model that ``fit`` or this method returned. It is not changed, since others may hold it.
         """
 
 
 class Sweepable(ABC):
     """Splits its cells one after the other as one field grows, so that one pass can try all values of it.
 
-    It is used where exactly that field is searched, by a learner that :class:`FollowsSplits`.
+    It is used if exactly that field is searched, for a learner that :class:`FollowsSplits`.
 
     Attributes
     ----------
     swept : str
         Name of the field.
     endless : bool
-        Cells go on splitting, so a larger value than the last of a sweep is another map.
+        True if cells split without end, so that a value beyond the end of a sweep gives a different map.
     """
 
     swept: ClassVar[str]
@@ -150,80 +150,80 @@ class Sweepable(ABC):
     def events(
         self, limit: Number, sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> tuple[list[Cells], Iterator[CellSplit]]:
-        """Return the cells of several sets of rows before any split, and all splits up to a value, ascending.
+        """Return the cells of several sets of rows before any split, and all splits up to a limit, in ascending order.
 
-        What ``fit`` makes of the sample for a value has the cells after all splits with that value or less.
+        A map fitted on the sample with a value has the cells after all splits up to that value.
         """
 
 
 class CellTables(ABC):
-    """Knows more of its cells than their numbers: what ``about.tables`` names."""
+    """Has tables with a number for each cell, named in ``about.tables``."""
 
     @abstractmethod
     def cell_tables(self, model: Partitions, sample: Sample) -> Mapping[str, NDArray[np.float64]]:
-        """Return, by name, a number for each feature column of a model that was fitted on this sample."""
+        """Return the tables by name, each with a number for each feature column of a model fitted on this sample."""
 
 
 class Splitting(Protocol):
-    """Fitted partitionings that tell how their cells came to be, so that a sweep can go through stored rows."""
+    """Fitted partitionings that know the splits of their cells, so that a sweep can go through stored rows."""
 
     def splits(self, map_rows: Sequence[Rows], n_threads: int = 1) -> tuple[list[Cells], Iterator[CellSplit]]:
-        """Return what :meth:`Sweepable.events` does, of partitionings that were fitted for the limit.
+        """Return the result of :meth:`Sweepable.events` for partitionings that were fitted for the limit.
 
-        The rows that they were fitted on have a cell in every partitioning.
+        Every row that they were fitted on has a cell in every partitioning.
         """
 
     @property
     def lineage(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Parent of each column, in order of creation, and the column of each feature.
 
-        The first columns are those before any split. Of the two cells that a split makes, one keeps the column of the
-        cell that is split; the other has the next. The first array has, for each column, the one that it was split
-        from, or itself; the second the column of each feature of the model.
+        The first columns are those before any split. A split makes two cells: one keeps the column of the split cell,
+        the other has the next column. The first array has, for each column, the column that it was split from, or
+        itself; the second array has the column of each feature of the model.
         """
 
 
-# Of learners
+# Capabilities of learners
 
 
 class FollowsSplits(ABC):
-    """Finds the value of its map by one pass over all values, where the map is :class:`Sweepable`."""
+    """Chooses the value of a :class:`Sweepable` map by one pass over all values."""
 
     @abstractmethod
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        """Follow the splits of the map's cells, and say after each how good what was learned by then is.
+        """Follow the splits of the cells of the map, and score the learned decisions after them.
 
         Parameters
         ----------
         training, held_out
-            What to learn from and what to predict, with the cells before the first split: sets 0 and 1 of the rows of
-            each split. Some classes may be missing in either.
+            Rows to learn from and rows to predict, with their cells before the first split; a split has them as sets 0
+            and 1. Classes may be missing in either.
 
         Yields
         ------
         Swept
-            After a split, or several: how good it is at the value of the last one.
+            Score at the value of the last split so far, after one split or several.
         """
 
 
 class SharesWork(ABC):
-    """Has candidates that share what takes long: cross-validation hands them to one task."""
+    """Has candidates that share slow work, which cross-validation hands to one task."""
 
     @abstractmethod
     def sharing(self) -> Hashable | None:
-        """Return a key: candidates with the same one share their work. None: it shares nothing with any other."""
+        """Return a key that is equal for candidates that share work, or None if there is nothing to share."""
 
     @abstractmethod
     def shared(self, learned: Rows, tested: Rows) -> tuple[Self, Rows, Rows]:
-        """Do what candidates with this key share, and return a learner and rows to take in place of those given.
+        """Do the shared work, and return a learner and rows to use in place of the given ones.
 
-        What is learned from them and predicted for them is the same, to the bit.
+        Models and predictions have the same bits.
         """
 
 
 class DecidesOtherwise(ABC):
-    """Has decisions that say more than one prediction a row, such as quantiles."""
+    """Has decisions with a meaning of their own, such as several quantiles of a row."""
 
     @abstractmethod
-    def judged(self, task: Task) -> Task:
-        """Return the task as the decisions of this learner are to be read."""
+    def decision_task(self, task: Task) -> Task:
+        """Return the task with the meaning of the decisions of this learner."""

@@ -9,17 +9,17 @@ from annotated_types import Ge, Le
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.additive_chi2 import AdditiveChi2
 from ikmap.methods.fields import Doc
+from ikmap.methods.kernel import NonNegativeRows
 from ikmap.methods.kernel_svm import METRICS_SCHEMA, MODELS, ExactKernelSVM
 from ikmap.methods.mapped import LinearOnMap
 from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
-    from ikmap.learners.rows import Rows
     from ikmap.maps import Chi2Map
 
 
-class Chi2SVM(ExactKernelSVM):
+class Chi2SVM(NonNegativeRows, ExactKernelSVM):
     """SVM with the additive chi-square kernel."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -33,11 +33,8 @@ class Chi2SVM(ExactKernelSVM):
     def kernel_for(self, training: Training) -> Kernel:
         return AdditiveChi2().kernel(training.rows.shape[1])
 
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
-        return AdditiveChi2().refused(rows)
 
-
-class Chi2Linear(LinearOnMap):
+class Chi2Linear(NonNegativeRows, LinearOnMap):
     """Linear SVM on the chi-square map."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -55,6 +52,3 @@ class Chi2Linear(LinearOnMap):
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
         return 3 * shape.rows_bytes * (2 * self.chi2_order + 1)
-
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
-        return AdditiveChi2().refused(rows)

@@ -1,4 +1,4 @@
-"""Several maps as one: their cells side by side, so that a linear learner on them has the sum of their kernels."""
+"""Composed maps: the cells of several maps side by side, so that a linear learner has the sum of their kernels."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from ikmap.rows import Rows
 
 AND = ","
-"""Between the names of maps."""
+"""Separator of the names of maps."""
 TOTAL = "t"
 """The field that belongs to all maps together: the number of partitionings."""
 
 
 def names_of(name: str) -> tuple[str, ...]:
-    """Return the names of the maps that one of that name is put together from; any other name alone."""
+    """Return the names of the parts of a composed map, or the name of any other map alone."""
     return tuple(name.split(AND))
 
 
 def fields_of_composed(kinds: Sequence[type[Map]]) -> dict[str, Field]:
     """Return the fields of several maps together: t, and ``MAP.FIELD`` for each other field of each of them."""
     total = fields_of(Map)[TOTAL]
-    found = {TOTAL: total.under(TOTAL, Doc("partitionings of all maps together, shared out evenly"))}
+    fields = {TOTAL: total.under(TOTAL, Doc("partitionings of all maps together, shared out evenly"))}
     for kind in kinds:
         for name, field in fields_of(kind).items():
             if name != TOTAL:
-                found[f"{kind.about.name}.{name}"] = _of_part(field, kind.about.name)
-    return found
+                fields[f"{kind.about.name}.{name}"] = _field_of_part(field, kind.about.name)
+    return fields
 
 
 def described(abouts: Sequence[MapAbout]) -> MapAbout:
-    """Return what maps say of themselves together; of one alone, what it says."""
+    """Return the joint description of several maps, or the description of a single one."""
     if len(abouts) == 1:
         return abouts[0]
     return MapAbout(
         name=AND.join(about.name for about in abouts),
         title=" and ".join(about.title for about in abouts),
         summary=f"for some of them {'; for others '.join(about.summary for about in abouts)}",
-        models=tuple(dict.fromkeys(["ikmap.partitioners", *(one for about in abouts for one in about.models)])),
+        models=tuple(dict.fromkeys(["ikmap.partitioners", *(module for about in abouts for module in about.models)])),
         loops=tuple(dict.fromkeys(loop for about in abouts for loop in about.loops)),
         loop_words=frozenset().union(*({about.name, *about.loop_words} for about in abouts)),
         tables=frozenset.intersection(*(about.tables for about in abouts)),
@@ -62,12 +62,12 @@ def described(abouts: Sequence[MapAbout]) -> MapAbout:
 
 
 def shares(t: int, n: int) -> list[int]:
-    """Return how many of t partitionings each of n maps has: as even as can be, the first ones have one more."""
+    """Return how many of t partitionings each of n maps has: as evenly as possible, the first maps have one more."""
     each, more = divmod(t, n)
     return [each + (i < more) for i in range(n)]
 
 
-def _of_part(field: Field, part: str) -> Field:
+def _field_of_part(field: Field, part: str) -> Field:
     symbol, name = field.symbol, f"{part}.{field.name}"
     if symbol is None:
         return field.under(name)
@@ -81,7 +81,7 @@ def composed_of_record(kinds: Sequence[type[Map]], record: Mapping[str, object])
     Raises
     ------
     FieldError
-        A map is there twice, there are more maps than partitionings, or a field cannot have its value.
+        A map is named twice, there are more maps than partitionings, or a field cannot have its value.
     """
     names = [kind.about.name for kind in kinds]
     for name in names:
@@ -106,11 +106,11 @@ def composed_of_record(kinds: Sequence[type[Map]], record: Mapping[str, object])
 
 
 class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
-    """Several maps as one: the i-th draws from a seed of its own, and has its share of the t partitionings.
+    """Several maps as one: each draws from a seed of its own, and has its share of the t partitionings.
 
-    Its fields are those of its maps, at the paths ``MAP.FIELD``. With every feature 1/sqrt(t), where t is that of all
-    maps together, the inner product of two rows is the mean of the maps' kernels, weighted by their numbers of
-    partitionings.
+    Its fields are those of its maps, at the paths ``MAP.FIELD``. With features of value 1/sqrt(t), where t is that of
+    all maps together, the inner product of two rows is the mean of the kernels of the maps, weighted by their numbers
+    of partitionings.
 
     Attributes
     ----------
@@ -121,18 +121,18 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
     parts: tuple[Map, ...]
 
     def __post_init__(self) -> None:
-        """Take the parts as they are: each has checked its values."""
+        """Check nothing: each part has checked its values."""
 
     @property
     def description(self) -> MapAbout:
         return described([part.description for part in self.parts])
 
     def named_parts(self) -> list[tuple[str, Map]]:
-        """Return the maps with their names."""
+        """Return the names and the maps."""
         return [(part.about.name, part) for part in self.parts]
 
     def searched_of_parts(self, searched: frozenset[str]) -> list[frozenset[str]]:
-        """Return, for each map, which of its fields are searched."""
+        """Return the searched fields of each map."""
         return [within(searched, name) for name, _ in self.named_parts()]
 
     # The fields, by paths
@@ -150,7 +150,7 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
 
     def field_at(self, path: str) -> Field:
         name, _, rest = path.partition(".")
-        return _of_part(self._part(name).field_at(rest), name) if rest else fields_of(Map)[path]
+        return _field_of_part(self._part(name).field_at(rest), name) if rest else fields_of(Map)[path]
 
     def value_at(self, path: str) -> object:
         name, _, rest = path.partition(".")
@@ -165,11 +165,11 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
         )
 
     def record(self, searched: frozenset[str] = frozenset()) -> dict[str, object]:
-        found: dict[str, object] = {TOTAL: self.t}
+        record: dict[str, object] = {TOTAL: self.t}
         for name, part in self.named_parts():
             own = part.record(within(searched, name))
-            found |= {f"{name}.{key}": value for key, value in own.items() if key != TOTAL}
-        return found
+            record |= {f"{name}.{key}": value for key, value in own.items() if key != TOTAL}
+        return record
 
     def ignored(self, searched: frozenset[str]) -> frozenset[str]:
         return frozenset(
@@ -179,22 +179,24 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
     # The search
 
     def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
-        found: dict[str, Candidates] = {}
+        joint: dict[str, Candidates] = {}
         for name, part in self.named_parts():
             space = part.search_space(within(searched, name), n_rows, sample)
-            found |= {f"{name}.{path}": candidates for path, candidates in space.items()}
-        return found
+            joint |= {f"{name}.{path}": candidates for path, candidates in space.items()}
+        return joint
 
     def within(self, n_rows: int) -> Self:
         return replace(self, parts=tuple(part.within(n_rows) for part in self.parts))
 
     def unsearched(self, searched: frozenset[str], n_rows: int, psi: int) -> Self | None:
-        parts = [
-            part.unsearched(within(searched, name), n_rows, psi) if within(searched, name) else part
-            for name, part in self.named_parts()
-        ]
-        known = tuple(part for part in parts if part is not None)
-        return replace(self, parts=known) if len(known) == len(parts) else None
+        parts: list[Map] = []
+        for name, part in self.named_parts():
+            own = within(searched, name)
+            known = part.unsearched(own, n_rows, psi) if own else part
+            if known is None:
+                return None
+            parts.append(known)
+        return replace(self, parts=tuple(parts))
 
     # The cells
 
@@ -212,24 +214,21 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
 
     def memory(self, rows: RowsInfo) -> MapMemory:
         memories = [part.memory(rows) for part in self.parts]
-        return MapMemory(sum(one.model for one in memories), max(one.scratch for one in memories))
+        return MapMemory(sum(memory.model for memory in memories), max(memory.scratch for memory in memories))
 
     def plan_words(self, rows: RowsInfo) -> str:
         return "; ".join(f"{name}: t = {part.t}, {part.plan_words(rows)}" for name, part in self.named_parts())
 
-    # The capabilities: asked for by `capability`, which asks here
+    # The capabilities
 
     def offered[C](self, kind: type[C]) -> C | None:
-        if kind is Growable:
-            able = any(capability(part, kind) is not None for part in self.parts)
-        elif kind is CellTables:
-            able = bool(self.description.tables)
-        elif kind is Path:
-            able = any(capability(part, kind) is not None for part in self.parts)
+        of_parts = [capability(part, kind) is not None for part in self.parts]
+        if kind in (Growable, Path):
+            able = any(of_parts)
         elif kind is Redrawable:
-            able = all(capability(part, kind) is not None for part in self.parts)
+            able = all(of_parts)
         else:
-            able = False
+            able = kind is CellTables and bool(self.description.tables)
         return self if able and isinstance(self, kind) else None
 
     @property
@@ -249,23 +248,23 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
     def path(
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
-        """Find the cells of each map once for each of its values, however many ways they are put together."""
-        from ikmap.methods.search import cells_of_values, packed
+        """Find the cells of each map once for each of its values, in however many combinations the values occur."""
+        from ikmap.methods.search import cells_of_values, number_at, packed
         from ikmap.partitioners.side_by_side import side_by_side
 
-        choices = [self.at(one) for one in values]
-        asked = frozenset(values[0])
-        sides: list[list[list[Cells]]] = []
+        choices = [self.at(fields) for fields in values]
+        chosen = frozenset(values[0])
+        cells_of_parts: list[list[list[Cells]]] = []
         for i, (name, part) in enumerate(self.named_parts()):
-            names = part.tunable(within(asked, name))
-            numbers = [packed([_number(one.parts[i].value_at(path)) for path in names]) for one in choices]
+            names = part.tunable(within(chosen, name))
+            numbers = [packed([number_at(choice.parts[i], path) for path in names]) for choice in choices]
             by_value = dict(
                 cells_of_values(
                     part, frozenset(names), sorted(set(numbers)), _sample_of(sample, i), map_rows, n_threads
                 )
             )
-            sides.append([by_value[number] for number in numbers])
-        for parts in zip(*sides, strict=True):
+            cells_of_parts.append([by_value[number] for number in numbers])
+        for parts in zip(*cells_of_parts, strict=True):
             yield [side_by_side(cells) for cells in zip(*parts, strict=True)]
 
     def extend(self, model: Partitions, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
@@ -311,19 +310,14 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
         assert isinstance(model, SideBySide)
         tables: list[Mapping[str, NDArray[np.float64]]] = []
         for i, (part, fitted) in enumerate(zip(self.parts, model.parts, strict=True)):
-            knows = capability(part, CellTables)
-            assert knows is not None
-            tables.append(knows.cell_tables(fitted, _sample_of(sample, i)))
-        return {name: np.concatenate([one[name] for one in tables]) for name in sorted(self.description.tables)}
+            tabled = capability(part, CellTables)
+            assert tabled is not None
+            tables.append(tabled.cell_tables(fitted, _sample_of(sample, i)))
+        return {name: np.concatenate([of_part[name] for of_part in tables]) for name in sorted(self.description.tables)}
 
 
 def _sample_of(sample: Sample, i: int) -> Sample:
-    """Return what the i-th map looks at: the same rows, with a seed of its own."""
+    """Return the sample of the i-th map: the same rows, with a seed of its own."""
     from ikmap.partitioners.side_by_side import seed_of_part
 
     return replace(sample, seed=seed_of_part(sample.seed, i))
-
-
-def _number(value: object) -> Number:
-    assert isinstance(value, int | float), value
-    return value

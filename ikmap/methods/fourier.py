@@ -29,8 +29,9 @@ class OnFourier(OnKernel):
     Attributes
     ----------
     features : int
-        Number of frequencies: each has a sine and a cosine.
+        Number of frequencies; each gives a sine and a cosine.
     orthogonal : bool
+        True to draw frequencies orthogonal to each other.
     """
 
     features: Frequencies = 50
@@ -44,22 +45,13 @@ class OnFourier(OnKernel):
 
     def check(self, searched: frozenset[str]) -> None:
         super().check(searched)
-        self._refuse_kernel(HasFourier, "kernel", self.kernel.about.name, "no random Fourier features of it")
-        if self.orthogonal:
-            self._refuse_kernel(HasOrthogonalFourier, "orthogonal", None, "no orthogonal features of its kernel")
-
-    def _refuse_kernel(self, kind: type[HasFourier], field: str, value: str | None, lacks: str) -> None:
-        """Refuse a kernel that cannot do something, by the value of a field."""
-        from ikmap.methods.registry import KERNELS
-
-        if capability(self.kernel, kind) is not None:
-            return
-        able = [name for name, one in KERNELS.items() if issubclass(one, kind)]
-        found = f"{{learner}} {self.about.name}, and {lacks}"
-        if value is None:
-            found = f"{{kernel}} {self.kernel.about.name}, and {lacks}"
-            raise FieldError(field, found, " or ".join(f"{{kernel}} {name}" for name in able))
-        raise FieldError(field, found, able[0] if len(able) == 1 else f"one of {', '.join(able)}", value=value)
+        name = self.kernel.about.name
+        if capability(self.kernel, HasFourier) is None:
+            found = f"{{learner}} {self.about.name}, and no random Fourier features of it"
+            raise FieldError("kernel", found, f"one of {', '.join(_kernels_with(HasFourier))}", value=name)
+        if self.orthogonal and capability(self.kernel, HasOrthogonalFourier) is None:
+            expected = " or ".join(f"{{kernel}} {able}" for able in _kernels_with(HasOrthogonalFourier))
+            raise FieldError("orthogonal", f"{{kernel}} {name}, and no orthogonal features of its kernel", expected)
 
     def fourier_map(self, n_columns: int, seed: int) -> FourierMap:
         """Return the map of rows to features."""
@@ -70,6 +62,13 @@ class OnFourier(OnKernel):
         kernel = capability(self.kernel, HasFourier)
         assert kernel is not None
         return kernel.fourier(self.features, n_columns, seed)
+
+
+def _kernels_with(kind: type[HasFourier]) -> list[str]:
+    """Return the names of the registered kernels with a capability."""
+    from ikmap.methods.registry import KERNELS
+
+    return [name for name, kernel in KERNELS.items() if issubclass(kernel, kind)]
 
 
 class FourierLinear(OnFourier, LinearOnMap):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ikmap.methods.learner import Counts, Summary
 
 BLOCK_BYTES = 1 << 23
-"""Features of so many bytes are made at a time."""
+"""Bytes of the features that are made at a time."""
 
 
 class FourierRidge(OnFourier, CountsLearner, SquaredErrors):
@@ -47,12 +47,12 @@ class FourierRidge(OnFourier, CountsLearner, SquaredErrors):
         d = features.n_features
         weight = np.ones(block.y.size) if block.sample_weight is None else block.sample_weight
         products, sums = np.zeros((d, d)), np.zeros((d, 2))
-        with single_threaded_blas:  # whose last bits depend on the number of threads
-            for some in row_blocks(block.y.size, 3 * 8.0 * d, BLOCK_BYTES):
-                Z = features.transform(block.rows[some], 1)
-                weighed = weight[some, None] * Z
-                products += weighed.T @ Z
-                sums += weighed.T @ np.column_stack([block.y[some], np.ones(len(Z))])
+        with single_threaded_blas:  # the last bits of BLAS depend on the number of threads
+            for part in row_blocks(block.y.size, 3 * 8.0 * d, BLOCK_BYTES):
+                Z = features.transform(block.rows[part], 1)
+                weighted = weight[part, None] * Z
+                products += weighted.T @ Z
+                sums += weighted.T @ np.column_stack([block.y[part], np.ones(len(Z))])
         return {"products": products, "sums": sums, "all": np.array([weight.sum(), weight @ block.y])}
 
     def finish(self, counts: Counts, sample: Sample) -> tuple[MappedModel, Summary]:
@@ -73,5 +73,5 @@ class FourierRidge(OnFourier, CountsLearner, SquaredErrors):
         return MappedModel(features, linear), {"alpha": self.alpha}
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        # Two counts, as they are merged, with the matrix and its factor; the frequencies, as they are drawn.
+        # Two counts while they are merged, the matrix and its factor; the frequencies while they are drawn.
         return 8 * (4 * (2 * self.features) ** 2 + 3 * self.features * shape.d) + BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""The Gaussian kernel, of an inverse width gamma."""
+"""The Gaussian kernel with an inverse width gamma."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ class Gaussian(KernelMethod, HasOrthogonalFourier):
         return FourierMap.gaussian(features, n_columns, self._width(n_columns), seed, orthogonal=True)
 
     def _width(self, n_columns: int) -> float:
-        """Return gamma: where nobody gave one, by the columns, as Online Learning with Kernels has it in figure 1."""
+        """Return gamma, by default the value of figure 1 of Online Learning with Kernels for so many columns."""
         return 8.0 / n_columns if self.gamma is None else self.gamma

@@ -1,4 +1,4 @@
-"""Cells of generalized consistent weighted sampling: rows share a cell as often as their min-max kernel says."""
+"""Cells of generalized consistent weighted sampling: two rows share a cell with the probability of their GMM kernel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ikmap.rows import Rows
 
 PS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
-"""Every second or third of the paper's 27 values."""
+"""Values of p to try: every second or third of the 27 values of the paper."""
 BITS = (2, 4, 8, 12)
-"""Those of the paper's figures."""
+"""Values of b to try, those of the figures of the paper."""
 MOST_BITS = 16
 MOST_P = 1e6
-"""As in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
+"""Largest p, as in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
 
 
 class GCWS(Map, Path):
@@ -37,7 +37,7 @@ class GCWS(Map, Path):
     p : float
     b : int
     bits : int or None
-        Bits of all codes of a row, which then say how many codes there are.
+        Bits of all codes of a row, which decide the number of codes.
     code : {"0-bit", "full"}
     gamma : int
     """
@@ -144,27 +144,27 @@ class GCWS(Map, Path):
     def path(
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
-        """Hash each p once: codes of fewer bits are the upper bits of those of more, and fewer codes the first."""
+        """Hash the rows once for each p: shorter codes are the upper bits of longer codes."""
         import numpy as np
 
         from ikmap.cells import Cells
 
-        for _, group in groupby((self.at(one) for one in values), key=lambda one: one.p):
+        for _, group in groupby((self.at(fields) for fields in values), key=lambda choice: choice.p):
             maps = list(group)
-            most = maps[-1].b
-            model = maps[-1]._hashes(sample, max(one.n_partitions for one in maps))
-            hashed = [model.cells(rows, n_threads).codes for rows in map_rows]
-            for one in maps:
-                t = one.n_partitions
-                offsets = np.arange(t + 1, dtype=np.int64) << one.b
-                # Of -1, every bit is set: it stays what it is.
-                few = [np.ascontiguousarray(codes[:, :t] >> np.int32(most - one.b)) for codes in hashed]
-                yield [Cells(codes, offsets) for codes in few]
+            most_bits = maps[-1].b
+            model = maps[-1]._hashes(sample, max(choice.n_partitions for choice in maps))
+            hashes = [model.cells(rows, n_threads).codes for rows in map_rows]
+            for choice in maps:
+                t = choice.n_partitions
+                offsets = np.arange(t + 1, dtype=np.int64) << choice.b
+                # All bits of -1, which stands for no cell, are set, so that it stays -1.
+                shorter = [np.ascontiguousarray(codes[:, :t] >> np.int32(most_bits - choice.b)) for codes in hashes]
+                yield [Cells(codes, offsets) for codes in shorter]
 
     def memory(self, rows: RowsInfo) -> MapMemory:
-        # Non-zeros of a block: slots, values, logarithms, and where rows begin; tables of the coordinates that occur.
-        at_once = min(rows.n * rows.d, 1 << 20)
-        return MapMemory(0.0, at_once * 28.0 + min(2 * rows.d, at_once) * 700.0)
+        # Slots, values, logarithms and row starts of the non-zeros of a block; tables of the coordinates that occur.
+        block = min(rows.n * rows.d, 1 << 20)
+        return MapMemory(0.0, block * 28.0 + min(2 * rows.d, block) * 700.0)
 
     def plan_words(self, rows: RowsInfo) -> str:
         return f"p = {self.p:g}, b = {self.b}, {self.code} codes of {self.gamma} hashes each"

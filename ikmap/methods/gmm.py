@@ -1,4 +1,4 @@
-"""The tunable min-max (GMM) kernels, each under the name that their paper gives it."""
+"""The tunable min-max (GMM) kernels, under their names in the paper."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ VALUES = {
     "gamma": (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 60.0),
     "le": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0),
 }
-"""What cross-validation tries of one parameter: some of the values that the paper prints."""
+"""Values that cross-validation tries of a single parameter: some of those that the paper prints."""
 FEW = {"p": (0.1, 0.5, 1.0, 5.0, 50.0), "gamma": (0.5, 1.0, 2.0, 5.0, 15.0), "le": (0.1, 1.0, 5.0, 20.0, 100.0)}
-"""What it tries of several that are chosen together. The defaults are the middle ones of what is tried."""
+"""Values that it tries of several parameters together. The defaults of the fields are the middle values."""
 SOURCE = "Li, Several tunable GMM kernels, section 1.1"
 
 type P = Annotated[
@@ -53,14 +53,15 @@ type Le = Annotated[
 
 
 class Tunable(KernelMethod):
-    """Base of the kernels of the paper: each of their fields is a parameter, chosen or given."""
+    """Base of the kernels of the paper: each field is a parameter of the kernel, chosen or given."""
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> tuple[Self, frozenset[str]]:
-        """Return the kernel that a record describes: what is searched is the middle of what is tried until then."""
+        """Return the kernel of a record; a searched field has the middle of its candidates until it is chosen."""
         kernel, searched = super().of_record(record)
         space = kernel.search_space(searched, 1)
-        return kernel.at({name: one.values[len(one.values) // 2] for name, one in space.items()}), searched
+        middles = {name: candidates.values[len(candidates.values) // 2] for name, candidates in space.items()}
+        return kernel.at(middles), searched
 
     def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
         tried = VALUES if len(searched) == 1 else FEW
@@ -68,7 +69,7 @@ class Tunable(KernelMethod):
 
 
 class MinMax(Tunable):
-    """Base of the min-max kernels: the names of their fields are those of the arithmetic."""
+    """Base of the min-max kernels, whose fields have the names of the parameters of the arithmetic."""
 
     def kernel(self, n_columns: int) -> MinMaxKernel:
         from ikmap.kernels import MinMaxKernel
@@ -77,7 +78,7 @@ class MinMax(Tunable):
 
 
 class GMM(MinMax):
-    """The min-max kernel of rows of either sign."""
+    """The min-max kernel for rows of either sign."""
 
     about: ClassVar[KernelAbout] = KernelAbout(name="gmm", title="GMM kernel", source=SOURCE)
 
@@ -91,7 +92,7 @@ class EGMM(MinMax):
 
 
 class PGMM(MinMax):
-    """The min-max kernel of powers of the values. There is nothing to share: each p has a pass of its own."""
+    """The min-max kernel of powers of the values. No work is shared: each p takes a pass of its own."""
 
     about: ClassVar[KernelAbout] = KernelAbout(name="pgmm", title="pGMM kernel", source=SOURCE)
     p: P = 1.5

@@ -1,4 +1,4 @@
-"""The isolation distributional kernel: how many training rows share the cells of a row."""
+"""The isolation distributional kernel, which scores a row by the number of training rows in its cells."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALERTS = "Share of alerts among the last 1000 rows or so, and that asked for"
 
 
 class IDK(NoveltyLearner, StreamLearner):
-    """The isolation distributional kernel: it counts the rows of a batch run, and learns from those of a stream."""
+    """The isolation distributional kernel, counted over the rows of a batch run or learned from a stream."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="idk",
@@ -75,15 +75,15 @@ class IDK(NoveltyLearner, StreamLearner):
         return CellMasses(counts["masses"], float(t * sample.n_rows), 1.0, self.about.name)
 
     def own_scores(self, model: CellScores, rows: Cells, sample: Sample) -> NDArray[np.float64]:
-        """Return scores by the other rows: a new row is in none of the counts either."""
+        """Return scores by the other rows only, since the counts do not contain a new row either."""
         import numpy as np
 
         own: int | NDArray[np.int64] = rows.n_partitions
         if not rows.complete:
             own = own - np.count_nonzero(rows.missing, axis=1)
         others = model.mean(rows) * model.divisor - own
-        found: NDArray[np.float64] = 1.0 - others / (rows.n_partitions * max(1, sample.n_rows - 1))
-        return found
+        scores: NDArray[np.float64] = 1.0 - others / (rows.n_partitions * max(1, sample.n_rows - 1))
+        return scores
 
     def start(self, sample: Sample, n_threads: int = 1) -> FadingMasses:
         from ikmap.learners.novelty.fading import FadingMasses

@@ -1,4 +1,4 @@
-"""Cells of isolation trees: a row belongs to the leaf that it falls into, in each of t random trees."""
+"""Cells of isolation trees: a row belongs to one leaf in each of t random trees."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ikmap.splits import CellSplit
 
 DEPTHS = (2, 4, 6, 8, 11, 16, 22, 32, 45, 64)
-"""Depths that cross-validation tries; sweeps go to the last."""
+"""Depths that cross-validation tries; a sweep goes to the last one."""
 
 
 class IForest(PsiMap, Path, Sweepable, CellTables):
-    """Isolation trees. A tree costs less than a partitioning of other maps, and each cell says less.
+    """Isolation trees. A tree is faster than a partitioning of other maps, but its cells carry less information.
 
     Attributes
     ----------
@@ -67,12 +67,12 @@ class IForest(PsiMap, Path, Sweepable, CellTables):
             )
 
     def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
-        """Return psi, or the depth of trees with the psi that is given."""
+        """Return psi, or the depth of trees with a given psi."""
         return ("max_depth",) if "max_depth" in searched else ("psi",)
 
     def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
         if "max_depth" in searched:
-            # Trees that are as deep as the last are whole, or nearly.
+            # Trees of the last depth are complete, or nearly so.
             return {"max_depth": Candidates(DEPTHS, 1, DEPTHS[-1])}
         return super().search_space(searched, n_rows, sample)
 
@@ -91,10 +91,10 @@ class IForest(PsiMap, Path, Sweepable, CellTables):
     def path(
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
-        """Cut whole trees at each depth: those that isolate every point have those of all depths in them."""
-        whole = self._whole(sample, n_threads)
-        for one in values:
-            fitted = whole.at(int(one["max_depth"]))
+        """Cut complete trees, which isolate every point, at each depth."""
+        complete = self._complete(sample, n_threads)
+        for fields in values:
+            fitted = complete.at(int(fields["max_depth"]))
             yield [fitted.cells(rows, n_threads) for rows in map_rows]
 
     def events(
@@ -102,22 +102,22 @@ class IForest(PsiMap, Path, Sweepable, CellTables):
     ) -> tuple[list[Cells], Iterator[CellSplit]]:
         from ikmap.partitioners.iforest_splits import iforest_splits
 
-        return iforest_splits(self._whole(sample, n_threads), map_rows, int(limit), n_threads)
+        return iforest_splits(self._complete(sample, n_threads), map_rows, int(limit), n_threads)
 
-    def _whole(self, sample: Sample, n_threads: int) -> IForestPartitions:
-        """Return trees of all depths, of as many points as every fold of the rows has."""
+    def _complete(self, sample: Sample, n_threads: int) -> IForestPartitions:
+        """Return trees that isolate every point, with no more points than every fold of the rows has."""
         from ikmap.methods.search import smallest_fold
         from ikmap.partitioners import IForestPartitions
 
         psi = min(self.psi, smallest_fold(sample.n_rows))
-        whole = self.at({"psi": psi, "max_depth": "none"}).fit(sample, n_threads)
-        assert isinstance(whole, IForestPartitions)
-        return whole
+        complete = self.at({"psi": psi, "max_depth": "none"}).fit(sample, n_threads)
+        assert isinstance(complete, IForestPartitions)
+        return complete
 
-    # What is fitted
+    # Fitted trees
 
     def cell_tables(self, model: Partitions, sample: Sample) -> Mapping[str, NDArray[np.float64]]:
-        """Return the points of the subsample in each leaf, and the expected path length there."""
+        """Return the number of points of the subsample in each leaf, and the expected path length of the leaf."""
         import numpy as np
 
         from ikmap.learners.novelty.depths import average_path_length, leaf_depths
@@ -135,7 +135,7 @@ class IForest(PsiMap, Path, Sweepable, CellTables):
 
     def memory(self, rows: RowsInfo) -> MapMemory:
         drawn = points_drawn(rows.n, self.t, self.psi)
-        # Nodes; numbers that columns are given.
+        # Nodes; new numbers of the columns.
         return MapMemory(drawn * rows.row_bytes + self.t * self.psi * 2 * 16, 0.0 if rows.dense else 40.0 * rows.d)
 
     def plan_words(self, rows: RowsInfo) -> str:

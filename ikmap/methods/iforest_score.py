@@ -1,4 +1,4 @@
-"""The score of the isolation forest: rows that few cuts set apart are novel."""
+"""The score of the isolation forest, by which rows that few cuts isolate are novel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that are spheres around drawn points: a row belongs to the nearest point, unless it is too far from it."""
+"""Cells of iNNE, spheres around drawn points: a row belongs to the nearest point, unless it is too far away."""
 
 from __future__ import annotations
 

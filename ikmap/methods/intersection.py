@@ -1,18 +1,17 @@
-"""The intersection kernel, of rows without negative values."""
+"""The intersection kernel on rows without negative values."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.methods.about import KernelAbout
-from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.kernel import KernelMethod, NonNegativeRows
 
 if TYPE_CHECKING:
     from ikmap.kernels.intersection import IntersectionKernel
-    from ikmap.learners.rows import Rows
 
 
-class Intersection(KernelMethod):
+class Intersection(NonNegativeRows, KernelMethod):
     """The intersection kernel sum_j min(x_j, y_j)."""
 
     about: ClassVar[KernelAbout] = KernelAbout(
@@ -23,9 +22,3 @@ class Intersection(KernelMethod):
         from ikmap.kernels.intersection import IntersectionKernel
 
         return IntersectionKernel()
-
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
-        from ikmap.kernels.chi2 import first_negative
-
-        found = first_negative(rows)
-        return None if found is None else (*found, "a value >= 0")

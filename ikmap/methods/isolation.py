@@ -1,4 +1,4 @@
-"""The isolation kernel: the share of partitionings in which two rows have the same cell."""
+"""The isolation kernel, the share of partitionings in which two rows have the same cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Isolation(KernelMethod):
-    """The isolation kernel of the cells of a map."""
+    """The isolation kernel on the cells of a map."""
 
     about: ClassVar[KernelAbout] = KernelAbout(
         name="isolation", title="isolation kernel", source="Qin et al., 2019", on="cells"

@@ -1,4 +1,4 @@
-"""Online gradient descent with a kernel on the rows: the OGD (dual) that IK-OGD is compared with."""
+"""Online gradient descent with a kernel on the rows, the OGD (dual) with which papers compare IK-OGD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of learners with a kernel on the rows themselves: the field that names it, and shared kernel values."""
+"""The base of learners with a kernel on the rows: the field that names the kernel, and shared kernel values."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ikmap.learners.rows import Rows
 
 TABLE_BYTES = 512 << 20
-"""Cross-validation computes what kernel values share once, where the table of it is no larger; else for each value."""
+"""Largest table of the shared part of kernel values in cross-validation; a larger one is not stored."""
 
 
 class KernelName(Choice):
-    """One of the kernels that are known when it is asked: those of other packages too."""
+    """A choice among the kernels that are registered by now, those of other packages included."""
 
     def __init__(self) -> None:
         super().__init__(())
@@ -43,41 +43,41 @@ type KernelField = Annotated[
     KernelName(),
     Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd, fourier-linear, fourier-ridge"),
 ]
-"""The field of a learner that names a kernel; the record of the learner has its name."""
+"""The field of a learner that names a kernel; the record of the learner has the name of the kernel."""
 
 
 class Tabled(KernelMethod):
-    """A kernel whose values of numbered rows are looked up. It is made by cross-validation, and has no name."""
+    """A kernel that looks up the values of numbered rows in a table. Cross-validation makes it; no option names it."""
 
     about: ClassVar[KernelAbout] = KernelAbout(name="tabled", title="kernel values that are looked up")
-    of: KernelMethod
+    base: KernelMethod
     table: KernelTable
 
     def __post_init__(self) -> None:
-        """Take the values as they are: nobody types them."""
+        """Check nothing: no user types these values."""
 
     def kernel(self, n_columns: int) -> Kernel:
         from ikmap.kernels import SharedKernel
 
-        kernel = self.of.kernel(n_columns)
+        kernel = self.base.kernel(n_columns)
         assert isinstance(kernel, SharedKernel)
         return self.table.kernel(kernel)
 
     def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
-        return self.of.tunable(searched)
+        return self.base.tunable(searched)
 
     def at(self, values: Mapping[str, object]) -> Self:
-        return replace(self, of=self.of.at(values))
+        return replace(self, base=self.base.at(values))
 
 
 class OnKernel(Learner, SharesWork):
-    """Base of learners with a kernel on the rows: what there is to choose for them is what their kernel says.
+    """Base of learners with a kernel on the rows. Cross-validation chooses the fields of the kernel.
 
     Attributes
     ----------
     kernel : KernelMethod
     all_pairs : bool
-        It needs the kernel of about every two rows that it learns from.
+        True if the learner needs the kernel of nearly all pairs of training rows.
     """
 
     all_pairs: ClassVar[bool] = False
@@ -115,4 +115,4 @@ class OnKernel(Learner, SharesWork):
         kernel = self.kernel.kernel(n_columns(learned))
         assert isinstance(kernel, SharedKernel)
         table = KernelTable.of(kernel, learned, tested)
-        return replace(self, kernel=Tabled(of=self.kernel, table=table)), numbered(0, n), numbered(n, m)
+        return replace(self, kernel=Tabled(base=self.kernel, table=table)), numbered(0, n), numbered(n, m)

@@ -1,4 +1,4 @@
-"""Kernel ridge regression: what random features of the same kernel come near to."""
+"""Exact kernel ridge regression, which random features of the same kernel approximate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KernelRidge(OnKernel, WholeLearner, SquaredErrors):
-    """Kernel ridge regression of targets less their mean, by Cholesky's factor of the kernel matrix."""
+    """Kernel ridge regression of targets less their mean, by the Cholesky factor of the kernel matrix."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="kernel-ridge",
@@ -27,7 +27,7 @@ class KernelRidge(OnKernel, WholeLearner, SquaredErrors):
         models=MODELS,
         metrics_schema=ALPHA_SCHEMA,
     )
-    # Its time grows with the cube of the rows.
+    # The time grows with the cube of the rows.
     compared_on: ClassVar[int | None] = 4000
     all_pairs: ClassVar[bool] = True
 

@@ -23,28 +23,35 @@ MODELS = ("ikmap.learners.kernel.kernel_model",)
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}
 }
-"""What all of them report."""
+"""JSON Schema of the fields that all of them report."""
 
 
 class ExactKernelSVM(WholeLearner, BatchClassifier):
-    """Base of SVMs with an exact kernel: all but the kernel."""
+    """Base of SVMs with an exact kernel."""
 
-    # Its time grows with the square of the rows.
+    # The time grows with the square of the rows.
     compared_on: ClassVar[int | None] = 4000
     working_set: ClassVar[bool] = True
 
     @abstractmethod
     def kernel_for(self, training: Training) -> Kernel:
-        """Return the kernel, for rows like these."""
+        """Return the kernel for these rows."""
 
     def fit(self, training: Training) -> tuple[KernelModel, Summary]:
         from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
 
-        rows, y, classes = training.rows, training.y, training.classes
+        classes = training.classes
         params = KernelSVMParams(C=self.C, tol=self.tol, class_weight=self.weight_of_classes)
         kernel = self.kernel_for(training)
         model = fit_kernel_svm(
-            rows, y, len(classes), kernel, params, classes, training.n_threads, training.max_working_set
+            training.block.rows,
+            training.y,
+            len(classes),
+            kernel,
+            params,
+            classes,
+            training.n_threads,
+            training.max_working_set,
         )
         return model, {"n_support": int(model.coef.shape[0])}
 
@@ -55,14 +62,14 @@ class ExactKernelSVM(WholeLearner, BatchClassifier):
 
 
 class IsolationSVM(ExactKernelSVM):
-    """SVM with the isolation kernel of the cells."""
+    """SVM with the isolation kernel on cells."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="isolation-svm", title="SVM with the isolation kernel", models=MODELS, metrics_schema=METRICS_SCHEMA
     )
 
     def kernel_for(self, training: Training) -> Kernel:
-        return Isolation().kernel(training.rows.n_partitions)
+        return Isolation().kernel(training.cells.n_partitions)
 
 
 class KernelSVM(OnKernel, ExactKernelSVM):

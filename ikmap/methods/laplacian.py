@@ -1,4 +1,4 @@
-"""The Laplacian kernel, as wide as an isolation kernel of psi cells, or of an inverse width gamma."""
+"""The Laplacian kernel, with the width of an isolation kernel of psi cells or with an inverse width gamma."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Laplacian(KernelMethod, HasFourier):
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> tuple[Self, frozenset[str]]:
-        """Return the kernel that a record describes: where gamma is searched, it is the middle one until then."""
+        """Return the kernel of a record; a searched gamma has the middle of its candidates until it is chosen."""
         kernel, searched = super().of_record(record)
         return kernel.at({"gamma": GAMMAS[len(GAMMAS) // 2]}) if "gamma" in searched else kernel, searched
 

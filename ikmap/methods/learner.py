@@ -1,8 +1,8 @@
-"""Learners: configured objects, each of one of five kinds that say how it is trained.
+"""Learners: configured objects, each of one of five kinds that decide how it is trained.
 
 Everything that has to do with one learner stands in its class, in a file of this folder: commands, cross-validation,
-plan, training and report ask the object and never its name. The modules import nothing heavy before it is used, so that
-``--help`` answers at once.
+plan, training and report ask the object and never for its name. The modules import nothing heavy before it is used, so
+that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from annotated_types import Ge, Gt
 
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, FieldError, Searched, Symbol
-from ikmap.methods.map import Map
-from ikmap.methods.method import Method
+from ikmap.methods.method import InvalidValue, Method
 from ikmap.methods.sample import Sample, Shape, Training
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ikmap.arrays import Array
     from ikmap.json_values import Json, JsonObject, Label
     from ikmap.learners.rows import Block, Rows
     from ikmap.model import Model
 
     type Arrays = Mapping[str, NDArray[np.generic]]
-    type Counts = dict[str, NDArray[Any]]
-    """Whole numbers, or sums of fractions."""
+    type Counts = dict[str, Array]
+    """Arrays of whole numbers or of sums, by name."""
     type Summary = dict[str, Json]
-    """What a learner reports of itself at the end, beside what all of its kind do."""
+    """Fields that a learner reports at the end, beside those of all learners of its kind."""
 
 C_SYMBOL = Symbol(
     "C",
@@ -67,12 +67,12 @@ type Solver = Annotated[
 ]
 type Parts = Annotated[int | None, Ge(2), Doc("parts of the rows for {solver} distributed (default: by size, 8 to 64)")]
 type CWithMap = Annotated[float, Gt(0), Doc(C_DOC), Searched(with_map=True), C_SYMBOL]
-"""C of a learner that chooses it by cross-validation where its map is chosen."""
+"""C of a learner, which cross-validation chooses if it chooses the map."""
 type FixedC = Annotated[float, Gt(0), Doc(C_DOC), C_SYMBOL]
 
 
 class Learner(Method):
-    """Base of all learners. A learner is of one of the kinds below, which say how it is trained.
+    """Base of all learners. A learner is of one of the kinds below, which decide how it is trained.
 
     Attributes
     ----------
@@ -82,56 +82,52 @@ class Learner(Method):
     about: ClassVar[LearnerAbout]
 
     def for_task(self, task: str) -> Self:
-        """Return the learner with what follows from a word of ``--task``, which "auto" may be."""
+        """Return the learner with the fields that follow from a word of ``--task``, which can be "auto"."""
         return self
 
     def check_task(self, task: str) -> None:
-        """Refuse a task of that name if the fields do not suit it, by a :class:`FieldError`."""
+        """Raise :class:`FieldError` if the fields do not suit the task of that name."""
 
-    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:
-        """Return whether the learner says itself what the map has for the fields that are to be chosen.
+    def unsearched_psi(self, n_rows: int) -> int | None:
+        """Return the cells of a partitioning on so many rows for a learner without labels to choose them by.
 
-        Then it has :meth:`map_on`. Whether it does is the same for any number of rows.
+        None: cross-validation chooses the fields of the map. It is None for all numbers of rows, or for none.
         """
-        return False
-
-    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:
-        """Return the map for this learner on so many rows, of one that :meth:`replaces_search`."""
         return None
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        """Return the bytes that training takes in a worker, beside what every task has.
+        """Return the bytes that training takes in a worker, beside the memory of any task.
 
         Parameters
         ----------
         rows : int, optional
-            Of one with a working set, the rows in it; without it, the least that training takes.
+            Rows in the working set of a learner that has one; without it, the least memory of training is returned.
         """
         return 0
 
     def takes_weights(self, task: str) -> bool:
-        """Return whether it heeds what rows weigh (``Block.sample_weight``), in a task of that name.
+        """Return whether the learner uses sample weights (``Block.sample_weight``) in the task of that name.
 
-        Then weights that are whole numbers are as good as rows that stand there as often. One that does not is refused
-        for a task whose rows weigh differently.
+        Whole numbers as weights are then equivalent to repeated rows. Other learners are refused for a task whose rows
+        have weights.
         """
         return False
 
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
-        """Return row, column (from 0), value and what is expected instead, of the first value that it cannot take."""
+    def first_invalid(self, rows: Rows) -> InvalidValue | None:
+        """Return the first value of the rows that the learner cannot take, or None."""
         return None
 
     @property
     def log_odds(self) -> bool:
-        """Whether decisions are log odds of the classes, so that they are probabilities without a calibration."""
+        """True if decisions are log odds of the classes, which become probabilities without a calibration."""
         return False
 
 
-# One row after the other
+# Learners from one row after the other
 
 
 class Progress(Protocol):
-    """Report of a state on rows that it has learned from."""
+    """The result of learning from some rows."""
 
     @property
     def predicted(self) -> NDArray[np.generic]:
@@ -141,31 +137,31 @@ class Progress(Protocol):
 class State(Protocol):
     """State of a :class:`StreamLearner` between two rows.
 
-    `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where a row has no cell, or dense or CSR rows, as
-    ``about.on`` says. `y` are targets: of classes their numbers, int32 from 0. K is 1 with two classes, of which a
-    decision of 0 and above means the second, and with other tasks what ``task.decisions.outputs`` says.
+    `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where a row has no cell, or dense or CSR rows,
+    according to ``about.on``. `y` are targets; those of classes are class numbers, int32 from 0. K is
+    ``task.decisions.outputs``: 1 with two classes, for which a decision >= 0 means the second class.
 
-    A learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``: offsets of the cells before and from now on,
-    each int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new ones
-    are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of the fields:
-    ``restore`` takes them from the arrays.
+    The state of a learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``, with the offsets of the cells
+    before and from now on, each int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was
+    learned in it; no row has been in a new cell (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of the
+    fields: ``restore`` takes them from the arrays.
 
-    A learner that :attr:`~StreamLearner.carries` has ``carry(matrix, offsets)``: each value that it keeps by feature
-    column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the cells have
-    these offsets from now on.
+    The state of a learner that :attr:`~StreamLearner.carries` has ``carry(matrix, offsets)``: the values by feature
+    column become the matrix times the values before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the cells
+    have the offsets from now on.
 
-    A learner that alerts of rows has ``threshold``, the score above which it does, as it is now. One with
-    :attr:`~StreamLearner.traced` has ``traces()``: for each of its names a number, as it is now. They are recorded
-    after each block of a stream, and at the points of the curve of a pass over a training set.
+    The state of a learner with alerts has ``threshold``, the score above which it alerts. The state of a learner with
+    :attr:`~StreamLearner.traced` has ``traces()``, a number for each name. Traces are recorded after each block of a
+    stream, and at the points of the curve of a pass over a training set.
     """
 
     @property
     def n_seen(self) -> int:
-        """Rows learned from."""
+        """Number of rows that it has learned from."""
 
     @property
     def n_support(self) -> int:
-        """Rows that changed the state, or that it keeps."""
+        """Number of rows that changed the state, or that it keeps."""
 
     def partial_fit(self, rows: Rows, y: NDArray[np.generic]) -> Progress:
         """Learn from the rows one after the other; a learner that takes weights also takes ``sample_weight``."""
@@ -174,13 +170,13 @@ class State(Protocol):
         """Return the decisions, shape (n, K)."""
 
     def model(self, classes: list[Label], params: JsonObject) -> Model:
-        """Return what is kept at the end; its decisions are those of the state. `classes` may be empty."""
+        """Return the model to keep at the end, with the decisions of the state. `classes` may be empty."""
 
     def checkpoint(self) -> Arrays:
         """Return the state as arrays by name."""
 
     def restore(self, arrays: Arrays) -> Self:
-        """Return the state that goes on from a checkpoint."""
+        """Return the state that continues from a checkpoint."""
 
 
 class StreamLearner(Learner):
@@ -189,13 +185,13 @@ class StreamLearner(Learner):
     Attributes
     ----------
     grows : bool
-        On cells: it goes on where the map gets more of them as a stream runs (:class:`Growable`).
+        True if a learner on cells can continue when the map gets new cells (:class:`Growable`).
     carries : bool
-        On cells: it goes on where partitionings are drawn anew as a stream runs (:class:`Redrawable`).
+        True if a learner on cells can continue when partitionings are redrawn (:class:`Redrawable`).
     traced : mapping of str to str
-        What its states tell of themselves as they learn, by name: the title of each in the report.
+        Title in the report of each number that its states trace, by name.
     requested_alerts : str
-        Of one that alerts of rows: which of these names is the share of alerts that it is asked for.
+        Name of the trace with the requested share of alerts, for a learner with alerts.
     """
 
     grows: ClassVar[bool] = False
@@ -208,7 +204,7 @@ class StreamLearner(Learner):
         """Return the state before the first row."""
 
     def summary(self, state: State) -> Summary:
-        """Return what it reports of itself at the end, beside its support points."""
+        """Return the fields that the learner reports at the end, beside its support points."""
         return {}
 
 
@@ -228,7 +224,7 @@ class GradientLearner(StreamLearner):
 
 @dataclass(frozen=True)
 class DualProblem:
-    """A linear problem on cells, of which the dual is solved.
+    """A linear problem on cells, whose dual is solved.
 
     Attributes
     ----------
@@ -236,7 +232,7 @@ class DualProblem:
     C, tol : float
     class_weight : {"balanced"} or None
     epsilon : float or None
-        Width of an insensitive loss.
+        Width of an epsilon-insensitive loss.
     """
 
     loss: str
@@ -247,7 +243,7 @@ class DualProblem:
 
 
 class BatchClassifier(Learner):
-    """Base of learners of classes from all rows at once.
+    """Base of classifiers that learn from all rows at once.
 
     Attributes
     ----------
@@ -265,7 +261,7 @@ class BatchClassifier(Learner):
 
 
 class DualLearner(Learner):
-    """A linear learner on cells, of which the dual problem is solved: in memory, block by block, or in parts.
+    """A linear learner on cells, whose dual problem is solved in memory, block by block, or in parts.
 
     Attributes
     ----------
@@ -280,7 +276,7 @@ class DualLearner(Learner):
     @property
     @abstractmethod
     def problem(self) -> DualProblem:
-        """The linear problem that is to be solved."""
+        """The linear problem to solve."""
 
     def check(self, searched: frozenset[str]) -> None:
         super().check(searched)
@@ -291,7 +287,7 @@ class DualLearner(Learner):
         return True
 
 
-# All rows in one task
+# Learners from all rows in one task
 
 
 class WholeLearner(Learner):
@@ -300,9 +296,9 @@ class WholeLearner(Learner):
     Attributes
     ----------
     compared_on : int or None
-        Cross-validation trains it on no more rows than this.
+        Largest number of rows on which cross-validation trains the learner.
     working_set : bool
-        It keeps kernel values of as many rows as it turns out to need.
+        True if it keeps the kernel values of a set of rows that grows as needed.
     """
 
     compared_on: ClassVar[int | None] = None
@@ -310,70 +306,74 @@ class WholeLearner(Learner):
 
     @abstractmethod
     def fit(self, training: Training) -> tuple[Model, Summary]:
-        """Return the model, and what it reports of itself.
+        """Return the model, and the fields to report.
 
         Raises
         ------
         ValueError
             The rows do not suit the learner.
         WorkingSetTooLarge
-            More rows of them are needed.
+            The working set needs more rows than it may have.
         """
 
 
-# Counts
+# Learners from counts
 
 
 class CountsLearner(WholeLearner):
     """A learner from counts, or sums, over the rows: many workers count blocks, and the counts are merged.
 
-    A run cuts the rows into blocks by their number and size only, and merges the counts of blocks in the order of the
-    rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``. Where :meth:`count` heeds
-    ``block.sample_weight``, :meth:`takes_weights` is to say so.
+    A run divides the rows into blocks by their number and size only, and merges the counts of blocks in the order of
+    the rows, so that sums have the same bits on any cluster and for any ``--shard-rows``. If :meth:`count` uses
+    ``block.sample_weight``, :meth:`takes_weights` must be true.
 
     Attributes
     ----------
     twice : bool
-        It looks at the rows a second time, once the counts of all are known (:meth:`count_again`).
+        True if it counts a second time, once the counts of all rows are known (:meth:`count_again`).
     """
 
     twice: ClassVar[bool] = False
 
     @abstractmethod
     def count(self, block: Block, sample: Sample) -> Counts:
-        """Return what some rows add: arrays of the same names and shapes for any rows.
+        """Return the counts of some rows, with the same names and shapes for any rows.
 
         Parameters
         ----------
         block : Block
-            The rows, with their targets, and what they weigh.
+            The rows, with their targets and weights.
         sample : Sample
-            What is known of all rows: how many there are, their columns or the offsets of their cells, and the task.
+            Facts on all rows: their number, their columns or the offsets of their cells, and the task.
         """
 
     def merge(self, a: Counts, b: Counts) -> Counts:
-        """Return the counts of the rows of `a` and of `b`, which come after them: by default their sums.
+        """Return the joint counts of rows with counts `a` and of the next rows with counts `b`: by default the sums.
 
-        Both are of :meth:`count`, or both of :meth:`count_again`.
+        Both come from :meth:`count`, or both from :meth:`count_again`.
         """
         return {name: array + b[name] for name, array in a.items()}
 
     def count_again(self, block: Block, sample: Sample, counts: Counts) -> Counts:
-        """Return what some rows add in the second look; `counts` are those of all rows in the first."""
+        """Return the second counts of some rows, by the first counts of all rows."""
         raise NotImplementedError
 
     @abstractmethod
     def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
-        """Return the model of all rows by their counts, and what it reports of itself.
+        """Return the model of all rows from their counts, and the fields to report.
 
-        Of one that looks twice, `counts` has those of both looks.
+        If the learner counts twice, `counts` has the arrays of both times.
         """
 
     def fit(self, training: Training) -> tuple[Model, Summary]:
-        """Count all rows at once: for cross-validation."""
-        rows = training.rows
-        offsets = getattr(rows, "offsets", None)
-        n_columns = rows.shape[1] if offsets is None else rows.n_partitions
+        """Count all rows at once, for cross-validation."""
+        from ikmap.cells import Cells
+
+        rows, offsets = training.block.rows, None
+        if isinstance(rows, Cells):
+            n_columns, offsets = rows.n_partitions, rows.offsets
+        else:
+            n_columns = rows.shape[1]
         sample = Sample(
             training.y.size, n_columns, training.task, rows.__getitem__, training.seed, offsets, training.tables
         )
@@ -383,59 +383,59 @@ class CountsLearner(WholeLearner):
         return self.finish(counts, sample)
 
 
-# Rounds
+# Learners in rounds
 
 
 class RoundState(Protocol):
-    """The state of a :class:`RoundsLearner` between two rounds. Orders and sums are of any type that it has."""
+    """State of a :class:`RoundsLearner` between two rounds. Each learner has types of its own for orders and sums."""
 
     @property
     def order(self) -> Any:
-        """The sums that are wanted next, as an object that can be pickled; None once it is done."""
+        """Order of the next sums, an object that can be pickled; None when the learner is done."""
 
     def absorb(self, sums: Any) -> None:
-        """Go on with the sums over all rows."""
+        """Continue with the ordered sums over all rows."""
 
     def checkpoint(self) -> Arrays:
         """Return the state as arrays by name."""
 
 
 class RoundsLearner(WholeLearner):
-    """A learner that goes over all rows again and again: a state says what is to be summed up over all rows.
+    """A learner in rounds, in each of which its state orders sums over all rows.
 
-    A run cuts the rows into pieces (:meth:`pieces`) and adds up the sums of the pieces in their order, whether all rows
-    are in memory, in a file, or on many workers: the model has the same bits.
+    A run divides the rows into pieces (:meth:`pieces`) and adds up the sums of the pieces in their order, so that the
+    model has the same bits whether all rows are in memory, in a file, or on many workers.
     """
 
     @abstractmethod
     def begin(self, offsets: NDArray[np.int64], arrays: Arrays | None = None) -> RoundState:
-        """Return the state before the first round, or that of which ``checkpoint`` made these arrays.
+        """Return the state before the first round, or the state from which ``checkpoint`` made the arrays.
 
         Parameters
         ----------
         offsets : ndarray of int64, shape (t + 1,)
-            Of the cells of the rows.
+            Offsets of the cells of the rows.
         """
 
     @abstractmethod
     def pieces(self, n_rows: int, offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """Return consecutive pieces of so many rows, by the sizes only."""
+        """Return start and stop of consecutive pieces of the rows, which depend on the sizes only."""
 
     @abstractmethod
     def held(self, block: Block) -> Sequence[Any]:
-        """Return some rows as :meth:`sums` takes them, in parts."""
+        """Return some rows in parts, in the form that :meth:`sums` takes."""
 
     @abstractmethod
     def sums(self, order: Any, parts: Iterable[Any]) -> Any:
-        """Return sums over the rows of a piece, part after part, whose cuts change no bit; they add up by ``+=``."""
+        """Return sums over the parts of a piece, which add up by ``+=``; the division into parts changes no bit."""
 
     @abstractmethod
     def finish(self, state: RoundState, offsets: NDArray[np.int64]) -> tuple[Model, Summary]:
-        """Return the model, and what it reports of itself."""
+        """Return the model, and the fields to report."""
 
     @abstractmethod
     def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
-        """Yield models for ascending values of C, for cross-validation; the next one only when it is asked for."""
+        """Yield models for ascending values of C, for cross-validation; each is trained when it is asked for."""
 
     def takes_weights(self, task: str) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What maps have whose cells approximate the Laplace kernel: a lifetime, which is its inverse width."""
+"""The base of maps that approximate the Laplace kernel, with its inverse width, the lifetime, as a field."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample
 
 CELLS = 1024
-"""What plans reckon with: how many cells there are depends on the data."""
+"""Number of cells of a partitioning that plans assume; the real number depends on the data."""
 MULTIPLES = tuple(2.0**m for m in range(-5, 4))
-"""Lifetimes that cross-validation tries, and the last one to which sweeps go: of one over the distance that is typical
-of two rows."""
-LOOKED_AT = 200
-"""So many rows tell that distance."""
+"""Lifetimes that cross-validation tries, as multiples of one over the typical distance of two rows; a sweep goes to the
+last one."""
+DISTANCE_ROWS = 200
+"""Number of rows from which the typical distance is taken."""
 STREAM = 1_000_005
-"""Seed path of drawing them."""
+"""Seed path of drawing these rows."""
 
 
 class LaplaceMap(Map):
-    """Base of maps that approximate the Laplace kernel exp(-lifetime |x - y|_1). Only rows tell the unit of lifetimes.
+    """Base of maps that approximate the Laplace kernel exp(-lifetime |x - y|_1). The rows decide the unit of lifetimes.
 
     Attributes
     ----------
     lifetime : float or None
-        None stands for one that cross-validation is to choose: such a map cannot be fitted.
+        None stands for a lifetime that cross-validation is to choose; such a map cannot be fitted.
     """
 
     lifetime: Annotated[
@@ -44,12 +44,12 @@ class LaplaceMap(Map):
 
     @property
     def known_lifetime(self) -> float:
-        """The lifetime, which is given or chosen by now.
+        """The lifetime, which has to be given or chosen by now.
 
         Raises
         ------
         ValueError
-            It is not.
+            There is no lifetime yet.
         """
         if self.lifetime is None:
             raise ValueError(f"{self.about.name} has no lifetime yet: give one, or have cross-validation choose it")
@@ -69,13 +69,13 @@ class LaplaceMap(Map):
 
 
 def typical_distance(sample: Sample) -> float:
-    """Return the median of |x - y|_1 over pairs of some rows; the mean where that is 0, and 1 where all are equal."""
+    """Return the median of |x - y|_1 over pairs of some rows; the mean if the median is 0; 1 if all rows are equal."""
     import numpy as np
 
     from ikmap.rows import as_dense
     from ikmap.seeds import generator
 
-    drawn = generator(sample.seed, STREAM).permutation(sample.n_rows)[:LOOKED_AT]
+    drawn = generator(sample.seed, STREAM).permutation(sample.n_rows)[:DISTANCE_ROWS]
     rows = as_dense(sample.take(np.sort(drawn)))
     distances = np.concatenate([np.zeros(0), *(np.abs(rows[i] - rows[:i]).sum(axis=1) for i in range(1, len(rows)))])
     if not distances.any():

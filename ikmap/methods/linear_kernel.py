@@ -1,4 +1,4 @@
-"""The linear kernel, and the cosine: the same of rows of unit length."""
+"""The linear kernel, and the cosine, which is the linear kernel of rows scaled to unit length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Linear(KernelMethod):
-    """The linear kernel, the product of two rows."""
+    """The linear kernel, the inner product of two rows."""
 
     about: ClassVar[KernelAbout] = KernelAbout(name="linear", title="linear kernel")
 

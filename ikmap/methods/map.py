@@ -1,4 +1,4 @@
-"""Maps to cells: configured objects that are fitted on rows and send each row to t integers."""
+"""Maps to cells: configured objects that are fitted on rows and map each row to t integers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ class RowsInfo:
     Attributes
     ----------
     n, d : int
-        Rows and columns.
+        Numbers of rows and of columns.
     row_bytes : float
         Bytes of a row in memory.
     dense : bool
+        True for dense rows, False for CSR.
     """
 
     n: int
@@ -59,14 +60,14 @@ class RowsInfo:
 
 @dataclass(frozen=True)
 class MapMemory:
-    """Bytes that a map takes: estimates.
+    """Estimates of the bytes that a map takes.
 
     Attributes
     ----------
     model : float
-        Of what is fitted.
+        Bytes of the fitted map.
     scratch : float
-        Of what mapping takes beside it.
+        Bytes that fitting and mapping take beside it.
     """
 
     model: float = 0.0
@@ -76,7 +77,7 @@ class MapMemory:
 class Map(Method):
     """Base of all maps to cells.
 
-    What only some maps can do is a capability (:mod:`ikmap.methods.capabilities`), which a map has as a further base.
+    What only some maps can do is a capability (:mod:`ikmap.methods.capabilities`), a further base class of a map.
 
     Attributes
     ----------
@@ -90,17 +91,17 @@ class Map(Method):
 
     @property
     def description(self) -> MapAbout:
-        """Description of the map; of a map that is put together from several, their descriptions joined."""
+        """Description of the map; that of a composed map joins the descriptions of its parts."""
         return self.about
 
     @property
     def n_partitions(self) -> int:
-        """Number of integers that a row has."""
+        """Number of integers of a row."""
         return self.t
 
     @abstractmethod
     def n_cells(self) -> int:
-        """Return the largest number of cells that a partitioning will have, about: by it, plans are made."""
+        """Return about the largest number of cells of a partitioning, for plans."""
 
     @abstractmethod
     def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
@@ -109,20 +110,20 @@ class Map(Method):
         Raises
         ------
         DoesNotFit
-            They would take more memory than there is.
+            The partitionings would not fit into memory.
         """
 
     def within(self, n_rows: int) -> Self:
-        """Return the map as far as so many rows allow it, such as with psi <= n_rows.
+        """Return the map, with fields reduced as far as so many rows require, such as psi <= n_rows.
 
-        A run on n rows is refused where this is another map than the one that was asked for.
+        A run on n rows is refused if this changes the map.
         """
         return self
 
     def unsearched(self, searched: frozenset[str], n_rows: int, psi: int) -> Self | None:
-        """Return the map with values for what nothing can choose: psi, and else the middle of the search space.
+        """Return the map with psi, and with the middle candidates of other searched fields, if nothing can choose them.
 
-        None: only cross-validation on the rows can tell them.
+        None: a value can only be chosen by cross-validation on the rows.
         """
         values: dict[str, object] = {
             path: candidates.values[len(candidates.values) // 2]
@@ -131,16 +132,16 @@ class Map(Method):
         return self.at(values | ({"psi": psi} if "psi" in values else {}))
 
     def memory(self, rows: RowsInfo) -> MapMemory:
-        """Return the memory that the map takes, fitted on rows of these sizes."""
+        """Return the memory that the map takes for rows of these sizes."""
         return MapMemory()
 
     def plan_words(self, rows: RowsInfo) -> str:
-        """Return what the plan of a run says of the map."""
+        """Return words on the map for the plan of a run."""
         return ", ".join(f"{path} = {self.value_at(path)}" for path in self.tunable(frozenset()))
 
 
 class PsiMap(Map, Redrawable):
-    """Base of maps that cut space into psi cells by points drawn from the rows.
+    """Base of maps that divide space into psi cells by points drawn from the rows.
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class PsiMap(Map, Redrawable):
 
     @abstractmethod
     def partitions(self, points: Rows, draws: NDArray[np.int64], seed: int, n_threads: int) -> Partitions:
-        """Return the partitionings by drawn points.
+        """Return the partitionings of drawn points.
 
         Parameters
         ----------
@@ -189,9 +190,9 @@ class PsiMap(Map, Redrawable):
 
 
 def redrawn_half(
-    one: Map, model: Partitions, sample: Sample, number: int, n_threads: int
+    method: Map, model: Partitions, sample: Sample, number: int, n_threads: int
 ) -> tuple[Partitions, NDArray[np.bool_]]:
-    """Draw half of the partitionings anew, those that were drawn longest ago, as a map of so few partitionings does."""
+    """Redraw the half of the partitionings that were drawn longest ago, by a fit of so many partitionings."""
     import numpy as np
 
     from ikmap.partitioners.redrawn import drawn_longest_ago, replaced
@@ -199,28 +200,28 @@ def redrawn_half(
     drawn = np.zeros(model.n_partitions, dtype=bool)
     start, stop = drawn_longest_ago(drawn.size, number)
     drawn[start:stop] = True
-    new = one.at({"t": stop - start}).fit(sample, n_threads)
+    new = method.at({"t": stop - start}).fit(sample, n_threads)
     return replaced(model, start, new), drawn
 
 
 def candidates_of_psi(n_rows: int) -> Candidates:
-    """Return the values of psi that every fold of so many rows has enough rows for: from two cells to one a row."""
+    """Return the candidates of psi for which every fold has enough rows, from two cells to one cell for each row."""
     from ikmap.model_selection import psis_that_fit
 
     return Candidates(tuple(psis_that_fit(n_rows)), 2, n_rows)
 
 
 def points_drawn(n: int, t: int, psi: float) -> float:
-    """Return about how many different ones of n rows t subsamples of psi rows have."""
+    """Return about how many different rows t subsamples of psi of n rows have."""
     return n * -math.expm1(t * math.log1p(-min(psi / n, 1 - 1e-12)))
 
 
-def refused_on(one: Map, n_rows: int) -> FieldError | None:
-    """Return what is wrong with a map for so many training rows, or None."""
-    less = one.within(n_rows)
-    for path in one.tunable(frozenset()):
-        if one.value_at(path) != less.value_at(path):
-            value = one.value_at(path)
+def refused_on(method: Map, n_rows: int) -> FieldError | None:
+    """Return the error of a map that needs more than so many training rows, or None."""
+    reduced = method.within(n_rows)
+    for path in method.tunable(frozenset()):
+        value = method.value_at(path)
+        if value != reduced.value_at(path):
             assert isinstance(value, int | float)
             name = path.rpartition(".")[2]
             return FieldError(name, f"{n_rows} training rows", f"at least {name}", value=value)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class FeatureMap(Protocol):
-    """A map of rows to dense features, which is a model."""
+    """A map of rows to dense features, which can be stored as a model."""
 
     def transform(self, X: Rows, n_threads: int | None = None) -> Rows:
         """Return the features of the rows."""
 
 
 class LinearOnMap(WholeLearner, BatchClassifier):
-    """Base of linear SVMs on dense features: all but the map.
+    """Base of linear SVMs on dense features.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LinearOnMap(WholeLearner, BatchClassifier):
 
     @abstractmethod
     def feature_map(self, training: Training) -> FeatureMap:
-        """Return the map to features, for rows like these."""
+        """Return the map to features for these rows."""
 
     def takes_weights(self, task: str) -> bool:
         return True

@@ -1,11 +1,11 @@
-"""What all methods have in common: maps to cells, learners and kernels are configured objects with a search space."""
+"""The base of all methods: maps to cells, learners and kernels are configured objects with a search space."""
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ikmap.methods.about import About
 from ikmap.methods.fields import Configured
@@ -23,9 +23,9 @@ class Candidates:
     Attributes
     ----------
     values : tuple of numbers
-        Ascending.
+        Values in ascending order.
     least, most : number or None
-        The ends beyond which there is nothing to try, such as the number of rows; None: there is no end.
+        Smallest and largest possible value, such as the number of rows; None: there is no limit.
     """
 
     values: tuple[Number, ...]
@@ -34,7 +34,16 @@ class Candidates:
 
 
 type SearchSpace = Mapping[str, Candidates]
-"""By path of the field: "psi", "kernel.gamma". Of several fields, all combinations are tried."""
+"""Candidates by path of the field: "psi", "kernel.gamma". All combinations of several fields are tried."""
+
+
+class InvalidValue(NamedTuple):
+    """A value that a method cannot take, at a row and a column, from 0; `expected` says what it can take."""
+
+    row: int
+    column: int
+    value: float
+    expected: str
 
 
 class Method(Configured, ABC):
@@ -43,7 +52,7 @@ class Method(Configured, ABC):
     Attributes
     ----------
     about : About
-        Name, title and modules of the class.
+        Description of the class.
     """
 
     about: ClassVar[About]
@@ -54,16 +63,16 @@ class Method(Configured, ABC):
         n_rows: int,
         sample: Sample | None = None,
     ) -> SearchSpace:
-        """Return what cross-validation tries of the fields that it is to choose.
+        """Return the candidates that cross-validation tries for the fields that it chooses.
 
         Parameters
         ----------
         searched : frozenset of str
-            Paths of these fields. They are marked with :class:`~ikmap.methods.Searched`.
+            Paths of these fields, which are marked with :class:`~ikmap.methods.Searched`.
         n_rows : int
-            Rows that cross-validation looks at.
+            Number of rows that cross-validation uses.
         sample : Sample, optional
-            These rows. Where the values have a unit that only the rows tell, they are multiples of it if there is no
-            sample: which fields there are, and how many values, is the same.
+            These rows. If the unit of the values follows from the rows, values without a sample are multiples of it;
+            fields and numbers of values are the same.
         """
         return {}

@@ -1,4 +1,4 @@
-"""Cells of Mondrian trees: rows share a cell as often as the Laplace kernel says."""
+"""Cells of Mondrian trees: the probability that two rows share a cell is their Laplace kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
-    """Mondrian trees: cuts come at random times, the sooner the larger a box is."""
+    """Mondrian trees: cuts come at random times, sooner in larger boxes."""
 
     about: ClassVar[MapAbout] = MapAbout(
         name="mondrian",
@@ -45,7 +45,7 @@ class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
         rows = sample.take(np.arange(sample.n_rows))
         return fit_mondrian(rows, self.t, lifetime, sample.seed, n_threads=n_threads)
 
-    # Some trees by themselves
+    # Parts of the trees
 
     def fit_part(self, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1) -> Partitions:
         from ikmap.partitioners.mondrian import fit_mondrian
@@ -65,11 +65,13 @@ class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
         longest = longest_lifetime(rows, self.t, lifetime, seed, room, cell_bytes)
         if longest is None:
             return
-        what = f"{{lifetime}} {lifetime:g}: {self.t} Mondrian trees on {rows.shape[0]:,} rows"
+        subject = f"{{lifetime}} {lifetime:g}: {self.t} Mondrian trees on {rows.shape[0]:,} rows"
         if cell_bytes:
-            what = f"{{lifetime}} auto: a sweep over {self.t} Mondrian trees on {rows.shape[0]:,} rows to {lifetime:g}"
+            subject = (
+                f"{{lifetime}} auto: a sweep over {self.t} Mondrian trees on {rows.shape[0]:,} rows to {lifetime:g}"
+            )
         raise DoesNotFit(
-            f"{what} would take more than the {room / 1e6:,.0f} MB that a worker has left; give {{lifetime}} "
+            f"{subject} would take more than the {room / 1e6:,.0f} MB that a worker has left; give {{lifetime}} "
             f"{_rounded_down(longest)}, fewer {{t}}, or a larger {{memory_limit}}"
         )
 
@@ -82,8 +84,8 @@ class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
     def path(
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
-        """Cut trees of the longest lifetime short: they have those of all others in them."""
-        lifetimes = [float(one["lifetime"]) for one in values]
+        """Grow trees of the longest lifetime, and cut them at each lifetime."""
+        lifetimes = [float(fields["lifetime"]) for fields in values]
         grown = self._grown(sample, lifetimes[-1], n_threads)
         for lifetime in lifetimes:
             fitted = grown.at(lifetime)
@@ -108,7 +110,7 @@ class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
 
 
 def _rounded_down(value: float) -> str:
-    """Return two digits of a number, none of which makes it larger."""
+    """Return a number rounded down to two digits."""
     if value <= 0.0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)

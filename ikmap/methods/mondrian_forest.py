@@ -1,4 +1,4 @@
-"""The Mondrian forest: each tree predicts by the rows of a cell alone, and the forest the mean of the trees."""
+"""The Mondrian forest, the mean of trees that predict by the training rows of a cell alone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from ikmap.methods.learner import Counts, Summary
 
 BLOCK_BYTES = 1 << 22
-"""Columns of so many bytes are counted at a time."""
+"""Bytes of the columns that are counted at a time."""
 
 
 class MondrianForest(CountsLearner, SquaredErrors):
-    """Means of the targets in each cell, shrunk to the mean of all as if ``1 / (2 C)`` more rows had that one.
+    """Means of the targets in each cell, shrunk to the mean of all targets as if it had ``1 / (2 C)`` rows more.
 
-    The trees are those of the map, which is best a Mondrian one; the cells of any other do as well. A tree predicts the
-    mean of all targets of a row that has no cell in it.
+    The trees are those of the map, usually ``mondrian``; the cells of any other map will do. For a row without a cell,
+    a tree predicts the mean of all targets.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -48,10 +48,10 @@ class MondrianForest(CountsLearner, SquaredErrors):
         cells, y, weight = block.rows, block.y, block.sample_weight
         assert isinstance(cells, Cells)
         rows, sums = np.zeros(cells.n_columns), np.zeros(cells.n_columns)
-        for some in row_blocks(cells.n_rows, 16.0 * cells.n_partitions, BLOCK_BYTES):
-            add_rows(cells[some].columns(), y[some], rows, sums, None if weight is None else weight[some])
-        each = np.ones(y.size) if weight is None else weight
-        return {"rows": rows, "sums": sums, "all": np.array([each.sum(), (each * y).sum()])}
+        for part in row_blocks(cells.n_rows, 16.0 * cells.n_partitions, BLOCK_BYTES):
+            add_rows(cells[part].columns(), y[part], rows, sums, None if weight is None else weight[part])
+        row_weight = np.ones(y.size) if weight is None else weight
+        return {"rows": rows, "sums": sums, "all": np.array([row_weight.sum(), (row_weight * y).sum()])}
 
     def finish(self, counts: Counts, sample: Sample) -> tuple[LinearModel, Summary]:
         from ikmap.learners.linear_model import LinearModel

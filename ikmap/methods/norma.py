@@ -1,11 +1,10 @@
-"""NORMA on cells: regularised online learning of classes, numbers or what is usual, with the isolation kernel."""
+"""NORMA on cells: regularised online classification, regression and novelty detection with the isolation kernel."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.methods.about import LearnerAbout
-from ikmap.methods.map import Map
 from ikmap.methods.norma_options import METRICS_SCHEMA, NormaLearner, target_unit
 from ikmap.methods.sample import Sample
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from ikmap.learners.online.norma import NormaState
 
 PSI, ROWS_PER_CELL = 32, 4
-"""Cells of a partitioning for novelty, where ``psi`` is not given, and no more than one for so many rows."""
+"""Cells of a partitioning for novelty if ``psi`` is not given, and least number of rows for each cell."""
 
 
 class Norma(NormaLearner):
@@ -28,11 +27,8 @@ class Norma(NormaLearner):
     grows: ClassVar[bool] = True
     carries: ClassVar[bool] = True
 
-    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:
-        return self.loss == "novelty"
-
-    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:
-        return of_map.unsearched(searched, n_rows, max(1, min(PSI, n_rows // ROWS_PER_CELL)))
+    def unsearched_psi(self, n_rows: int) -> int | None:
+        return max(1, min(PSI, n_rows // ROWS_PER_CELL)) if self.loss == "novelty" else None
 
     def start(self, sample: Sample, n_threads: int = 1) -> NormaState:
         from ikmap.learners.online.norma import NormaState

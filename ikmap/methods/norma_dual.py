@@ -1,4 +1,4 @@
-"""NORMA with a kernel on the rows: what ``norma`` learns on cells, as a sum over stored rows."""
+"""NORMA with a kernel on the rows, as a sum over stored rows."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class NormaDual(OnKernel, NormaLearner):
             self.rounds(self.loss, 1000)
 
     def check_task(self, task: str) -> None:
-        """Refuse loss and steps that do not suit a task.
+        """Raise :class:`FieldError` if loss and steps do not suit a task.
 
-        Of most kernels k(x, x) is 1; of others, rows are looked at as they are learned.
+        Most kernels have k(x, x) = 1; with others, each row is checked when it is learned from.
         """
         super().check_task(task)
         self.rounds(self.loss_for(task), 1000)
 
     def rounds(self, loss: str, n_rows: int) -> int | None:
-        """Return the rounds for which rows are kept; None: all are.
+        """Return the number of rounds for which rows are kept, or None if all rows are kept.
 
         Raises
         ------
         FieldError
-            All have to be kept.
+            The rule needs all rows to be kept.
         """
         from ikmap.learners.online.norma_rule import rounds_kept
 

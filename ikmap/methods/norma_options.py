@@ -1,4 +1,4 @@
-"""What NORMA can be told, in all its forms: loss, regularisation, step sizes and which of its functions decides."""
+"""Options of both forms of NORMA: loss, regularisation, step sizes and the function that decides."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TASK_OF = {
     "trimmed": "regression",
 }
 WORDS = {"binary": "classification", "multiclass": "classification"}
-"""Words of ``--task`` for the names of tasks."""
+"""Names of tasks by words of ``--task``."""
 type Loss = Literal[
     "auto",
     "hinge",
@@ -60,7 +60,7 @@ class RuleError(FieldError):
 
 
 class NormaLearner(StreamLearner):
-    """Base of both forms of NORMA; the word auto stands for what serves the loss.
+    """Base of both forms of NORMA; "auto" stands for a value that suits the loss.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class NormaLearner(StreamLearner):
         return self.at({"loss": OF_TASK[name]}) if self.loss == "auto" and name in OF_TASK else self
 
     def check_task(self, task: str) -> None:
-        """Refuse loss and steps that do not suit a task, where no k(x, x) is larger than 1."""
+        """Raise :class:`FieldError` if loss and steps do not suit a task, with k(x, x) <= 1."""
         loss, field = self.loss_for(task), f"{self.about.name}.loss"
         if TASK_OF[loss] != task:
             able = ", ".join(loss for loss, name in TASK_OF.items() if name == task)
@@ -174,12 +174,12 @@ class NormaLearner(StreamLearner):
         return OF_TASK[task] if self.loss == "auto" else self.loss
 
     def rule(self, loss: str, n_rows: int) -> NormaRule:
-        """Return loss and steps as they were asked for; `n_rows` where steps go by the number of rows.
+        """Return the rule of loss and steps; `n_rows` is needed if steps depend on the number of rows.
 
         Raises
         ------
         FieldError
-            They contradict each other.
+            Loss and steps contradict each other.
         """
         from ikmap.learners.online.norma_rule import usual_rule
 
@@ -219,19 +219,19 @@ IGNORED = {
     )
     for loss in TASK_OF
 }
-"""Fields that change nothing, by the loss."""
+"""Fields without effect, by the loss."""
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "loss": {"description": "What was minimised.", "type": "string"},
     "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},
 }
-"""What both forms report."""
+"""JSON Schema of the fields that both forms report."""
 
 
 def target_unit(rule: NormaRule, sample: Sample) -> dict[str, float]:
-    """Return centre and unit of targets that are numbers: their median, and a deviation that outliers do not move.
+    """Return the centre and the unit of numbers as targets: their median, and a deviation that is robust to outliers.
 
-    By the deciles of all labels, as far as there are nine: the distance of the second and the eighth, which is 1.683
-    deviations of normal numbers.
+    They follow from the deciles of all labels: the distance of the second and the eighth decile is 1.683 deviations of
+    normal numbers. If there are fewer than nine deciles, they are the mean and the deviation.
     """
     from ikmap.tasks.regression.codec import NumberCodec
 

@@ -1,4 +1,4 @@
-"""What learners of novelty on cells have in common: a score, and a threshold that is a quantile of training scores."""
+"""The base of learners of novelty on cells: a score, and a threshold that is a quantile of the training scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from annotated_types import Gt, Lt
 
 from ikmap.methods.fields import Doc
 from ikmap.methods.learner import CountsLearner
-from ikmap.methods.map import Map
 from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
@@ -25,25 +24,26 @@ if TYPE_CHECKING:
     from ikmap.methods.learner import Counts, Summary
 
 BITS = 16
-"""Training scores are counted in bins narrower than 2**-16 of a score: their quantile is found to within that."""
+"""Bits of the mantissa of training scores in bins, so that their quantile is exact to 2**-16 of its value."""
 MODELS = ("ikmap.learners.novelty.cell_scores",)
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "threshold": {"description": "A row that scores above it is novel.", "type": "number"},
     "alert_rate_train": {"description": "Share of the training rows above it.", "type": "number", "minimum": 0},
 }
-"""What all of them report."""
+"""JSON Schema of the fields that all of them report."""
 
 
 class NoveltyLearner(CountsLearner):
-    """Counts rows in a first pass, which makes scores of them; in a second one, counts the scores of the same rows.
+    """Counts rows in a first pass, from which scores follow; counts the scores of the same rows in a second pass.
 
     Attributes
     ----------
     psi : int
-        Cells of a partitioning where ``psi`` is not given: there are no labels to choose it by.
+        Cells of a partitioning if ``psi`` is not given, as there are no labels to choose it by.
     rows_per_cell : int
-        Of few rows, there are no more cells than one for so many rows.
+        Least number of rows for each cell.
     alert_rate : float
+        Share of the training rows above the threshold.
     """
 
     twice: ClassVar[bool] = True
@@ -56,18 +56,15 @@ class NoveltyLearner(CountsLearner):
         Doc("share of the training rows above the threshold of novelty: rows that score above it are novel"),
     ] = 0.05
 
-    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:
-        return True
-
-    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:
-        return of_map.unsearched(searched, n_rows, max(1, min(self.psi, n_rows // self.rows_per_cell)))
+    def unsearched_psi(self, n_rows: int) -> int | None:
+        return max(1, min(self.psi, n_rows // self.rows_per_cell))
 
     @abstractmethod
     def scores(self, counts: Counts, sample: Sample) -> CellScores:
         """Return the model, without a threshold."""
 
     def own_scores(self, model: CellScores, rows: Cells, sample: Sample) -> NDArray[np.float64]:
-        """Return scores of training rows, shape (n,), as if they were new ones as far as that is known."""
+        """Return scores of training rows, shape (n,), as far as possible as if they were new rows."""
         return model.score(rows)
 
     def count_again(self, block: Block, sample: Sample, counts: Counts) -> Counts:

@@ -1,6 +1,6 @@
-"""Online gradient descent on cells (IK-OGD), as the paper has it: by weights, by all products, by support points.
+"""Online gradient descent on cells (IK-OGD) in three forms: with weights, with all products, with support points.
 
-By weights it learns numbers too, on squared errors: its loss is that of the task.
+With weights it also learns numbers, by squared errors: the task decides the loss.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OnCells(GradientLearner):
-    """Base of all forms.
+    """Base of all forms of online gradient descent on cells.
 
     Attributes
     ----------
@@ -39,14 +39,8 @@ class OnCells(GradientLearner):
         return float(sample.offsets.size - 1) if self.feature_scale == "kernel" else 1.0
 
 
-class ByWeights(OnCells):
-    """Base of the forms that keep weights."""
-
-    grows: ClassVar[bool] = True
-
-
-class OGD(ByWeights):
-    """Online gradient descent on cells: the weights of the cells of a row are moved."""
+class OGD(OnCells):
+    """Online gradient descent on cells, which moves the weights of the cells of a row."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="ogd",
@@ -61,6 +55,7 @@ class OGD(ByWeights):
             }
         },
     )
+    grows: ClassVar[bool] = True
     carries: ClassVar[bool] = True
     average: Annotated[
         bool,
@@ -71,7 +66,7 @@ class OGD(ByWeights):
     ] = False
 
     def takes_weights(self, task: str) -> bool:
-        """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
+        """Return whether weights scale the steps: not with squared errors, where a long step can increase the error."""
         return task == "classification"
 
     def start(self, sample: Sample, n_threads: int = 1) -> OGDState | SquaredOGDState | AveragedOGDState:
@@ -98,12 +93,13 @@ class OGD(ByWeights):
         return {"updates": int(state.n_updates.sum())}
 
 
-class NaiveOGD(ByWeights):
-    """The same with products of all t psi features, as a check."""
+class NaiveOGD(OnCells):
+    """Online gradient descent on cells by products of all t psi features, as a check."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="ogd-naive", title="the same by products with all of t psi (IK-OGD, naive)", equivalent_to="ogd"
     )
+    grows: ClassVar[bool] = True
 
     def start(self, sample: Sample, n_threads: int = 1) -> NaiveOGDState:
         from ikmap.learners.online.naive_ogd import NaiveOGDState
@@ -119,7 +115,7 @@ class NaiveOGD(ByWeights):
 
 
 class DualOGD(OnCells):
-    """The same as a sum over support points."""
+    """Online gradient descent on cells as a sum over support points."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="ogd-dual",

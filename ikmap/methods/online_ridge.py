@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OnlineRidgeRegression(StreamLearner, SquaredErrors):
-    """Recursive least squares on cells: for few cells, as it keeps, and goes through, the square of their number."""
+    """Recursive least squares on few cells: memory, and the time for a row, grow with the square of their number."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="online-ridge",
@@ -31,5 +31,5 @@ class OnlineRidgeRegression(StreamLearner, SquaredErrors):
         return OnlineRidge.start(sample.offsets, self.alpha)
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        # The matrix, and that of a checkpoint or of more cells.
+        # The matrix, and a copy of it for a checkpoint or for more cells.
         return 2 * 8 * shape.cells * shape.cells

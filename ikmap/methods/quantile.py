@@ -1,4 +1,4 @@
-"""Quantile regression on cells, online: several quantiles of each target, so also prediction intervals."""
+"""Online quantile regression on cells: several quantiles of each target, and prediction intervals between them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Levels(Kind):
 
 
 class Quantile(GradientLearner, DecidesOtherwise):
-    """Online quantile regression on cells, by steps on the pinball loss of each quantile."""
+    """Online quantile regression on cells, by gradient steps on the pinball loss of each quantile."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="quantile",
@@ -73,7 +73,7 @@ class Quantile(GradientLearner, DecidesOtherwise):
         assert sample.offsets is not None
         return QuantileOGDState.start(sample.offsets, self.levels, self.eta)
 
-    def judged(self, task: Task) -> Task:
+    def decision_task(self, task: Task) -> Task:
         from ikmap.tasks.regression.quantiles import with_quantiles
 
         return with_quantiles(task, self.levels)

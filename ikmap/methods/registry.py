@@ -1,4 +1,4 @@
-"""All methods by name: ours, and those of packages that offer more under the entry point ``ikmap.methods``."""
+"""All methods by name: built-in ones, and those of packages with the entry point ``ikmap.methods``."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "ikmap.methods"
-"""Entry points of packages with more methods; each names the class of one: a map, a learner or a kernel."""
+"""Group of entry points of packages with more methods; each names a class of a map, a learner or a kernel."""
 
 MAPS: dict[str, type[Map]] = {}
 LEARNERS: dict[str, type[Learner]] = {}
 KERNELS: dict[str, type[KernelMethod]] = {}
 PACKAGES: dict[str, str] = {}
-"""The package that a method comes from, by name; of ours there is none."""
+"""Package of each method that is not built in, by the name of the method."""
 MODULES: dict[str, str] = {}
-"""The package that a module comes from, by its first name; of packages that offer methods, tasks or metrics."""
+"""Package of each module of packages that offer methods, tasks or metrics, by the first part of its name."""
 FAULTS: list[str] = []
-"""What is wrong with packages that offer methods: a line each, that says what to type."""
+"""Faults of packages that offer methods, each a line with advice on what to type."""
 
 
 class UnknownMethod(ValueError):
-    """There is no method of a name here; one line says why, and what to do."""
+    """An error for an unknown method, of one line with the reason and what to do."""
 
 
 def methods() -> dict[str, type[Method]]:
@@ -46,7 +46,7 @@ def methods() -> dict[str, type[Method]]:
 
 
 def is_known(name: str) -> bool:
-    """Return whether there is a method of that name, or of each part of it ("iforest,anne")."""
+    """Return whether there is a method of that name, or a map for each part of it ("iforest,anne")."""
     return name in methods() or all(part in MAPS for part in names_of(name))
 
 
@@ -67,14 +67,14 @@ def method(name: str) -> type[Method]:
 
 
 def map_kinds(name: str) -> tuple[type[Map], ...]:
-    """Return the classes of the maps that a partitioner of that name is put together from ("iforest,anne").
+    """Return the classes of the parts of a partitioner ("iforest,anne").
 
     Raises
     ------
     UnknownMethod
-        There is none of that name.
+        There is no method of a name.
     FieldError
-        One of the names is that of another method.
+        A name is that of a learner or kernel.
     """
     kinds: list[type[Map]] = []
     for part in names_of(name):
@@ -87,17 +87,17 @@ def map_kinds(name: str) -> tuple[type[Map], ...]:
 
 
 def fields_by_name(name: str) -> Mapping[str, Field]:
-    """Return the fields of the method of that name, or of the map put together from several."""
+    """Return the fields of the method of that name, which can be a composed map."""
     return fields_of_composed(map_kinds(name)) if AND in name else fields_of(method(name))
 
 
 def configured(name: str, record: Mapping[str, object]) -> tuple[Method, frozenset[str]]:
-    """Return the method of that name that a record describes, and the paths of the fields that are searched.
+    """Return the method of that name with the fields of a record, and the paths of the searched fields.
 
     Raises
     ------
     UnknownMethod
-        There is none of that name here: a worker may lack a package that the client has.
+        There is no method of that name here: a worker may lack a package that the client has.
     FieldError
         A field cannot have its value.
     """
@@ -106,41 +106,41 @@ def configured(name: str, record: Mapping[str, object]) -> tuple[Method, frozens
     return method(name).of_record(record)
 
 
-def name_of(one: Method) -> str:
-    """Return the name by which a method is registered; of a map put together from several, all of them."""
-    return one.description.name if isinstance(one, Composed) else one.about.name
+def name_of(method: Method) -> str:
+    """Return the name of a method; that of a composed map joins the names of its parts."""
+    return method.description.name if isinstance(method, Composed) else method.about.name
 
 
-def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], package: str = "") -> None:
+def register(item: type[Method] | TaskKind | type[TaskKind] | type[Criterion], package: str = "") -> None:
     """Make a method, a kind of task or a metric known.
 
     Raises
     ------
     PackageError
-        Its name is taken, it is no class of a method, or one of its fields has a name that commands have themselves.
+        The name is taken, the item is not a class of a method, or a field has the name of an option of commands.
     """
-    kind = one if isinstance(one, type) else type(one)
+    kind = item if isinstance(item, type) else type(item)
     if issubclass(kind, Criterion):
-        _refuse_missing("metric", kind, ("metric",), package)
+        _refuse_missing("metric", kind, package)
         _refuse_taken("metric", (kind.metric.key,), METRICS, package)
         register_task(kind)
         return
     if issubclass(kind, TaskKind):
-        _refuse_missing("task", kind, ("name", "presenter"), package)
+        _refuse_missing("task", kind, package)
         _refuse_taken("task", (kind.name, *kind.words), {"auto", *task_words(), *TASKS}, package)
-        register_task(one if isinstance(one, TaskKind) else kind)
+        register_task(item if isinstance(item, TaskKind) else kind)
         return
-    if not isinstance(one, type) or not issubclass(one, Map | Learner | KernelMethod):
-        found = one.__name__ if isinstance(one, type) else type(one).__name__
+    if not isinstance(item, type) or not issubclass(item, Map | Learner | KernelMethod):
+        found = item.__name__ if isinstance(item, type) else type(item).__name__
         raise PackageError(
             f"package {package}: found {found} in its entry point, expected a class of Map, Learner or KernelMethod of "
             f"ikmap.methods, or a TaskKind or a Criterion of ikmap.tasks; pip uninstall {package}, "
             "or mend it"
         )
-    _refuse_missing("method", one, ("about",), package)
-    name = one.about.name
+    _refuse_missing("method", item, package)
+    name = item.about.name
     _refuse_taken("method", (name,), methods(), package)
-    fields = fields_of(one)
+    fields = fields_of(item)
     for field in fields.values() if package else ():
         _ = field.given_kind, field.doc  # of ours they are read once somebody asks for them
     if taken := reserved_among(fields):
@@ -148,34 +148,39 @@ def register(one: type[Method] | TaskKind | type[TaskKind] | type[Criterion], pa
             f"package {package}: its method {name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"
         )
-    if issubclass(one, Learner) and one.about.on == "cells":
-        searched = [key for key, field in fields_of(one).items() if field.searched is not None and key != "C"]
+    if issubclass(item, Learner) and item.about.on == "cells":
+        searched = [key for key, field in fields.items() if field.searched is not None and key != "C"]
         if searched:
             raise PackageError(
                 f"package {package}: its learner {name!r} has the option {searched[0]!r} marked Searched, but of a "
                 "learner on cells cross-validation chooses C and the values of the map alone; pip uninstall "
                 f"{package}, or name the option C there"
             )
-    if issubclass(one, Map):
-        MAPS[name] = one
-    elif issubclass(one, Learner):
-        LEARNERS[name] = one
+    if issubclass(item, Map):
+        MAPS[name] = item
+    elif issubclass(item, Learner):
+        LEARNERS[name] = item
     else:
-        KERNELS[name] = one
+        KERNELS[name] = item
     if package:
         PACKAGES[name] = package
 
 
+def missing_members(kind: type) -> list[str]:
+    """Return the members that a class of a method, a task or a metric lacks."""
+    needed = ("metric",) if issubclass(kind, Criterion) else ("name", "presenter")
+    if issubclass(kind, Method):
+        needed = ("about",)
+    abstract = sorted(getattr(kind, "__abstractmethods__", ()))
+    return abstract + [name for name in needed if not hasattr(kind, name)]
+
+
 class PackageError(ValueError):
-    """Something is wrong with a package that offers methods; one line says what to type."""
+    """An error for a faulty package that offers methods, of one line with what to type."""
 
 
-def _refuse_missing(what: str, kind: type, attributes: Iterable[str], package: str) -> None:
-    """Refuse a class that lacks abstract methods, or attributes that have no default."""
-    missing = sorted(getattr(kind, "__abstractmethods__", ())) + [
-        name for name in attributes if not hasattr(kind, name)
-    ]
-    if missing:
+def _refuse_missing(what: str, kind: type, package: str) -> None:
+    if missing := missing_members(kind):
         raise PackageError(
             f"package {package}: its {what} {kind.__name__} lacks {', '.join(missing)}; pip uninstall {package}, or "
             "mend it"
@@ -194,12 +199,12 @@ def _refuse_taken(kind: str, names: Iterable[str], taken: Container[str], packag
 
 def import_models() -> None:
     """Import the modules of all models, so that each kind of model is known."""
-    for module in {module for one in methods().values() for module in one.about.models}:
+    for module in {module for kind in methods().values() for module in kind.about.models}:
         import_module(module)
 
 
 def load_packages() -> None:
-    """Register the methods of other packages, once ours are registered."""
+    """Register the methods of other packages, after the built-in ones."""
     for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
         _load(point)
 
@@ -207,9 +212,9 @@ def load_packages() -> None:
 def offered(group: str) -> Iterator[EntryPoint]:
     """Yield the entry points of installed packages in a group.
 
-    importlib.metadata takes longer to import, and to look at all packages, than all of ``--help`` does otherwise: it
-    is asked about those only whose file of entry points has the group. With ``IKMAP_PACKAGES=off`` in the environment
-    there are none.
+    Importing importlib.metadata and looking at all packages takes longer than the rest of ``--help``, so it is used
+    only for packages whose file of entry points has the group. With ``IKMAP_PACKAGES=off`` in the environment, nothing
+    is yielded.
     """
     if os.environ.get("IKMAP_PACKAGES") == "off":
         return
@@ -226,7 +231,7 @@ def offered(group: str) -> Iterator[EntryPoint]:
             except OSError:
                 continue
             package = name.partition("-")[0]
-            if offers and package not in seen:  # the first on the path is what is imported
+            if offers and package not in seen:  # the first package on the path is the imported one
                 from importlib.metadata import Distribution
 
                 seen.add(package)
@@ -234,7 +239,7 @@ def offered(group: str) -> Iterator[EntryPoint]:
 
 
 def _load(point: EntryPoint) -> None:
-    """Make what an entry point names known, or note why it cannot be: no command ends for a method it does not use."""
+    """Register the item of an entry point, or record its fault, so that a faulty package stops no command."""
     module = point.value.partition(":")[0]
     package = point.dist.name if point.dist is not None else module
     MODULES[module.partition(".")[0]] = package
@@ -242,7 +247,7 @@ def _load(point: EntryPoint) -> None:
         register(point.load(), package)
     except PackageError as error:
         FAULTS.append(str(error))
-    except Exception as error:  # whatever a stranger's package does wrong
+    except Exception as error:  # a package can do anything wrong
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         FAULTS.append(
             f"package {package}: its method {point.name!r} cannot be imported ({reason}); pip install --upgrade "

@@ -1,4 +1,4 @@
-"""Names that no option of a method can have, because commands have options or functions of these names themselves."""
+"""Names that no option of a method can have, because commands have options or functions of these names."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ RESERVED = frozenset({
 
 
 def reserved_among(options: Iterable[str]) -> list[str]:
-    """Those of some names of options that are reserved."""
+    """Return the reserved names among some names of options, sorted."""
     return sorted(RESERVED.intersection(options))

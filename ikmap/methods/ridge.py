@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ikmap.splits import CellSplit, Swept
 
 PATH_TOL = 1e-2
-"""Duality gap that suffices to compare values of C."""
+"""Relative duality gap that suffices to compare values of C."""
 
 
 class Ridge(RoundsLearner, FollowsSplits):
@@ -115,9 +115,9 @@ class Ridge(RoundsLearner, FollowsSplits):
         from ikmap.learners.ridge.ridge import RidgeFit
 
         assert isinstance(state, ConjugateGradients)
-        return self._made(RidgeFit.of(state), self.alpha, offsets)
+        return self._model_of(RidgeFit.of(state), self.alpha, offsets)
 
-    def _made(self, fit: RidgeFit, alpha: float, offsets: NDArray[np.int64]) -> tuple[LinearModel, Summary]:
+    def _model_of(self, fit: RidgeFit, alpha: float, offsets: NDArray[np.int64]) -> tuple[LinearModel, Summary]:
         model = fit.model(math.sqrt(offsets.size - 1), {"alpha": alpha}, self.about.name)
         certificate = fit.certificate()
         return model, {
@@ -130,9 +130,9 @@ class Ridge(RoundsLearner, FollowsSplits):
     def fit(self, training: Training) -> tuple[LinearModel, Summary]:
         from ikmap.learners.ridge.ridge import fit_ridge
 
-        offsets = training.rows.offsets
+        offsets = training.cells.offsets
         problem = self._problem(offsets, self.tol)
-        return self._made(fit_ridge([training.block], problem, training.n_threads), self.alpha, offsets)
+        return self._model_of(fit_ridge([training.block], problem, training.n_threads), self.alpha, offsets)
 
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
         yield from ridge_sweep(self.C, training, held_out, splits, self.sweep_by)
@@ -140,10 +140,10 @@ class Ridge(RoundsLearner, FollowsSplits):
     def path(self, training: Training, Cs: Sequence[float]) -> Iterator[LinearModel]:
         from ikmap.learners.ridge.ridge import fit_ridge_path
 
-        offsets = training.rows.offsets
+        offsets = training.cells.offsets
         problem = self._problem(offsets, max(self.tol, PATH_TOL))
         alphas = [1 / (2 * C) for C in sorted(Cs)]
         for alpha, fit in zip(
             alphas, fit_ridge_path([training.block], problem, alphas, training.n_threads), strict=True
         ):
-            yield self._made(fit, alpha, offsets)[0]
+            yield self._model_of(fit, alpha, offsets)[0]

@@ -1,43 +1,46 @@
-"""What learners and maps are given: rows to look at, sizes, and rows to train on."""
+"""The input of learners and maps: samples of rows, sizes, and rows to train on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ikmap.cells import Cells
+    from ikmap.json_values import Label
     from ikmap.learners.rows import Block
+    from ikmap.rows import Rows
     from ikmap.tasks import Task
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a learner may look at before it begins: rows to train on.
+    """Facts on the training rows that a method can use before it begins, and access to the rows.
 
     Attributes
     ----------
     n_rows, n_columns : int
     task : Task or None
-        None for a map, which sees no labels.
+        Task of a learner; None for a map, which sees no labels.
     take : callable
-        Rows by ascending number.
+        Returns the rows of ascending numbers.
     seed : int
-        Of the run.
+        Seed of the run.
     offsets : ndarray of int64, shape (t + 1,), or None
-        Feature columns of the cells, for a learner on cells.
+        First feature column of the cells of each partitioning, for a learner on cells.
     tables : mapping of str to ndarray, shape (offsets[-1],)
-        What the map knows of its cells, by the names that the learner asks for (``about.needs_tables``).
+        Tables on the cells, by the names that the learner needs (``about.needs_tables``).
     reaches_all : bool
-        Every row has a cell in some partitioning (:attr:`MapAbout.reaches_all`).
+        True if every row has a cell in some partitioning (:attr:`MapAbout.reaches_all`).
     """
 
     n_rows: int
     n_columns: int
     task: Task | None
-    take: Callable[[np.ndarray], Any]
+    take: Callable[[np.ndarray], Rows]
     seed: int
     offsets: np.ndarray | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -45,24 +48,24 @@ class Sample:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, where targets are classes, else 0."""
+        """Number of classes, or 0 if targets are not classes."""
         return len(self.task.codec.classes) if self.task else 0
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of what a learner is trained on.
+    """Sizes of the training rows of a learner.
 
     Attributes
     ----------
     n, d : int
-        Rows, and columns; for a learner on cells, integers per row.
+        Numbers of rows and of columns; for a learner on cells, integers per row.
     nnz : int or None
-        Entries of sparse rows; None: they are dense.
+        Number of entries of sparse rows; None for dense rows.
     outputs : int
-        Columns of decisions: one for two classes, else one for each.
+        Columns of decisions: one for two classes, else one for each class.
     cells : int
-        Feature columns of all partitionings together, at most, for a learner on cells.
+        Largest number of feature columns of all partitionings together, for a learner on cells.
     """
 
     n: int
@@ -73,42 +76,43 @@ class Shape:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes that have so many outputs."""
+        """Number of classes with so many outputs."""
         return 2 if self.outputs == 1 else self.outputs
 
     @property
     def rows_bytes(self) -> int:
-        """Of the rows in memory."""
+        """Bytes of the rows in memory."""
         return 8 * self.n * self.d if self.nnz is None else 12 * self.nnz
 
     @property
     def nnz_per_row(self) -> float | None:
+        """Entries of a sparse row on average; None for dense rows."""
         return None if self.nnz is None else self.nnz / max(1, self.n)
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a learner learns from at once, and with.
+    """All training rows of a learner, and the settings of its run.
 
     Attributes
     ----------
     block : Block
-        All rows, with their targets, and what they weigh.
-    classes : list
-        Labels by class number; empty where targets are no classes.
+        All rows, with their targets and weights.
+    classes : list of labels
+        Labels by class number; empty if targets are not classes.
     seed : int
-        Of the run.
+        Seed of the run.
     n_threads : int
     max_working_set : int or None
-        Rows that fit into memory, for one with a working set.
+        Number of rows that fit into memory, for a learner with a working set.
     task : Task or None
-        What is learned; always there in a run.
+        Task of the learner, which a run always has.
     tables : mapping of str to ndarray
-        As of a :class:`Sample`.
+        Tables on the cells, as those of a :class:`Sample`.
     """
 
     block: Block
-    classes: list[Any]
+    classes: list[Label]
     seed: int
     n_threads: int = 1
     max_working_set: int | None = None
@@ -116,8 +120,19 @@ class Training:
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def rows(self) -> Any:
-        """Cells, or float64 ndarray or csr_array of shape (n, d)."""
+    def cells(self) -> Cells:
+        """Cells of the rows, for a learner on cells."""
+        from ikmap.cells import Cells
+
+        assert isinstance(self.block.rows, Cells)
+        return self.block.rows
+
+    @property
+    def rows(self) -> Rows:
+        """Rows as a float64 ndarray or csr_array of shape (n, d), for a learner on rows."""
+        from ikmap.cells import Cells
+
+        assert not isinstance(self.block.rows, Cells)
         return self.block.rows
 
     @property

@@ -1,8 +1,8 @@
-"""What cross-validation tries of a method, in which order, and the names of what it has chosen.
+"""The order in which cross-validation tries the candidates of a method, and the names of its choices.
 
-A method says which values of its fields make sense (:meth:`~ikmap.methods.method.Method.search_space`). The functions
-here say which to try: of one method, all combinations; of a map that is put together from several, first all of them at
-once, from the smallest values to the largest, then one after the other.
+A method gives the candidates of its fields (:meth:`~ikmap.methods.method.Method.search_space`). The functions here
+combine them: for one method, all combinations are tried; for a composed map, first all parts at once, from the smallest
+values to the largest, then one part after the other.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from ikmap.rows import Rows
 
 type Value = Number | tuple[Number, ...]
-"""What is chosen or given for a method: a number, or one for each of several fields."""
+"""A choice for a method: a number, or a tuple with a number for each of several fields."""
 type Ends = tuple[float | None, float | None]
-"""Smallest and largest number that means anything; None: there is no end."""
+"""Smallest and largest possible number; None: there is no limit."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What cross-validation is to choose for a method.
+    """A search of cross-validation for the numbers of a method.
 
     Attributes
     ----------
     option : str
-        Names of the options, with :data:`JOINED` between.
+        Names of the options, joined by :data:`JOINED`.
     parameter : str
-        The same in the papers.
+        Names of the parameters in papers and results, joined likewise.
     values : tuple of numbers, or of tuples
-        What to try, ascending.
+        Values to try, in ascending order.
     ends : mapping of str to pair
-        By name of an option: the ends beyond which there is nothing to try, such as the number of rows.
+        Smallest and largest possible number by name of an option, such as the number of rows.
     """
 
     option: str
@@ -53,17 +53,17 @@ class Search:
 
 
 def parameter_of(method: Method, searched: frozenset[str]) -> str:
-    """Return the names, in papers and results, of what is chosen or given for a method; empty if there is nothing."""
+    """Return the names in papers and results of the numbers that are chosen or given for a method, or ""."""
     return JOINED.join(method.field_at(path).parameter for path in method.tunable(searched))
 
 
 def value_of(method: Method, searched: frozenset[str]) -> Value:
-    """Return what is chosen or given for a method: the numbers that :func:`parameter_of` names."""
-    return packed([_number(method.value_at(path)) for path in method.tunable(searched)])
+    """Return the numbers that are chosen or given for a method, which :func:`parameter_of` names."""
+    return packed([number_at(method, path) for path in method.tunable(searched)])
 
 
 def at_value[M: Method](method: M, searched: frozenset[str], value: Value | Sequence[Number] | None) -> M:
-    """Return the method with the numbers that :func:`parameter_of` names; as it is where there is None."""
+    """Return the method with the numbers that :func:`parameter_of` names; None leaves it unchanged."""
     if value is None:
         return method
     numbers = tuple(value) if isinstance(value, Sequence) else (value,)
@@ -71,24 +71,26 @@ def at_value[M: Method](method: M, searched: frozenset[str], value: Value | Sequ
 
 
 def packed(numbers: Sequence[Number]) -> Value:
-    """Return one number as it is, and several as a tuple."""
+    """Return a single number as it is, and several numbers as a tuple."""
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
-def _number(value: object) -> Number:
+def number_at(method: Method, path: str) -> Number:
+    """Return the value of a field, which must be a number."""
+    value = method.value_at(path)
     assert isinstance(value, int | float), value
     return value
 
 
 def search_of(method: Method, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> Search | None:
-    """Return what cross-validation tries first on so many rows; None: there is nothing to choose.
+    """Return the first search of cross-validation on so many rows, or None if there is nothing to choose.
 
     Parameters
     ----------
     searched : frozenset of str
-        Paths of the fields that are to be chosen.
+        Paths of the fields to choose.
     sample : Sample, optional
-        The rows; without it, values whose unit only rows tell are multiples of it.
+        The rows. Without them, values whose unit follows from the rows are multiples of it.
     """
     if isinstance(method, Composed):
         return _search_of_parts(method, searched, n_rows, sample)
@@ -96,7 +98,7 @@ def search_of(method: Method, searched: frozenset[str], n_rows: int, sample: Sam
     if not space:
         return None
     paths = method.tunable(searched)
-    tried = [space[path].values if path in space else (_number(method.value_at(path)),) for path in paths]
+    tried = [space[path].values if path in space else (number_at(method, path),) for path in paths]
     return _search(method, searched, space, [packed(numbers) for numbers in product(*tried)])
 
 
@@ -109,14 +111,14 @@ def _search(
         for path, candidates in space.items()
         if (candidates.least, candidates.most) != (None, None)
     }
-    option = JOINED.join(one.name for one in fields.values())
+    option = JOINED.join(field.name for field in fields.values())
     return Search(option, parameter_of(method, searched), tuple(values), ends)
 
 
 def _tried_of_parts(
     composed: Composed, searched: frozenset[str], n_rows: int, sample: Sample | None
 ) -> list[tuple[tuple[tuple[Number, ...], ...], bool]]:
-    """For each map, what is tried of its numbers, and whether there is anything to choose."""
+    """Return the values to try for each part, and whether there is anything to choose for it."""
     tried: list[tuple[tuple[tuple[Number, ...], ...], bool]] = []
     for part, own in zip(composed.parts, composed.searched_of_parts(searched), strict=True):
         search = search_of(part, own, n_rows, sample)
@@ -130,14 +132,15 @@ def _tried_of_parts(
 
 
 def _search_of_parts(composed: Composed, searched: frozenset[str], n_rows: int, sample: Sample | None) -> Search | None:
-    """All maps at once: the smallest value of each, and so on, to the largest of each."""
+    """Return a search for all parts at once, from the smallest value of each part to the largest."""
     parts = _tried_of_parts(composed, searched, n_rows, sample)
     if not any(chosen for _, chosen in parts):
         return None
     tried = [values for values, _ in parts]
     last = max(map(len, tried)) - 1
     values = [
-        tuple(number for of in tried for number in of[round(k * (len(of) - 1) / max(1, last))]) for k in range(last + 1)
+        tuple(number for own in tried for number in own[round(k * (len(own) - 1) / max(1, last))])
+        for k in range(last + 1)
     ]
     return _search(composed, searched, composed.search_space(searched, n_rows, sample), values)
 
@@ -150,17 +153,16 @@ def refined(
     number: int,
     sample: Sample | None = None,
 ) -> Search | None:
-    """Return what is to be tried after :func:`search_of`, and again after that; None: nothing more.
+    """Return the next search after :func:`search_of` and previous calls, or None if there is nothing more to try.
 
-    Of a map that is put together from several, one after the other: the values of one, with those of the others as they
-    were chosen last.
+    For a composed map, it tries the values of one part after the other, with the last choice for the other parts.
 
     Parameters
     ----------
     chosen : sequence
-        Values that were the best so far, each for some learner: they are among those to try.
+        Best values so far, each for some learner, which are tried again.
     number : int
-        How often this was asked before.
+        Number of previous calls.
     """
     if not isinstance(method, Composed):
         return None
@@ -179,19 +181,19 @@ def refined(
 
 
 def fitting(method: Map, searched: frozenset[str], n_rows: int) -> Value:
-    """Return what cross-validation on so many rows has in place of given numbers, which may be too much for a fold."""
+    """Return the given numbers, reduced as far as the smallest fold of so many rows requires."""
     return value_of(method.within(smallest_fold(n_rows)), searched)
 
 
 def smallest_fold(n_rows: int) -> int:
-    """Return how many of so many rows the smallest fold leaves to learn from."""
+    """Return the least number of training rows of a fold of cross-validation on so many rows."""
     from ikmap.model_selection import FOLDS
 
     return max(1, n_rows - -(-n_rows // FOLDS))
 
 
 def grouped(method: Map, searched: frozenset[str], values: Sequence[Value]) -> list[list[Value]]:
-    """Return values in groups: the cells of those of a group are found in one pass, in one task."""
+    """Return values in groups, each of which one task maps to cells in one pass."""
     path, names = capability(method, Path), method.tunable(searched)
     if path is None:
         return [[value] for value in values]
@@ -211,7 +213,7 @@ def cells_of_values(
     map_rows: Sequence[Rows],
     n_threads: int = 1,
 ) -> Iterator[tuple[Value, list[Cells]]]:
-    """Yield the cells of several sets of rows for every value, ascending, all partitionings drawn from the sample."""
+    """Yield the cells of several sets of rows for every value in ascending order, with maps fitted on the sample."""
     ascending = sorted(values)
     names = method.tunable(searched)
     path = capability(method, Path)
@@ -225,24 +227,25 @@ def cells_of_values(
 
 
 def sweepable(method: Map, searched: frozenset[str]) -> Sweepable | None:
-    """Return the map as one whose cells split as its field grows, if exactly that field is searched."""
-    found = capability(method, Sweepable)
-    return found if found is not None and searched == {found.swept} else None
+    """Return the map as :class:`Sweepable` if exactly the swept field is searched, else None."""
+    sweep = capability(method, Sweepable)
+    return sweep if sweep is not None and searched == {sweep.swept} else None
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A number that was chosen at the edge of what was tried, though more could be tried beyond.
+    """A number that was chosen at the edge of the tried values, though there are possible values beyond.
 
     Attributes
     ----------
     option : str
-        Its name.
+        Name of the option.
     value : int or float
+        The chosen number.
     largest : bool
-        Whether it is the largest number that was tried; else the smallest.
+        True if it is the largest tried number, False if it is the smallest.
     beyond : int or float
-        What to try next.
+        Number to try next.
     """
 
     option: str
@@ -252,17 +255,17 @@ class Edge:
 
 
 def edges_of(search: Search, tried: Sequence[Value], chosen: Value | Sequence[Number]) -> list[Edge]:
-    """Return the numbers of a choice that lie at the edge of what was tried.
+    """Return the numbers of a choice that lie at the edge of the tried values.
 
     Parameters
     ----------
     tried : sequence
-        Values that were tried, of those of the search or beyond them.
+        Tried values, of the search or beyond it.
     chosen : number or tuple of numbers
     """
-    found = []
+    edges = []
     for i, (option, value) in enumerate(numbers_of(search.option, chosen).items()):
-        numbers = sorted({one[i] if isinstance(one, Sequence) else one for one in tried})
+        numbers = sorted({trial[i] if isinstance(trial, Sequence) else trial for trial in tried})
         low, high = search.ends.get(option, (None, None))
         if len(numbers) < 2 or value not in (numbers[0], numbers[-1]):
             continue
@@ -273,14 +276,14 @@ def edges_of(search: Search, tried: Sequence[Value], chosen: Value | Sequence[Nu
         if not largest and low is not None:
             beyond = max(beyond, low)
         if beyond != value:
-            found.append(Edge(option, value, largest, beyond))
-    return found
+            edges.append(Edge(option, value, largest, beyond))
+    return edges
 
 
 def _beyond(end: float, before: float) -> float:
-    """Return the number that follows an end as the end follows the one before: whole if both are."""
+    """Return the next number of a geometric sequence, a whole number if both given ones are."""
     if before <= 0 or end <= 0:
-        return end  # nothing that a ratio reaches
+        return end  # a ratio leads nowhere
     beyond = end * (end / before)
     if isinstance(end, int) and isinstance(before, int):
         return math.ceil(beyond) if end > before else max(1, math.floor(beyond))
@@ -288,25 +291,25 @@ def _beyond(end: float, before: float) -> float:
 
 
 JOINED = ", "
-"""Between the names of parameters that are chosen together."""
+"""Separator of the names of parameters that are chosen together."""
 
 
 def numbers_of(parameter: str, value: Value | Sequence[Number]) -> dict[str, Number]:
-    """Return what was chosen, by name: a number of one parameter, or several of "p, gamma"."""
+    """Return the chosen numbers by the names of their parameters, such as those of "p, gamma"."""
     numbers = tuple(value) if isinstance(value, Sequence) else (value,)
     return dict(zip(parameter.split(JOINED), numbers, strict=True))
 
 
 def size_of(value: Value) -> float:
-    """Return a number that tells larger values from smaller ones: the largest, of several chosen together."""
+    """Return the size of a value, the largest of several numbers that are chosen together."""
     return float(max(value)) if isinstance(value, tuple) else float(value)
 
 
 def shown(value: Value | Sequence[Number]) -> str:
-    """Return a value for people: "64"; of several that are chosen together "(64, 256)"."""
+    """Return a value as text: "64", or "(64, 256)" for several numbers that are chosen together."""
     return f"({', '.join(f'{number:g}' for number in value)})" if isinstance(value, Sequence) else f"{value:g}"
 
 
 def named(parameter: str, value: Value | Sequence[Number]) -> str:
-    """Return what was chosen for names of files and tasks: "psi-64"; of several "anne.psi-64-iforest.psi-256"."""
+    """Return a choice for names of files and tasks: "psi-64" or "anne.psi-64-iforest.psi-256"."""
     return "-".join(f"{name}-{number}" for name, number in numbers_of(parameter, value).items())

@@ -20,7 +20,7 @@ ALPHA_SCHEMA: Mapping[str, Mapping[str, Json]] = {
         "exclusiveMinimum": 0,
     }
 }
-"""JSON Schema of the value that all of them report."""
+"""JSON Schema of the field that all of them report."""
 type SquaredC = Annotated[
     float,
     Gt(0),

@@ -1,4 +1,4 @@
-"""The eGMM kernel by two stages of random features. Its paper calls it impractical, and it is: see the class."""
+"""The eGMM kernel by two stages of random features, which its paper calls impractical."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class TwoStageGMM(LinearOnMap):
     """Linear SVM on random Fourier features of weighted hashes.
 
-    It shows what the paper says. On spambase (``docs/reproduce.md``) 2048 features reach an accuracy of 89.4%, where as
-    many Nystroem features of the same kernel reach 92.9% and 128 of them 89.6%. Each frequency has a number for every
-    code of every hash, 65,536 by default. For up to some thousand rows, ``kernel-svm`` with the kernel ``egmm`` is
-    exact.
+    It is as impractical as the paper says. On spambase (``docs/reproduce.md``) 2048 features reach an accuracy of
+    89.4%, where as many Nystroem features of the same kernel reach 92.9%, and 128 of them 89.6%. Each frequency has a
+    number for every code of every hash, 65,536 by default. For up to some thousand rows, ``kernel-svm`` with the kernel
+    ``egmm`` is exact.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -49,6 +49,6 @@ class TwoStageGMM(LinearOnMap):
         return TwoStageMap.draw(columns, self.le, self.codes, self.code_bits, self.features, training.seed)
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        # Features as they are made, codes as CSR, frequencies as they are drawn and scaled, draws of the hashes.
+        # Features while they are made, codes as CSR, frequencies while they are drawn and scaled, draws of the hashes.
         of_rows = 3 * 8 * 2 * self.features * shape.n + 20 * self.codes * shape.n
         return shape.rows_bytes + of_rows + 3 * 8 * self.features * (self.codes << self.code_bits) + 700 * 2 * shape.d

@@ -1,4 +1,4 @@
-"""Random partitionings of space, which map a row to the cells that it falls into: Voronoi cells, isolation trees.
+"""Fitted random partitionings of space, which map a row to t cells: Voronoi cells, isolation trees and others.
 
 Open ``base.py`` first for what they all offer. A partitioner is fitted in two steps, so that the data may be larger
 than memory: :func:`draw_subsamples` draws the numbers of rows, and fitting then needs only those rows.

@@ -1,4 +1,4 @@
-"""What every fitted set of partitionings offers."""
+"""The base of fitted partitionings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ikmap.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class Partitions(Model):
-    """t partitionings of R^d into cells; maps a point to t integers."""
+    """t partitionings of R^d into cells, which map a point to t integers."""
 
     @property
     @abstractmethod
@@ -26,15 +26,15 @@ class Partitions(Model):
     @property
     @abstractmethod
     def offsets(self) -> np.ndarray:
-        """First feature column of each partitioning, and the number of all: int64, shape (t + 1,)."""
+        """First feature column of each partitioning, then the number of all columns, int64 of shape (t + 1,)."""
 
     @property
     def single(self) -> tuple[Partitions, ...]:
-        """The maps that it is put together from, in the order of their partitionings: itself, of a single one."""
+        """Parts of composed partitionings in their order, or the partitionings themselves."""
         return (self,)
 
     def part(self, start: int, stop: int) -> Partitions:
-        """Partitionings ``start .. stop - 1``, with the same cells. Not all kinds have it."""
+        """Return the partitionings ``start .. stop - 1``, with the same cells. Some kinds raise NotImplementedError."""
         raise NotImplementedError(f"{type(self).__name__} cannot be cut into parts, {start} to {stop}")
 
     def explain(self) -> list[str]:
@@ -46,7 +46,7 @@ class Partitions(Model):
         """Map points, a float64 ndarray or csr_array of shape (n, d), to cells."""
 
     def mapper(self, device: Device, budget: int | None = None) -> Mapper:  # noqa: ARG002
-        """Bring the partitionings to a device, which gives the same cells as :meth:`cells`.
+        """Return a mapper on a device, which gives the same cells as :meth:`cells`.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class Partitions(Model):
 
 
 class OnProcessor(Mapper):
-    """Partitionings that stay where they are: rows are mapped by the processor, whatever the device."""
+    """Partitionings whose rows are mapped by the processor, whatever the device."""
 
     why = "mapped by the processor, as this map has no code for devices"
     held_bytes = 0

@@ -1,4 +1,4 @@
-"""Random binning: grids of random pitch and shift, of which the bins that training rows lie in are cells."""
+"""Random binning: grids of random pitch and shift, whose cells are the bins with training rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class BinningPartitions(Partitions):
-    """Random grids: two rows share a bin with probability exp(-lifetime |x - y|_1).
+    """Random grids, in which two rows share a bin with probability exp(-lifetime |x - y|_1).
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BinningPartitions(Partitions):
         return self.offsets_
 
     def part(self, start: int, stop: int) -> BinningPartitions:
-        """Grids ``start .. stop - 1``."""
+        """Return the grids ``start .. stop - 1``."""
         offsets = self.offsets_[start : stop + 1]
         words = self.words[offsets[0] : offsets[-1]]
         return BinningPartitions(self.pitches[start:stop], self.shifts[start:stop], words, offsets - offsets[0])

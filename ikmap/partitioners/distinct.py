@@ -1,4 +1,4 @@
-"""Distinct rows of a matrix: data full of duplicates needs one distance per distinct centre only."""
+"""Distinct rows of a matrix, since data with duplicates needs one distance for each distinct centre only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GCWS partitions: the cell of a row is what a weighted minwise hash says of its largest values."""
+"""GCWS partitions: the cell of a row is a code of its weighted minwise hash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES_OF_A_COLUMN = 64
 
 @dataclass(frozen=True, eq=False)
 class GCWSPartitions(Partitions):
-    """t hashes, under which two rows have the same code as often as their pGMM kernel says, to the power gamma.
+    """t hashes, in which two rows share a code with the probability of their pGMM kernel to the power gamma.
 
     With u~ the values of a row, positive ones and absolute values of negative ones as coordinates of their own, hash j
     takes the coordinate i with the smallest ln c - r (tau_i + 1 - beta), where tau_i = floor(p ln u~_i / r + beta) and
@@ -79,7 +79,7 @@ class GCWSPartitions(Partitions):
 
     @cached_property
     def _keys(self) -> np.ndarray:
-        """Of each of the hashes that a code is made of: uint64, shape (gamma, t), t rounded up to LANES."""
+        """Keys of the hashes of each code, uint64 of shape (gamma, t), with t rounded up to LANES."""
         width = -(-self.t // LANES) * LANES
         keys = [generator(self.seed, STREAM, g).integers(2**64, size=width, dtype=np.uint64) for g in range(self.gamma)]
         return np.array(keys)
@@ -130,7 +130,7 @@ class GCWSPartitions(Partitions):
 
 
 def non_zeros(X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Values of rows, for the loops: slots, absolute values, where rows begin, and the coordinate of each slot."""
+    """Return the values of rows for loops: slots, absolute values, row starts, and the coordinate of each slot."""
     n, d = X.shape
     values = int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz)
     most = min(values, 2 * d) + 1

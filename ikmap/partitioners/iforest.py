@@ -31,7 +31,7 @@ SPLITS = 1
 
 @dataclass(frozen=True, eq=False)
 class IForestPartitions(Partitions):
-    """t axis-parallel random trees, each isolating psi of the training points.
+    """t axis-parallel random trees, each of which isolates psi of the training points.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ class IForestPartitions(Partitions):
 
     @property
     def n_leaves(self) -> np.ndarray:
-        """Number of cells in use, shape (t,): psi each when the points differ and depth is not limited."""
+        """Number of cells in use, shape (t,): psi for different points and unlimited depth."""
         return np.add.reduceat(self.feature == LEAF, self.roots[:-1], dtype=np.int64)
 
     def part(self, start: int, stop: int) -> IForestPartitions:
-        """Trees ``start .. stop - 1``."""
+        """Return the trees ``start .. stop - 1``."""
         own, roots = slice(self.roots[start], self.roots[stop]), self.roots[start : stop + 1] - self.roots[start]
         nodes = (self.feature[own], self.threshold[own], self.right[own])
         return IForestPartitions(*nodes, roots, self.psi, self.n_features, self.max_depth)
@@ -115,7 +115,7 @@ class IForestPartitions(Partitions):
         return Cells(codes, self.offsets)
 
     def at(self, depth: int) -> IForestPartitions:
-        """The same trees without what lies below a depth; a cell has the same number for all depths.
+        """Return the trees, cut at a depth; a cell has the same number at all depths.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class IForestPartitions(Partitions):
         )
 
     def mapper(self, device: Device, budget: int | None = None) -> Descent:
-        """Bring the trees to a device."""
+        """Return a mapper of the trees on a device."""
         _, heights, used, _ = self._forest
         height = int(heights.max(initial=0))
         place = Place(device, self.offsets, self.n_features, budget)
@@ -148,7 +148,7 @@ class IForestPartitions(Partitions):
 
     @cached_property
     def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Nodes as the walks want them and the height of each tree; attributes in use, and the slot of each."""
+        """Nodes in the layout of the loops, the height of each tree, the attributes in use, and the slot of each."""
         used = np.unique(self.feature[self.feature != LEAF])
         slot = np.full(self.n_features, -1, dtype=np.int32)
         slot[used] = np.arange(used.size, dtype=np.int32)
@@ -161,7 +161,7 @@ class IForestPartitions(Partitions):
 
 
 def rows_at_once(n_slots: int) -> int:
-    """Number of rows that walk down a tree before the next tree's turn: a multiple of LANES.
+    """Return the number of rows that go down one tree before the next tree, a multiple of LANES.
 
     The more, the longer a tree stays in the second-level cache; but their values have to fit in beside it.
     """

@@ -1,4 +1,4 @@
-"""Cells of iForest partitions on a device: all rows go down all trees in step, a level at a time."""
+"""Cells of iForest partitions on a device: all rows go down all trees together, level by level."""
 
 from __future__ import annotations
 
@@ -80,6 +80,6 @@ class Descent(Mapper):
         return self._of(self._cell, at)
 
     def _of(self, table: DeviceArray, at: DeviceArray) -> DeviceArray:
-        """``table[at]``, of any shape."""
+        """Return ``table[at]`` for `at` of any shape."""
         xp = self.device.xp
         return xp.reshape(xp.take(table, xp.reshape(at, (-1,)), axis=0), at.shape)

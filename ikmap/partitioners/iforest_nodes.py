@@ -1,4 +1,4 @@
-"""What the nodes of isolation trees say of themselves: depth, last descendant, and the number of the cell of each."""
+"""Facts on the nodes of isolation trees: depth, last descendant, and number of the cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ikmap.partitioners._iforest_loops import LEAF
 
 
 class Nodes(NamedTuple):
-    """What the nodes of all trees, in preorder, say of themselves; entries are counted over all trees.
+    """Facts on the nodes of all trees, in preorder, numbered over all trees.
 
     Attributes
     ----------

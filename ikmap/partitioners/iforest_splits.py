@@ -1,4 +1,4 @@
-"""The cells of isolation trees as their depth grows: which cell splits at which depth, and where its rows go.
+"""Splits of the cells of isolation trees as the depth grows, with the rows on either side.
 
 A tree that is cut off at a depth has the splits of the whole tree above it. So the cells of all depths are nested, and
 one pass can follow them.
@@ -21,7 +21,7 @@ from ikmap.splits import CellSplit
 def iforest_splits(
     model: IForestPartitions, row_sets: Sequence[Rows], limit: int, n_threads: int | None = None
 ) -> tuple[list[Cells], Iterator[CellSplit]]:
-    """Cells of sets of rows at depth 0, and all splits up to a depth, those of less depth first.
+    """Return the cells of sets of rows at depth 0, and all splits up to a depth, in ascending order.
 
     After all splits with a value or a smaller one, the cells are those of ``model.at(value)``.
 

@@ -1,4 +1,4 @@
-"""Cells of rows on a device: block by block, as many rows at a time as its memory has room for."""
+"""Cells of rows on a device, in blocks of as many rows as fit into its memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a set of partitionings goes, and what it may take there.
+    """The device of a set of partitionings, and the memory that it can use there.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Place:
 
 
 class Mapper(ABC):
-    """A set of partitionings on a device, ready to map rows.
+    """Partitionings on a device, ready to map rows.
 
     Parameters
     ----------
@@ -72,13 +72,13 @@ class Mapper(ABC):
 
     @property
     def budget(self) -> int:
-        """Bytes that a block of rows may take now."""
+        """Number of bytes that a block of rows can take now."""
         if self._budget is not None:
             return min(self._budget, MOST_BUDGET)
         return int(np.clip(MEMORY_SHARE * self.device.free_bytes(), LEAST_BUDGET, MOST_BUDGET))
 
     def rows_at_once(self) -> int:
-        """Rows of a block."""
+        """Return the number of rows of a block."""
         return int(np.clip(self.budget // self.row_bytes, 1, MOST_ROWS))
 
     def cells(self, X: Rows | DeviceArray) -> Cells:
@@ -125,10 +125,10 @@ class Mapper(ABC):
 
     @abstractmethod
     def block(self, rows: Rows | DeviceArray) -> DeviceArray | Array:
-        """Codes of some rows: int32 array on the device, shape (n, t)."""
+        """Return the codes of some rows, int32 on the device, shape (n, t)."""
 
     def explain(self) -> str:
-        """One line: how, and with how much memory."""
+        """Return a line on the method and its memory."""
         rows = self.rows_at_once()
         return (
             f"{self.why}; partitionings {self.held_bytes / 1e6:,.0f} MB, "

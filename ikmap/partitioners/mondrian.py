@@ -1,4 +1,4 @@
-"""Mondrian partitions: trees of cuts that come in the order of time, on the boxes of the data."""
+"""Mondrian partitions: trees of cuts at random times, in the boxes of the data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST_NODES = 256
 
 @dataclass(frozen=True, eq=False)
 class MondrianPartitions(Partitions):
-    """M Mondrian trees of one lifetime: two rows share a cell with probability exp(-lifetime |x - y|_1).
+    """t Mondrian trees of one lifetime, in which two rows share a cell with probability exp(-lifetime |x - y|_1).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class MondrianPartitions(Partitions):
 
     @property
     def is_in_preorder(self) -> bool:
-        """Whether the left child of a node is the next one, as :func:`fit_mondrian` has it."""
+        """True if the left child of a node is the next node, as in trees of :func:`fit_mondrian`."""
         inner = np.flatnonzero(self.features >= 0)
         tree_of = np.repeat(np.arange(self.n_partitions), np.diff(self.roots))[inner]
         return bool((self.roots[tree_of] + self.children[inner, 0] == inner + 1).all())
@@ -121,7 +121,7 @@ class MondrianPartitions(Partitions):
             raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
 
     def at(self, lifetime: float) -> MondrianPartitions:
-        """The same trees, of a shorter lifetime: what :func:`fit_mondrian` grows for it, with the same cells' numbers.
+        """Return the trees at a shorter lifetime, with the nodes and cell numbers that :func:`fit_mondrian` gives it.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class MondrianPartitions(Partitions):
         )
 
     def extended(self, X: Rows, n_threads: int | None = None) -> tuple[MondrianPartitions, Cells]:
-        """The trees after more rows have come, one after the other, and the cells of these rows.
+        """Return the trees after some more rows, one after the other, and the cells of these rows.
 
         What is known keeps its cells, and they keep their numbers. The law is that of trees that were grown on all rows
         at once. Sources: Lakshminarayanan, Roy and Teh, Mondrian Forests (2014), algorithm 4; algorithms.md, 12.3.
@@ -207,7 +207,7 @@ class MondrianPartitions(Partitions):
 
     @property
     def lineage(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which column each column is split from, and the column of each feature: what all splits amount to."""
+        """Column that each column was split from, and column of each feature, after all splits."""
         from ikmap.partitioners.mondrian_splits import mondrian_lineage
 
         return mondrian_lineage(self)
@@ -228,7 +228,7 @@ class MondrianPartitions(Partitions):
 
 
 def words(rows: np.ndarray) -> np.ndarray:
-    """A word for each row, a float64 array in C order, that is made of its values: uint64, shape (n,)."""
+    """Return a hash of the values of each row of a float64 array in C order, uint64 of shape (n,)."""
     found = np.empty(len(rows), dtype=np.uint64)
     row_keys(rows, found)
     return found
@@ -279,7 +279,7 @@ def fit_mondrian(
 def grown_tree(
     rows: np.ndarray, lifetime: float, seed: int, number: int, room: int = FIRST_NODES, most: int | None = None
 ) -> tuple[list[np.ndarray], int] | None:
-    """The arrays of :data:`OF_NODES` of one tree, and its number of cells; None if it has more than `most` nodes."""
+    """Return the arrays of :data:`OF_NODES` of a tree and its number of cells, or None beyond `most` nodes."""
     key = generator(seed, number).integers(2**64, dtype=np.uint64)
     n, d = rows.shape
     while True:
@@ -297,7 +297,7 @@ def grown_tree(
 
 
 def joined_trees(parts: Sequence[MondrianPartitions]) -> MondrianPartitions:
-    """The trees of several models of one lifetime, one model after the other."""
+    """Join the trees of several models of one lifetime, one model after the other."""
     trees = [
         [getattr(part, name)[part.roots[m] : part.roots[m + 1]] for name in OF_NODES]
         for part in parts
@@ -308,7 +308,7 @@ def joined_trees(parts: Sequence[MondrianPartitions]) -> MondrianPartitions:
 
 
 def _together(trees: Sequence[Sequence[np.ndarray]], n_cells: np.ndarray, lifetime: float) -> MondrianPartitions:
-    """Trees of which each has the arrays of :data:`OF_NODES`, one after the other."""
+    """Join trees, each with the arrays of :data:`OF_NODES`, one after the other."""
     of_nodes = {name: np.concatenate([tree[k] for tree in trees]) for k, name in enumerate(OF_NODES)}
     roots = np.cumsum([0, *(tree[0].size for tree in trees)], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How long a lifetime Mondrian trees may have so that they fit into memory."""
+"""The longest lifetime of Mondrian trees that fit into memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 8
 def longest_lifetime(
     X: Rows, n_trees: int, lifetime: float, seed: int, room: float, of_cell: float = 0.0
 ) -> float | None:
-    """The longest lifetime of trees that fit into memory; None where those of the lifetime asked for do.
+    """Return the longest lifetime of trees that fit into memory, or None if the wanted lifetime fits.
 
     The first tree stands for all. What does not fit is not grown to its end.
 

@@ -1,4 +1,4 @@
-"""The cells of Mondrian trees as their lifetime grows: which cell splits when, and which rows are on which side."""
+"""Splits of the cells of Mondrian trees as the lifetime grows, with the rows on either side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ikmap.splits import CellSplit
 def mondrian_splits(
     model: MondrianPartitions, row_sets: Sequence[Rows], n_threads: int | None = None
 ) -> tuple[list[Cells], Iterator[CellSplit]]:
-    """Cells of sets of rows at lifetime 0, and all splits up to the lifetime of the trees, ascending.
+    """Return the cells of sets of rows at lifetime 0, and all splits up to the lifetime of the trees, ascending.
 
     After all splits with a value or a smaller one, the cells are those of ``model.at(value)``.
 
@@ -41,7 +41,7 @@ def mondrian_splits(
 
 
 def mondrian_lineage(model: MondrianPartitions) -> tuple[np.ndarray, np.ndarray]:
-    """Which column each column is split from, and the column of each feature: what all splits, in order, amount to.
+    """Return the column that each column was split from, and the column of each feature, after all splits.
 
     Columns are numbered as in :class:`~ikmap.learners.sweeps.columns.Columns`: the first are the trees as a whole, and
     then every split brings that of its right part.
@@ -64,7 +64,7 @@ def mondrian_lineage(model: MondrianPartitions) -> tuple[np.ndarray, np.ndarray]
 
 
 def _in_order(model: MondrianPartitions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tree, node and right child, among all nodes, of the cuts in the order of time."""
+    """Return tree, node and right child, among all nodes, of the cuts in the order of time."""
     inner = np.flatnonzero(model.features >= 0)
     inner = inner[np.argsort(model.times[inner], kind="stable")]
     tree_of = np.searchsorted(model.roots, inner, side="right") - 1
@@ -86,7 +86,7 @@ def _splits(model: MondrianPartitions, followed: Sequence[_Followed]) -> Iterato
 
 @dataclass
 class _Tree:
-    """Rows in the order of the last node that they reach, and where in it those of the children of each node begin."""
+    """Rows of a tree in the order of their last node, and the starts of the rows of the children of each node."""
 
     order: np.ndarray
     left: list[int]
@@ -95,7 +95,7 @@ class _Tree:
 
 
 class _Followed:
-    """A set of rows that has been followed through all trees."""
+    """A set of rows, with their paths through all trees."""
 
     def __init__(self, model: MondrianPartitions, rows: Rows, n_threads: int | None) -> None:
         dense = np.ascontiguousarray(as_dense(rows))
@@ -123,20 +123,20 @@ class _Followed:
         self._lost = when[by_time], who[by_time], where[by_time]
 
     def sides(self, trees: Sequence[int], nodes: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Rows that are in the left and in the right part of nodes of trees when they split."""
+        """Yield the rows in the left and in the right part of nodes when they split."""
         for m, node in zip(trees, nodes, strict=True):
             tree = self._trees[m]
             a, b, c = tree.left[node], tree.right[node], tree.end[node]
             yield tree.order[a:b], tree.order[b:c]
 
     def lost(self, values: np.ndarray) -> _Lost:
-        """Rows that are cut off up to each of some times, ascending, and after the one before; and where they are."""
+        """Return the rows that are cut off between consecutive times, and their places."""
         when, who, where = self._lost
         return _Lost(np.searchsorted(when, values, side="right").tolist(), who, where)
 
 
 class _Lost:
-    """By number of the split, rows and trees."""
+    """Rows and trees of lost cells, by the number of the split."""
 
     def __init__(self, ends: list[int], who: np.ndarray, where: np.ndarray) -> None:
         self._ends, self._who, self._where = ends, who, where

@@ -1,4 +1,4 @@
-"""Partitionings drawn anew from recent rows, in the place of others, and what was learned of the cells of these.
+"""Partitionings redrawn from recent rows, and the transfer of learned values to their cells.
 
 Half of the partitionings stay as they are: those drawn last. What a learner knows of the others is carried over: what
 it keeps of a cell of a new partitioning is the mean, over the recent rows in that cell, of what it kept of the cells
@@ -21,18 +21,18 @@ STREAM = 4_000_003
 
 
 def seed_of_redraw(seed: int, number: int) -> int:
-    """The seed of partitionings that are drawn anew for the `number`-th time, from 1."""
+    """Return the seed of the `number`-th redraw, from 1."""
     return int(generator(seed, STREAM, number).integers(2**63))
 
 
 def drawn_longest_ago(t: int, number: int) -> tuple[int, int]:
-    """Which of t partitionings are drawn anew for the `number`-th time, from 1: one half and the other, in turns."""
+    """Return start and stop of the partitionings of the `number`-th redraw, from 1: either half of t in turns."""
     half = (t + 1) // 2
     return (0, half) if number % 2 or half == t else (half, t)
 
 
 def replaced(model: Partitions, start: int, new: Partitions) -> Partitions:
-    """The partitionings of a model, with new ones in the place of some, from the one numbered `start`."""
+    """Return the partitionings of a model with those from number `start` on replaced."""
     stop, t = start + new.n_partitions, model.n_partitions
     before, after = (model.part(*ends) if ends[0] < ends[1] else None for ends in ((0, start), (stop, t)))
     parts = tuple(one for part in (before, new, after) if part is not None for one in part.single)
@@ -40,7 +40,7 @@ def replaced(model: Partitions, start: int, new: Partitions) -> Partitions:
 
 
 def carry_matrix(before: Cells, after: Cells, drawn: Bools) -> sp.csr_array:
-    """What carries values by feature column over to partitionings of which some were drawn anew.
+    """Return the matrix that carries values by feature column over to partly redrawn partitionings.
 
     Parameters
     ----------

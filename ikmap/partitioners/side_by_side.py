@@ -1,4 +1,4 @@
-"""Partitionings of several maps, their cells side by side: what the sum of their kernels is computed with."""
+"""Partitionings of several maps with their cells side by side, which give the sum of their kernels."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ STREAM = 4_000_001
 
 
 def seed_of_part(seed: int, i: int) -> int:
-    """The seed of the i-th of several maps, so that none draws what another draws."""
+    """Return the seed of the i-th of several maps, so that their draws differ."""
     return int(generator(seed, STREAM, i).integers(2**63))
 
 
 def shares(t: int, n: int) -> list[int]:
-    """How many of t partitionings each of n maps has: as even as can be, the first ones have one more."""
+    """Return how many of t partitionings each of n maps has: as evenly as possible, the first maps have one more."""
     each, more = divmod(t, n)
     return [each + (i < more) for i in range(n)]
 
 
 def side_by_side(parts: Sequence[Cells]) -> Cells:
-    """The cells of the same rows in the partitionings of several maps, one map after the other.
+    """Join the cells of the same rows in several maps, one map after the other.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def side_by_side(parts: Sequence[Cells]) -> Cells:
 
 
 def joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Feature columns of several maps, one map after the other: int64, shape (sum of t + 1,)."""
+    """Return the offsets of several maps, one map after the other, int64 of shape (sum of t + 1,)."""
     widths = np.concatenate([np.diff(offsets) for offsets in parts])
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Partitions):
-    """The partitionings of several maps, as those of one.
+    """The partitionings of several maps as those of one map.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class SideBySide(Partitions):
         return tuple(one for part in self.parts for one in part.single)
 
     def part(self, start: int, stop: int) -> Partitions:
-        """Partitionings ``start .. stop - 1``, of however many maps."""
+        """Return the partitionings ``start .. stop - 1``, of any number of maps."""
         found: list[Partitions] = []
         first = 0
         for part in self.parts:
@@ -100,7 +100,7 @@ class SideBySide(Partitions):
 
 
 class _Mappers(Mapper):
-    """Each map finds its cells where it can: on the device, or by the processor."""
+    """Mappers of several maps, each on the device or by the processor."""
 
     def __init__(self, partitions: SideBySide, parts: Sequence[Mapper], device: Device) -> None:
         n_features = max(part.n_features for part in parts)

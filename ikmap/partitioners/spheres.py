@@ -1,4 +1,4 @@
-"""iNNE partitions: the cell of a point is the sphere around its nearest neighbour in a subsample, if it lies in it."""
+"""iNNE partitions: the cell of a point is the sphere around its nearest neighbour in a subsample, if it lies inside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True, eq=False)
 class SpherePartitions(Partitions):
-    """t partitionings, each into psi spheres and what lies in none of them.
+    """t partitionings, each into psi spheres and the space outside.
 
     The radius of a sphere is the distance of its center to the nearest other point of the subsample. A row whose
     nearest point is farther away than that has no cell in that partitioning (-1).
@@ -53,7 +53,7 @@ class SpherePartitions(Partitions):
         return self.nearest.offsets
 
     def part(self, start: int, stop: int) -> SpherePartitions:
-        """Partitionings ``start .. stop - 1``."""
+        """Return the partitionings ``start .. stop - 1``."""
         return SpherePartitions(self.nearest.part(start, stop), self.squared[start:stop])
 
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
@@ -100,7 +100,7 @@ def fit_spheres(X: Rows, draws: np.ndarray) -> SpherePartitions:
 
 
 def _parts(rows: sp.csr_array) -> tuple[Floats, Integers, Int64s]:
-    """Arrays of sparse rows, entries in column order."""
+    """Return the arrays of sparse rows, with entries in column order."""
     csr = sp.csr_array(rows)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()

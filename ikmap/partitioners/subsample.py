@@ -1,4 +1,4 @@
-"""Random subsamples, one for each partitioning, that nest: a smaller psi is a prefix of a larger one."""
+"""Nested random subsamples, one for each partitioning: that of a smaller psi is a prefix of that of a larger one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of any kind become features: the mathematics of encoding tables, without a file or a cluster.
+"""Encoding of tables: columns of any kind become features, without files or a cluster.
 
     raw.py          a table as numbers: missing cells are NaN, words are codes
     times.py        dates and times as seconds

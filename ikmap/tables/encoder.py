@@ -1,4 +1,4 @@
-"""All columns of a table together: rows in, features out."""
+"""The encoder of a table, from rows to features."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EncoderRecord(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """What was fitted for a table: plain numbers and words.
+    """A fitted encoder of a table, made of plain numbers and words.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Encoder:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the features."""
+        """Names of the features."""
         return tuple(
             f"{column.name}{name}"
             for column, encoding in zip(self.columns, self.encodings, strict=True)
@@ -56,16 +56,16 @@ class Encoder:
 
     @cached_property
     def origins(self) -> tuple[int, ...]:
-        """Of each feature, the position of the column that it comes from."""
+        """Position of the column of each feature."""
         return tuple(j for j, encoding in enumerate(self.encodings) for _ in (encoding.names if encoding else ()))
 
     @property
     def entries(self) -> int:
-        """Features of a row, at most, that are not 0."""
+        """Largest number of features of a row that are not 0."""
         return sum(encoding.entries for encoding in self.encodings if encoding)
 
     def encode(self, table: RawTable, folds: np.ndarray | None = None) -> Floats:
-        """Features of rows, float64 (n, features) in C order.
+        """Return the features of rows, float64 of shape (n, features) in C order.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Encoder:
         return X
 
     def encode_sparse(self, table: RawTable, folds: np.ndarray | None = None) -> sp.csr_array:
-        """The same as :meth:`encode`, as CSR in canonical format: zeros are not stored."""
+        """Return the features of rows as canonical CSR, without zeros."""
         found, numbers = np.empty((table.rows, self.entries)), np.empty((table.rows, self.entries), dtype=np.int32)
         entry = 0
         for at, encoding, values in self._columns(table):
@@ -108,7 +108,7 @@ class Encoder:
             at += len(encoding.names)
 
     def parts(self) -> tuple[EncoderRecord, dict[str, Array]]:
-        """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""
+        """Return the encoder as JSON values and arrays, for :meth:`from_parts`."""
         arrays: dict[str, np.ndarray] = {}
         listed: list[EncodingRecord | None] = []
         for j, encoding in enumerate(self.encodings):
@@ -122,7 +122,7 @@ class Encoder:
 
     @classmethod
     def from_parts(cls, values: EncoderRecord, arrays: Mapping[str, np.ndarray]) -> Self:
-        """What :meth:`parts` gave."""
+        """Return the object from which :meth:`parts` made values and arrays."""
         from ikmap.tables.plan import ColumnPlan
 
         encodings: list[Encoding | None] = []
@@ -135,7 +135,7 @@ class Encoder:
         return cls(tuple(ColumnPlan(**column) for column in values["columns"]), tuple(encodings))
 
     def lines(self, limit: int = 60) -> list[str]:
-        """The plan for people, a line a column."""
+        """Return the column plan for people, a line for each column."""
         shown = [
             f"column {column.name}: {column.kind}, {column.encoding}"
             + (f" ({column.why})" if column.why else "")
@@ -147,5 +147,5 @@ class Encoder:
 
 
 def names_of(columns: Sequence[ColumnPlan]) -> list[str]:
-    """Of columns, in order."""
+    """Return the names of the features of columns, in order."""
     return [column.name for column in columns]

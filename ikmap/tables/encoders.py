@@ -1,4 +1,4 @@
-"""How one column becomes features: each encoding is a few numbers, fitted on the training rows."""
+"""Encodings of one column: a few numbers, fitted on the training rows, that turn it into features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ikmap.arrays import Array, Floats, Int64s
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.tables.raw import MISSING
 from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
 
@@ -28,7 +28,7 @@ ROUNDS = {"month": 365.25 * DAY, "day": 30.4375 * DAY, "weekday": 7 * DAY, "minu
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """One column's features.
+    """Base of the encodings of one column.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features, without the column's own name: such as "=Paris", or "" for the column itself."""
+        """Names of the features, to follow the name of the column: such as "=Paris", or ""."""
         raise NotImplementedError
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
-        """Features, float64 (n, len(names)), of cells.
+        """Return the features of cells, float64 of shape (n, len(names)).
 
         Parameters
         ----------
@@ -56,26 +56,26 @@ class Encoding:
 
     @property
     def entries(self) -> int:
-        """Features of a row, at most, that are not 0."""
+        """Largest number of features of a row that are not 0."""
         return len(self.names)
 
     def chosen(self, values: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
-        """Of an encoding with a single entry, which is 1: its feature, int64 (n,), or -1 for none; else None."""
+        """Return the feature with a 1 in each row, int64 (n,), or -1 for none; None for encodings with other values."""
         return None
 
     @property
     def words(self) -> tuple[str, ...] | None:
-        """Those that the encoding knows, of a column of words."""
+        """Words that the encoding knows, for a column of words."""
         return None
 
     @cached_property
     def numbered(self) -> dict[str, int]:
-        """Position of each of the words."""
+        """Position of each word."""
         return {word: k for k, word in enumerate(self.words or ())}
 
     def parts(self) -> tuple[JsonObject, dict[str, Array]]:
-        """Plain data."""
-        values: JsonObject = {}
+        """Return the encoding as JSON values and arrays."""
+        values: MutableJsonObject = {}
         arrays: dict[str, np.ndarray] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -89,7 +89,7 @@ class Encoding:
 
     @classmethod
     def from_parts(cls, values: Mapping[str, Json], arrays: Mapping[str, np.ndarray]) -> Self:
-        """What :meth:`parts` gave."""
+        """Return the object from which :meth:`parts` made values and arrays."""
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
         }
@@ -99,7 +99,7 @@ class Encoding:
 
 @dataclass(frozen=True, eq=False)
 class Number(Encoding):
-    """A number through a curve of straight pieces; the median stands for a missing one, beside a mark that it was.
+    """A number through a piecewise linear curve; the median stands for a missing value, and a further feature marks it.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Number(Encoding):
 
 
 def quantile_curve(drawn: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and places, in [0, 1], of numbers: the share of those below, with half of those that are equal."""
+    """Return knots of numbers, and places in [0, 1]: the share of smaller numbers and half that of equal ones."""
     ordered = np.sort(drawn)
     knots, first, rows = np.unique(ordered, return_index=True, return_counts=True)
     places = (first + 0.5 * rows) / ordered.size
@@ -148,7 +148,7 @@ def quantile_curve(drawn: Floats) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class OneHot(Encoding):
-    """A feature for each frequent word, and one for the rare ones together; a word that is new has none of them.
+    """A feature for each frequent word, and one for all rare words; a new word has none of them.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class OneHot(Encoding):
 
 @dataclass(frozen=True, eq=False)
 class Table(Encoding):
-    """Numbers looked up by word; for training rows by fold too, where a fold's numbers come from the other folds.
+    """Numbers by word, for training rows also by fold, where those of a fold come from the other folds.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ class Table(Encoding):
 def target_numbers(
     counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float, enough: int | None = None
 ) -> Floats:
-    """Mean target of each word, drawn towards that of all rows: float64 (words + 1, FOLDS + 1, K).
+    """Return the mean target of each word, shrunk to that of all rows, float64 (words + 1, FOLDS + 1, K).
 
     A fold has the means of the other folds' rows. Where a word has many rows, its means hardly differ; a tree that
     tells them apart nevertheless learns which fold a row is of, and thereby something of its label.
@@ -263,14 +263,14 @@ def target_numbers(
 
 
 def hashed_numbers(words: Sequence[str]) -> np.ndarray:
-    """Bucket of each word, int64 in 0 .. BUCKETS - 1, by BLAKE2b."""
+    """Return the bucket of each word, int64 in 0 .. BUCKETS - 1, by BLAKE2b."""
     digests = (hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).digest() for word in words)
     return np.array([int.from_bytes(digest, "little") % BUCKETS for digest in digests], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Time(Encoding):
-    """Parts of a time, those that differ among the training rows; as numbers, on circles, or both.
+    """The parts of a time that differ among the training rows, as numbers, on circles, or both.
 
     Attributes
     ----------
@@ -310,13 +310,13 @@ class Time(Encoding):
         return np.column_stack(columns)
 
     def _forms(self, part: str) -> tuple[bool, bool]:
-        """Whether a part is a feature as a number, and whether it is two on a circle."""
+        """Return whether a part gives a feature as a number, and whether it gives two on a circle."""
         circle = part in PERIODS and self.form != "parts"
         return not circle or self.form == "both", circle
 
 
 def time_parts(seconds: np.ndarray, wanted: Sequence[str] = PARTS) -> dict[str, np.ndarray]:
-    """Parts of times, given in seconds since 1970: float64 arrays (n,)."""
+    """Return parts of times that are given in seconds since 1970, float64 arrays (n,)."""
     days = np.floor(seconds / DAY)
     within = seconds - DAY * days if {"minute", "second"} & set(wanted) else days
     first, last = (int(days.min()), int(days.max())) if days.size else (0, 0)
@@ -339,7 +339,7 @@ def time_parts(seconds: np.ndarray, wanted: Sequence[str] = PARTS) -> dict[str, 
 
 
 def is_missing(word: str) -> bool:
-    """Whether a word stands for missing cells."""
+    """Return whether a word stands for missing cells."""
     return word == MISSING
 
 

@@ -1,4 +1,4 @@
-"""Tables in memory: DataFrames of pandas and polars, tables of Arrow, arrays. None of these packages is imported."""
+"""Tables in memory: DataFrames of pandas and polars, Arrow tables, arrays, without an import of these packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ type Frame = pd.DataFrame
 
 
 class FrameModel(Protocol):
-    """A fitted model that takes tables and arrays: what :func:`ikmap.load` returns."""
+    """A fitted model for tables and arrays, as :func:`ikmap.load` returns it."""
 
     def predict(self, X: Matrix | Frame) -> Array: ...
     def decision_function(self, X: Matrix | Frame) -> Array: ...
@@ -32,17 +32,17 @@ _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 
 
 def is_frame(X: object) -> bool:
-    """Whether X is a table whose columns have names."""
+    """Return whether X is a table whose columns have names."""
     return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "__getitem__"))
 
 
 def names_of(X: Frame) -> list[str]:
-    """Names of the columns of a table."""
+    """Return the names of the columns of a table."""
     return [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
 
 
 def column_of(X: Frame, name: str) -> Array:
-    """A column of a table: numbers, datetime64, or objects of which None and NaN are missing."""
+    """Return a column of a table: numbers, datetime64, or objects in which None and NaN are missing."""
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
         try:
@@ -70,12 +70,12 @@ def column_of(X: Frame, name: str) -> Array:
 
 
 def _array(column: pd.Series) -> Array:
-    """A column of Arrow, NaN or NaT where a cell is missing."""
+    """Return a column of Arrow, with NaN or NaT for missing cells."""
     return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
 
 
 def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
-    """Cells of a column as numbers, its words, and its kind.
+    """Return the cells of a column as numbers, its words, and its kind.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _is_absent(value: object) -> bool:
 
 
 def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
-    """Seconds of cells that are ISO dates or times as words, such as pandas leaves them when it reads CSV."""
+    """Return the seconds of ISO dates or times as words, which pandas leaves in columns of CSV."""
     found = [seconds_in(word) for word in words]
     if None in found:
         k = found.index(None)
@@ -146,7 +146,7 @@ def _objects(values: Sequence[object]) -> Objects:
 def table_of_columns(
     columns: Sequence[np.ndarray], names: Sequence[str], kinds: Sequence[str | None]
 ) -> tuple[RawTable, list[str]]:
-    """A table of columns, and their kinds; those that are given are demanded."""
+    """Return a table of columns, and their kinds; given kinds are required."""
     made = [cells(column, name, kind) for column, name, kind in zip(columns, names, kinds, strict=True)]
     n = len(columns[0]) if columns else 0
     values = np.column_stack([found for found, _, _ in made]) if made else np.empty((n, 0))
@@ -154,7 +154,7 @@ def table_of_columns(
 
 
 def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing: Collection[str] = ()) -> RawTable:
-    """The columns of these names of a DataFrame, in any order there; others are left alone.
+    """Return the columns of a DataFrame with these names, which can stand in any order among others.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing:
 
 
 def _without(column: np.ndarray, missing: Collection[str]) -> np.ndarray:
-    """The column, with None where a word stands for nothing."""
+    """Return the column, with None in place of words that stand for nothing."""
     if column.dtype.kind not in "OUT":
         return column
     return _objects([None if isinstance(value, str) and value.strip() in missing else value for value in column])

@@ -1,4 +1,4 @@
-"""Columns that number the rows, such as ids: whole numbers of which hardly any comes twice."""
+"""Detection of columns that number the rows, such as ids: whole numbers that are nearly all different."""
 
 from __future__ import annotations
 

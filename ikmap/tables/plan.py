@@ -1,4 +1,4 @@
-"""The column plan: which column is encoded how, and why; made from what was counted of the training rows."""
+"""The column plan: the encoding of each column and the reason for it, from statistics of the training rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENOUGH = 500
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What becomes of one column.
+    """The encoding of one column.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ColumnPlan:
 
 @dataclass(frozen=True)
 class EncodingRequest:
-    """What is asked for all columns of a kind; "auto" leaves it to the plan."""
+    """The requested encodings of all columns of a kind; "auto" leaves the choice to the plan."""
 
     numbers: str = "auto"
     categories: str = "auto"
@@ -151,14 +151,14 @@ def _chosen(
 
 
 def _recurring(j: int, statistics: Statistics) -> list[str]:
-    """Parts of a time that come round often, and differ: of times of a day, without a date, all of them."""
+    """Return the parts of a time that recur often and differ; all parts for times of day without a date."""
     low, high = float(statistics.low[j]), float(statistics.high[j])
     span = np.inf if low >= 0 and high < DAY else high - low
     return [part for part in _differing(j, statistics) if span >= OFTEN * ROUNDS.get(part, np.inf)]
 
 
 def _differing(j: int, statistics: Statistics) -> list[str]:
-    """Parts of a time that differ among the rows drawn."""
+    """Return the parts of a time that differ among the drawn rows."""
     drawn = statistics.drawn[:, j]
     drawn = drawn[~np.isnan(drawn)]
     parts = time_parts(drawn if drawn.size else statistics.low[j : j + 1])

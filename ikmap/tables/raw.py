@@ -1,4 +1,4 @@
-"""A table as numbers: what its cells are before anything is known of the training rows."""
+"""A table as numbers, before anything is known of the training rows."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class RawTable:
         return int(self.values.shape[0])
 
     def take(self, rows: np.ndarray | slice) -> RawTable:
-        """Some of the rows, by number."""
+        """Return some rows, by number."""
         if isinstance(rows, slice):
             return RawTable(self.values[rows], self.levels)
         return RawTable(self.values.T.take(rows, axis=1).T, self.levels)
 
 
 def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np.ndarray:
-    """Positions among known words of words that were found: int64 (n,), -1 for a word that is not known.
+    """Return the positions of words among the known words, int64 (n,), -1 for an unknown word.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np
 
 
 def positions_of(codes: Floats, absent: int) -> np.ndarray:
-    """Codes as whole numbers, int64, and `absent` where a cell is missing."""
+    """Return codes as int64, with `absent` for missing cells."""
     missing = np.isnan(codes)
     if not missing.any():
         return codes.astype(np.int64)
@@ -67,14 +67,14 @@ def positions_of(codes: Floats, absent: int) -> np.ndarray:
 
 
 def as_word(value: object) -> str:
-    """A value as a word: true and false are the same words in text, Parquet, DataFrames and Python."""
+    """Return a value as a word, with the same words for true and false in text, Parquet, DataFrames and Python."""
     word = str(value).strip()
     lowered = word.lower()
     return lowered if lowered in ("true", "false") else word
 
 
 def coded(words: Sequence[object]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes of words, None where missing, and the words in order of the alphabet."""
+    """Return the codes of words, in which None is missing, and the words in alphabetical order."""
     texts = [None if word is None else str(word) for word in words]
     levels = tuple(sorted({text for text in texts if text}))
     place: dict[str | None, float] = {text: float(k) for k, text in enumerate(levels)}

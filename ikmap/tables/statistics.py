@@ -1,4 +1,4 @@
-"""What is counted of the training rows of a table: whole numbers, extremes, and rows drawn by number.
+"""Statistics of the training rows of a table: counts, extremes, and rows drawn by number.
 
 All of it adds up over parts of the rows in any grouping, to the same bits: counts are integers, sums of targets are
 sums of integers, and which rows are drawn for quantiles goes by their numbers.
@@ -32,7 +32,7 @@ MOST_LEVELS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class LevelCounts:
-    """Rows of each word of a column, by fold, and what their targets add up to.
+    """Number of rows of each word of a column, by fold, and the sums of their targets.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class LevelCounts:
 
     @classmethod
     def total(cls, parts: Sequence[Self]) -> Self:
-        """The sum of some."""
+        """Return the sum of several counts."""
         words = tuple(sorted(set().union(*(part.words for part in parts))))
         place = {word: k for k, word in enumerate(words)}
         rows = np.zeros((len(words), FOLDS), dtype=np.int64)
@@ -61,7 +61,7 @@ class LevelCounts:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What is known of some training rows.
+    """Statistics of some training rows.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Statistics:
 
     @classmethod
     def total(cls, parts: Sequence[Self]) -> Self:
-        """The sum of some, in the order of their rows."""
+        """Return the sum of several statistics, in the order of their rows."""
         return cls(
             sum(part.rows for part in parts),
             np.sum([part.missing for part in parts], axis=0),
@@ -127,7 +127,7 @@ class Statistics:
         )
 
     def packed(self) -> np.ndarray:
-        """All of it as bytes, uint8; :meth:`unpacked` takes them back."""
+        """Return the statistics as bytes, uint8, for :meth:`unpacked`."""
         arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
         for j, counts in self.levels.items():
             arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
@@ -137,7 +137,7 @@ class Statistics:
 
     @classmethod
     def unpacked(cls, values: np.ndarray) -> Self:
-        """What :meth:`packed` gave."""
+        """Return the statistics from which :meth:`packed` made these bytes."""
         with np.load(BytesIO(values.tobytes()), allow_pickle=False) as arrays:
             levels = {
                 j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
@@ -167,7 +167,7 @@ def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: 
 
 
 def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Fold of each row by its number, int64 in 0 .. FOLDS - 1: the same however rows are grouped."""
+    """Return the fold of each row by its number, int64 in 0 .. FOLDS - 1, however rows are grouped."""
     start = (2 * seed + 1) * 0x9E3779B97F4A7C15 % 2**64
     mixed = numbers.astype(np.uint64) + np.uint64(start)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64
@@ -179,17 +179,17 @@ def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:
 
 
 def drawn_rows(n: int, seed: int) -> np.ndarray:
-    """Ascending numbers of the training rows that are drawn for quantiles: all, or :data:`DRAWN` of them."""
+    """Return ascending numbers of the rows that are drawn for quantiles: all rows, or :data:`DRAWN` of them."""
     if n <= DRAWN:
         return np.arange(n)
     return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
 
 
 def packed(words: Sequence[Json]) -> Bytes:
-    """Words, or those of several columns, as bytes: JSON."""
+    """Return words, or those of several columns, as bytes of JSON."""
     return np.frombuffer(json.dumps(list(words)).encode(), dtype=np.uint8).copy()
 
 
 def unpacked(packed_words: Bytes) -> tuple[str, ...]:
-    """What :func:`packed` gave."""
+    """Return the words from which :func:`packed` made these bytes."""
     return tuple(json.loads(packed_words.tobytes()))

@@ -1,4 +1,4 @@
-"""Dates and times as seconds: from words and from Python's own objects, always by the clock that they show."""
+"""Dates and times as seconds, from words and Python objects, always by the clock time that they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.A
 
 
 def seconds_in(word: str) -> float | None:
-    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names. Of a time alone, of its day."""
+    """Return the seconds since 1970 of an ISO date and time without its zone, or since midnight for a time alone."""
     if clock := _CLOCK.fullmatch(word):
         hour, minute, second = clock.groups()
         return 3600.0 * int(hour) + 60.0 * int(minute) + float(second or 0)
@@ -24,7 +24,7 @@ def seconds_in(word: str) -> float | None:
 
 
 def seconds_of(value: datetime.date | datetime.time) -> float:
-    """Seconds since 1970 of a date or a date and time, by its own clock; of a time alone, of its day."""
+    """Return the seconds since 1970 of a date or date and time without its zone, or since midnight for a time alone."""
     if isinstance(value, datetime.time):
         return 3600.0 * value.hour + 60.0 * value.minute + value.second + value.microsecond / 1e6
     if not isinstance(value, datetime.datetime):

@@ -1,4 +1,4 @@
-"""The words for encodings, by the kind of column. The standard library is enough for them, as for all options."""
+"""Names of encodings by the kind of column, for options, which need the standard library only."""
 
 NUMBERS = ("none", "minmax", "standard", "quantile")
 CATEGORIES = ("onehot", "target", "count", "hash")

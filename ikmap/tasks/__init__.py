@@ -1,14 +1,14 @@
-"""What can be learned: kinds of task, each in a folder here, and the metrics by which learners are compared."""
+"""Kinds of task, each in a folder of its own, and the metrics by which learners are compared."""
 
 from __future__ import annotations
 
+from ikmap.json_values import Json, Label, plain_label
 from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.by_labels import BY_LABELS, task_by_labels
 from ikmap.tasks.capabilities import capability
 from ikmap.tasks.classification import CLASSIFICATION, Classification
 from ikmap.tasks.classification.criteria import Accuracy, BalancedAccuracy, Brier, LogLoss, RocAuc
 from ikmap.tasks.criteria import METRICS, Criterion, criteria_of, criterion_of, metric_of
-from ikmap.tasks.json_values import Json, Label, plain_label
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.novelty import NOVELTY, Novelty
 from ikmap.tasks.novelty.criteria import AlertRate

@@ -1,20 +1,20 @@
-"""What is wrong with a single label."""
+"""Errors of single labels."""
 
 from __future__ import annotations
 
-from ikmap.tasks.json_values import Label
+from ikmap.json_values import Label
 
 EXACT = 2**53
 """All whole numbers below this one are float64 numbers."""
 
 
 class BadLabel(ValueError):
-    """A label cannot be one of the task.
+    """A label that the task cannot have.
 
     Attributes
     ----------
     row : int
-        Number of its row, from 0, among those that were given.
+        Number of the row of the label, from 0, among the rows that were read.
     """
 
     def __init__(self, row: int, message: str) -> None:
@@ -23,11 +23,12 @@ class BadLabel(ValueError):
 
 
 def refuse_rounded(labels: list[Label]) -> list[Label]:
-    """Return the labels, unless some are whole numbers so large that two of them may have become one.
+    """Return the labels, none of which may be so large a whole number that float64 rounds it.
 
     Raises
     ------
     ValueError
+        A label is too large.
     """
     for label in labels:
         if isinstance(label, int) and abs(label) >= EXACT:

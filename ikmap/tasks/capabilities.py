@@ -1,6 +1,6 @@
-"""What only some tasks can do. Each capability is an abstract class that a stage asks for by :func:`capability`.
+"""Capabilities: abstract classes for what only some tasks can do, asked for by :func:`capability`.
 
-A kind of task has those that are known before a label is seen; a codec those that depend on the labels.
+A kind of task has the capabilities that are known before a label is seen; a codec has those that depend on the labels.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from ikmap.capability import capability
-from ikmap.tasks.json_values import Json, Label
+from ikmap.json_values import Json, Label
 from ikmap.tasks.task import Codec, PartLabels, Task
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-# Of a kind of task.
+# Capabilities of a kind of task
 
 
 class AlertsRows(ABC):
-    """Some rows are alerted of at once."""
+    """Raises alerts of single rows while a stream runs."""
 
     @abstractmethod
     def alerted(self, decision: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows to alert of; the first column of a decision says how far a row is from it."""
+        """Return a mask of the rows to alert of, from decisions of shape (n, K)."""
 
 
 class WeighsRows(ABC):
-    """Training rows count differently, by their targets."""
+    """Gives training rows a sample weight that follows from their targets."""
 
     @abstractmethod
     def sample_weight(self, codec: Codec, targets: np.ndarray) -> np.ndarray:
-        """Return how much rows count, shape (n,), finite and >= 0.
+        """Return the sample weights of rows, shape (n,), finite and >= 0.
 
         The weight of a row follows from its own target and from the codec, never from the rows beside it, since rows
         are weighted block by block.
@@ -42,18 +42,18 @@ class WeighsRows(ABC):
 
 
 def sample_weight(task: Task, targets: np.ndarray) -> np.ndarray | None:
-    """Return how much training rows count by their targets; None: all count the same."""
-    weighs = capability(task, WeighsRows)
-    return None if weighs is None else weighs.sample_weight(task.codec, targets)
+    """Return the sample weights of training rows by their targets, or None if all rows count the same."""
+    weighing = capability(task, WeighsRows)
+    return None if weighing is None else weighing.sample_weight(task.codec, targets)
 
 
 class NeedsLoops(ABC):
-    """The decisions of the task need compiled loops.
+    """Needs compiled loops for its decisions.
 
     Attributes
     ----------
     all_loops : frozenset of str
-        All words for :mod:`ikmap._compiled` that the task may turn out to need.
+        All words for :mod:`ikmap._compiled` that the task may need, whatever its labels are.
     """
 
     all_loops: ClassVar[frozenset[str]]
@@ -91,38 +91,38 @@ class Calibration(Protocol):
 
     @property
     def threshold(self) -> float:
-        """With two classes, a decision of that value or more means the second class."""
+        """Smallest decision that means the second of two classes."""
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """Return the probability of each class, shape (n, classes)."""
 
 
 class Calibratable(ABC):
-    """Decisions can become probabilities."""
+    """Turns decisions into probabilities by a calibration."""
 
     @abstractmethod
     def evidence(self, task: Task, target: np.ndarray, decision: np.ndarray) -> Evidence:
-        """Return what some rows that were not learned from say of how decisions are to be calibrated."""
+        """Return the evidence of some rows that were not learned from."""
 
     @abstractmethod
     def evidence_from(self, task: Task, values: Sequence[Json]) -> Evidence:
-        """Return the sum of the evidence that :meth:`Evidence.as_json` has put into records."""
+        """Return the sum of the evidence in some records, each made by :meth:`Evidence.as_json`."""
 
     @abstractmethod
     def calibrated(self, task: Task, calibration: Calibration | None) -> Task:
-        """Return the task with a learner's calibration applied; with None, without any."""
+        """Return the task with a learner's calibration applied; None removes any calibration."""
 
 
 class Thresholds(ABC):
-    """A threshold can be chosen for decisions, by evidence that must not become too large."""
+    """Has decisions with a threshold that can be chosen, by evidence that must not become too large."""
 
     @abstractmethod
     def threshold_refusal(self, codec: Codec) -> str:
-        """Return why no threshold can be chosen, after "found"; empty if one can."""
+        """Return the reason why no threshold can be chosen, to follow "found", or "" if one can."""
 
     @abstractmethod
     def most_evidence(self, task: Task) -> int | None:
-        """Return how many rows of a fold say enough; None: evidence of any number of rows is small."""
+        """Return how many rows of a fold suffice as evidence, or None if all rows can be taken."""
 
 
 def calibrated(task: Task, calibration: Calibration | None) -> Task:
@@ -133,17 +133,17 @@ def calibrated(task: Task, calibration: Calibration | None) -> Task:
 
 @dataclass(frozen=True, eq=False)
 class FewerClasses:
-    """The task that the rows of a fold make by themselves, where some class is missing there.
+    """The task that the rows of a fold make by themselves, if some class is missing among them.
 
     Attributes
     ----------
     task : Task
     targets : ndarray
-        Of the rows, in that task.
+        Targets of the rows, in that task.
     predictions, decisions : callable
-        Turn predictions and decisions of that task into those of the task of all rows.
+        Turn predictions and decisions of that task into predictions and decisions of the task of all rows.
     constant : int or None
-        The only prediction that there is, where there is nothing to learn.
+        The only possible prediction, if there is nothing to learn.
     """
 
     task: Task
@@ -154,22 +154,22 @@ class FewerClasses:
 
 
 class HasClasses(ABC):
-    """Rows of a fold may lack classes."""
+    """Has classes, of which some may be missing among the rows of a fold."""
 
     @abstractmethod
     def narrowed(self, task: Task, targets: np.ndarray) -> FewerClasses:
         """Return the task of rows with these targets only."""
 
 
-# Of a scorer.
+# Capabilities of a scorer
 
 
 class WeightedScorer(ABC):
-    """Metrics of rows that count differently, beside the mean of the main metric."""
+    """Computes metrics of rows with sample weights, beside the weighted mean of the main metric."""
 
     @abstractmethod
     def weighted_terms(self, target: np.ndarray, decision: np.ndarray) -> dict[str, np.ndarray]:
-        """Return what each row adds to sums, by name: float64 arrays, which are then weighted."""
+        """Return the terms of each row, by name: float64 arrays of shape (n,), which are weighted and summed up."""
 
     @abstractmethod
     def weighted_metrics(self, sums: Mapping[str, float]) -> dict[str, float | None]:
@@ -178,39 +178,39 @@ class WeightedScorer(ABC):
         Parameters
         ----------
         sums : mapping
-            Of :meth:`weighted_terms`, and of the weights themselves, above 0, under
+            Sums of the :meth:`weighted_terms`, and the sum of the weights, above 0, under
             :data:`~ikmap.tasks.weighted.WEIGHT`.
         """
 
 
-# Of a codec.
+# Capabilities of a codec
 
 
 class EncodesWords(ABC):
-    """Words in a table can be encoded by what is learned from them."""
+    """Gives targets by which the words of a table are encoded."""
 
     @abstractmethod
     def encoding_outputs(self) -> tuple[Sequence[str], float]:
-        """Return a suffix for the name of each target column of the encoder, and what a 1 in the columns stands for."""
+        """Return a suffix for the name of each target column of the encoder, and the value that a 1 stands for."""
 
     @abstractmethod
     def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return whole numbers by whose means words are encoded, int64 of shape (n, K) for K outputs.
+        """Return whole numbers, int64 of shape (n, K) for K outputs, by whose means words are encoded.
 
-        They are integers so that sums over rows have the same bits however the rows are grouped.
+        Sums of integers have the same bits however the rows are grouped.
         """
 
 
 class Census(ABC):
-    """Something is known of the targets of all training rows, beside their number."""
+    """Takes a census of the targets of all training rows."""
 
     @abstractmethod
     def census(self, targets: np.ndarray) -> Json:
-        """Return what is known of the targets of some training rows."""
+        """Return the census of the targets of some training rows."""
 
     @abstractmethod
     def counted(self, censuses: Sequence[Json]) -> dict[str, Json]:
-        """Return what ``data`` in ``metrics.json`` says of all training rows.
+        """Return the fields of ``data`` in ``metrics.json`` on all training rows, from the census of each part.
 
         Raises
         ------
@@ -220,49 +220,49 @@ class Census(ABC):
 
     @abstractmethod
     def missing(self, targets: np.ndarray) -> str:
-        """Return what a learner that sees only these rows would miss, after "found no training row of "; or ""."""
+        """Return what is missing among these targets, to follow "found no training row of ", or "" if nothing is."""
 
 
 def census_of(task: Task, targets: np.ndarray) -> Json:
-    """Return what is known of the targets of some training rows, beside their number."""
-    counts = capability(task, Census)
-    return None if counts is None else counts.census(targets)
+    """Return the census of the targets of some training rows, or None if the task takes none."""
+    census = capability(task, Census)
+    return None if census is None else census.census(targets)
 
 
 def counted(task: Task, censuses: Sequence[Json]) -> dict[str, Json]:
-    """Return what ``data`` in ``metrics.json`` says of all training rows, from the census of each part.
+    """Return the fields of ``data`` in ``metrics.json`` on all training rows, from the census of each part.
 
     Raises
     ------
     ValueError
         Nothing can be learned from the rows.
     """
-    counts = capability(task, Census)
-    return {} if counts is None else counts.counted(censuses)
+    census = capability(task, Census)
+    return {} if census is None else census.counted(censuses)
 
 
 def missing_in(task: Task, targets: np.ndarray) -> str:
-    """Return what a learner that sees only these rows would miss, after "found no training row of "; or ""."""
-    counts = capability(task, Census)
-    return "" if counts is None else counts.missing(targets)
+    """Return what is missing among these targets, to follow "found no training row of ", or "" if nothing is."""
+    census = capability(task, Census)
+    return "" if census is None else census.missing(targets)
 
 
 class LearnsFromSome(ABC):
-    """Only some of the training rows are learned from."""
+    """Learns from some of the training rows only."""
 
     @abstractmethod
     def learned(self, targets: np.ndarray) -> np.ndarray | None:
-        """Return a mask of the rows that are learned from, by their targets; None: all are."""
+        """Return a mask of the rows to learn from, by their targets, or None for all rows."""
 
 
 def learned_rows(task: Task, targets: np.ndarray) -> np.ndarray | None:
-    """Return a mask of the training rows that are learned from, by their targets; None: all are."""
-    some = capability(task, LearnsFromSome)
-    return None if some is None else some.learned(targets)
+    """Return a mask of the training rows to learn from, by their targets, or None for all rows."""
+    selective = capability(task, LearnsFromSome)
+    return None if selective is None else selective.learned(targets)
 
 
 class KnowsLabels(ABC):
-    """Some labels are not known to the task."""
+    """Tells labels that have no target."""
 
     @abstractmethod
     def unseen_labels(self, parts: Sequence[PartLabels]) -> list[Label]:
@@ -276,24 +276,24 @@ def unseen_labels(task: Task, parts: Sequence[PartLabels]) -> list[Label]:
 
 
 class StoresOtherwise(ABC):
-    """Targets in a store are kept in another form than their own."""
+    """Stores targets in another form than their own."""
 
     @abstractmethod
     def settled(self) -> Codec:
-        """Return the codec of rows of which the store holds targets, put there by :meth:`stored`."""
+        """Return the codec of rows whose targets :meth:`stored` has put into the store."""
 
     @abstractmethod
     def stored(self, targets: np.ndarray) -> tuple[np.ndarray, PartLabels]:
-        """Return what :meth:`Codec.targets` of the settled codec takes back."""
+        """Return values and labels to store, from which the settled codec makes the targets (:meth:`Codec.targets`)."""
 
 
 def settled(task: Task) -> Task:
-    """Return the task for rows of which the store holds targets, put there by :func:`stored_targets`."""
+    """Return the task of rows whose targets :func:`stored_targets` has put into the store."""
     stores = capability(task, StoresOtherwise)
     return task if stores is None else task.kind.from_json(stores.settled().as_json())
 
 
 def stored_targets(task: Task, targets: np.ndarray) -> tuple[np.ndarray, PartLabels]:
-    """Return what the store keeps of targets: one value for each row, and what these values mean."""
+    """Return one stored value for each target, and the labels that the values stand for."""
     stores = capability(task, StoresOtherwise)
     return (targets, {}) if stores is None else stores.stored(targets)

@@ -1,4 +1,4 @@
-"""What cross-validation goes by: metrics that say of each row how well it is predicted, registered by name."""
+"""Criteria of cross-validation: metrics that score each row, registered by name."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ METRICS: dict[str, type[Criterion]] = {}
 
 @dataclass(frozen=True, eq=False)
 class Narrowed:
-    """What a fold that may lack classes is learned and judged by.
+    """The task, targets and criterion of a fold that may lack classes.
 
     Attributes
     ----------
     task : Task
         The task that the rows of the fold make by themselves.
     targets : ndarray
-        Of the rows, in that task.
+        Targets of the rows, in that task.
     criterion : Criterion
-        Of that task.
+        Criterion of that task.
     widen : callable
-        Turns what the criterion of that task judges by into what the criterion of all rows judges by.
+        Turns the values that the criterion of that task scores into the values that the criterion of all rows scores.
     constant : ndarray of shape (1,) or (1, K), or None
-        What is judged of every row, where there is nothing to learn.
+        The value that is scored for every row, where there is nothing to learn.
     """
 
     task: Task
@@ -62,12 +62,12 @@ class Criterion(ABC):
 
     task: Task
 
-    def judged(self, decision: np.ndarray) -> np.ndarray:
-        """Return what rows are judged by, of decisions of shape (n, K): predictions, or the decisions themselves."""
+    def scored_values(self, decision: np.ndarray) -> np.ndarray:
+        """Return the values that :meth:`row_scores` scores, from decisions of shape (n, K): here the predictions."""
         return self.task.decisions.predict(decision)
 
     @abstractmethod
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Return how well each row is predicted, bool or float64 of shape (n,): larger is better, and scores add up."""
 
     def score[N: (float, np.ndarray)](self, total: N, rows: N) -> N:
@@ -75,28 +75,28 @@ class Criterion(ABC):
         return total / rows if self.metric.higher_is_better else -total / rows
 
     def spread(self, row_scores: np.ndarray) -> float:
-        """Return half the width of a 95% interval of the metric over so many rows."""
+        """Return half the width of a 95% interval of the metric over rows with these scores."""
         if row_scores.dtype == bool:
             share = float(row_scores.mean())
             return float(1.96 * (share * (1 - share) / row_scores.size) ** 0.5)
         return float(1.96 * row_scores.std() / row_scores.size**0.5)
 
     def among(self, targets: np.ndarray) -> Narrowed:
-        """Return what rows with these targets, of which a class may be missing, are learned and judged by."""
+        """Return the task and criterion of rows with these targets, among which a class may be missing."""
         import numpy as np
 
         classes = capability(self.task, HasClasses)
         if classes is None:
-            return Narrowed(self.task, targets, self, lambda judged: judged, None)
+            return Narrowed(self.task, targets, self, lambda predicted: predicted, None)
         fewer = classes.narrowed(self.task, targets)
         constant = None if fewer.constant is None else np.array([fewer.constant], dtype=np.int32)
         return Narrowed(fewer.task, fewer.targets, type(self)(fewer.task), fewer.predictions, constant)
 
 
 class ByDecisions(Criterion):
-    """A criterion that judges by the decisions themselves."""
+    """A criterion that scores the decisions themselves."""
 
-    def judged(self, decision: np.ndarray) -> np.ndarray:
+    def scored_values(self, decision: np.ndarray) -> np.ndarray:
         """Return the decisions, shape (n, K)."""
         return decision
 
@@ -118,9 +118,9 @@ class ComparesRows:
 def criteria_of(kind: TaskKind) -> list[type[Criterion]]:
     """Return the registered metrics of a kind of task, its main metric first."""
     names = {ancestor.name for ancestor in type(kind).__mro__ if "name" in vars(ancestor)}  # type: ignore[attr-defined]
-    metrics = [one for one in METRICS.values() if one.tasks & names]
+    criteria = [criterion for criterion in METRICS.values() if criterion.tasks & names]
     main = kind.presenter.metric.key
-    return sorted(metrics, key=lambda one: one.metric.key != main)
+    return sorted(criteria, key=lambda criterion: criterion.metric.key != main)
 
 
 def criterion_of(task: Task, by: str = "") -> Criterion:
@@ -130,14 +130,15 @@ def criterion_of(task: Task, by: str = "") -> Criterion:
 
 def metric_of(kind: TaskKind, by: str = "") -> Metric:
     """Return a metric of a kind of task by its key; the main one where the kind has none of that key."""
-    known = {one.metric.key: one.metric for one in criteria_of(kind)}
+    known = {criterion.metric.key: criterion.metric for criterion in criteria_of(kind)}
     return known.get(by, kind.presenter.metric)
 
 
 def drift_losses(task: Task, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return how bad each prediction is, in [0, 1], by which drift is noticed.
+    """Return a loss in [0, 1] for each prediction, for the detection of drift.
 
-    Scores below 0 go to 1 as they fall. Where the main metric does not rank learners, its share is watched.
+    The loss of a negative score goes to 1 as the score falls. If the main metric does not rank learners, its row scores
+    are the losses.
     """
     import numpy as np
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks.json_values import Json, text_of, whole_number
+from ikmap.json_values import Json, text_of, whole_number
 
 HALF = 27
 """Bits of the upper part of a mantissa; the lower one has 26."""
@@ -37,12 +37,12 @@ class ExactSum:
         """Return the sum of the squares of numbers. Squares below 1e300 are exact unless they are below 1e-280."""
         values = np.asarray(values, dtype=np.float64)
         squares = values * values
-        # Dekker's product: what the rounded square lacks.
+        # Dekker's product gives the rounding error of each square.
         scaled = SPLIT * values
         high = scaled - (scaled - values)
         low = values - high
-        lacking = ((high * high - squares) + 2 * high * low) + low * low
-        return cls(cls.of(squares).units + cls.of(lacking).units)
+        error = ((high * high - squares) + 2 * high * low) + low * low
+        return cls(cls.of(squares).units + cls.of(error).units)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(self.units + other.units)
@@ -56,7 +56,7 @@ class ExactSum:
         return float(self.fraction)
 
     def as_json(self) -> list[Json]:
-        """Return the digits in base 16, and the power of two that they count."""
+        """Return the digits in base 16 without trailing zero bits, and the number of these bits."""
         zeros = (self.units & -self.units).bit_length() - 1 if self.units else 0
         return [f"{self.units >> zeros:x}", zeros]
 

@@ -1,11 +1,11 @@
-"""Which columns matter to a learner, and how: what is measured, and what a report shows of it."""
+"""Importance of columns to a learner: the metrics that measure it, and the section of a report on it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ikmap.tasks.json_values import (
+from ikmap.json_values import (
     Json,
     JsonObject,
     learners_of,
@@ -54,10 +54,10 @@ def importance_metrics(task: Task) -> tuple[str, ...]:
 
 
 def responses(task: Task, decision: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what a learner says of each row, by names for people.
+    """Return the responses of a learner to each row, by names for people.
 
-    Of classes these are probabilities, where there are any, or decisions: with two classes those of the second, with
-    more those of the first few. Else they are predictions.
+    For classes they are probabilities, if there are any, or decisions: of the second of two classes, or of the first
+    few of more. For other tasks they are predictions.
     """
     labels = task.codec.classes
     if not labels:
@@ -73,11 +73,11 @@ def importance_sections(metrics: JsonObject, words: Mapping[str, str]) -> Sequen
     """Return a section if any learner has importances; `words` names the metrics by which they are measured."""
     parts: list[Part] = []
     rows: Json = 0
-    for name, about in learners_of(metrics).items():
-        columns = list_of(about.get("importance"))
+    for name, learner in learners_of(metrics).items():
+        columns = list_of(learner.get("importance"))
         if columns:
-            rows = about.get("importance_rows") or rows
-            parts += [_table(name, columns, words), *_dependence(name, about)]
+            rows = learner.get("importance_rows") or rows
+            parts += [_table(name, columns, words), *_dependence(name, learner)]
     if not parts:
         return ()
     text = Text(
@@ -90,27 +90,30 @@ def importance_sections(metrics: JsonObject, words: Mapping[str, str]) -> Sequen
 
 
 def _table(name: str, columns: Sequence[Json], words: Mapping[str, str]) -> Table:
-    keys = [key for key in words if any(key in one for one in objects_of(columns))]
-    rows = [[str(one.get("column")), *(_short(one.get(key)) for key in keys)] for one in objects_of(columns[:SHOWN])]
+    keys = [key for key in words if any(key in column for column in objects_of(columns))]
+    rows = [
+        [str(column.get("column")), *(_short(column.get(key)) for key in keys)]
+        for column in objects_of(columns[:SHOWN])
+    ]
     left = len(columns) - SHOWN
     title = f"To {name}" + (f", the first {SHOWN} of {len(columns)} columns" if left > 0 else "")
     return Table(title, ("column", *(f"{words[key]} lost" for key in keys)), rows)
 
 
-def _dependence(name: str, about: JsonObject) -> list[Part]:
+def _dependence(name: str, learner: JsonObject) -> list[Part]:
     parts: list[Part] = []
-    for one in objects_of(about.get("partial_dependence")):
-        if not isinstance(one.get("responses"), Mapping):
+    for curve in objects_of(learner.get("partial_dependence")):
+        if not isinstance(curve.get("responses"), Mapping):
             continue
-        column, values = str(one.get("column")), list_of(one.get("values"))
-        lines = {str(key): list_of(said) for key, said in mapping_of(one["responses"]).items()}
+        column, values = str(curve.get("column")), list_of(curve.get("values"))
+        lines = {str(key): list_of(means) for key, means in mapping_of(curve["responses"]).items()}
         title = f"{name}: by {column}"
         numbers = [number for value in values if (number := number_of(value)) is not None]
         if len(numbers) == len(values) > 1:
-            points = {key: list(zip(numbers, map(real_number, said), strict=False)) for key, said in lines.items()}
+            points = {key: list(zip(numbers, map(real_number, means), strict=False)) for key, means in lines.items()}
             parts.append(Lines(title, column, "what is said, on average", points))
         elif values:
-            rows = [[str(value), *(_short(said[k]) for said in lines.values())] for k, value in enumerate(values)]
+            rows = [[str(value), *(_short(means[k]) for means in lines.values())] for k, value in enumerate(values)]
             parts.append(Table(title, (column, *lines), rows))
     return parts
 

@@ -1,11 +1,11 @@
-"""A metric: its name, its unit, and the words by which reports speak of it."""
+"""A metric: its name, its unit, and the sentences by which reports describe it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from ikmap.tasks.json_values import Json, JsonObject
+from ikmap.json_values import Json, JsonObject
 
 ROC_AUC: JsonObject = {
     "description": "Area under the ROC curve of the test rows with a label; of more than two classes the mean over "
@@ -24,18 +24,18 @@ AVERAGE_PRECISION: JsonObject = {"type": ["number", "null"], "minimum": 0, "maxi
 
 @dataclass(frozen=True)
 class Sentences:
-    """How a report speaks of a metric.
+    """Sentences by which a report describes a metric.
 
     Attributes
     ----------
     of_test, of_stream : str
-        What the metric is, after "accuracy: ", of {rows} test rows ({which}) and of a stream.
+        Description of the metric, to follow "accuracy: ": on {rows} test rows ({which}), and on a stream.
     so_far : str
-        A sentence on what the curve along the rows shows.
+        Description of the curve of the metric along the rows.
     lead, lead_of_stream : str
-        What a learner did, after its name: with {value} and {rows}, as "12 test rows".
+        Result of a learner, to follow its name, with {value} and with {rows} such as "12 test rows".
     table : str
-        For the heading of a table.
+        Heading of a table.
     """
 
     of_test: str
@@ -72,9 +72,10 @@ class Metric:
     sentences : Sentences
     higher_is_better : bool
     ranks : bool
-        The learner with the best value is the best; else the first learner of a run comes first in its report.
+        True if the learner with the best value is the best; otherwise the first learner of a run comes first in its
+        report.
     name : str
-        For people; default: the key.
+        Name for people; by default the key.
     """
 
     key: str

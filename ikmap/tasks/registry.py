@@ -1,21 +1,21 @@
-"""Kinds of task and metrics by name, those of other packages among them."""
+"""Kinds of task and metrics by name, including those of other packages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ikmap.json_values import Json, JsonObject, mapping_of
 from ikmap.tasks.criteria import METRICS, Criterion, criteria_of
-from ikmap.tasks.json_values import Json, JsonObject, mapping_of
 from ikmap.tasks.task import Task, TaskKind
 
 TASKS: dict[str, TaskKind] = {}
 DEFAULT = "classification"
-"""What ``--task auto`` means where the description of a data set says nothing else."""
+"""Meaning of ``--task auto``, unless the description of a data set says otherwise."""
 AUTO = "auto"
 """The word of ``--task`` that leaves the kind of task to the data set's description, or to the labels."""
 
 
-def register(one: TaskKind | type[TaskKind] | type[Criterion]) -> None:
+def register(item: TaskKind | type[TaskKind] | type[Criterion]) -> None:
     """Make a kind of task, or a metric, known by its name.
 
     Raises
@@ -23,12 +23,12 @@ def register(one: TaskKind | type[TaskKind] | type[Criterion]) -> None:
     ValueError
         A name is taken.
     """
-    if isinstance(one, type) and issubclass(one, Criterion):
-        if one.metric.key in METRICS:
-            raise ValueError(f"metric {one.metric.key!r} has a name that is taken")
-        METRICS[one.metric.key] = one
+    if isinstance(item, type) and issubclass(item, Criterion):
+        if item.metric.key in METRICS:
+            raise ValueError(f"metric {item.metric.key!r} has a name that is taken")
+        METRICS[item.metric.key] = item
         return
-    kind = one() if isinstance(one, type) else one
+    kind = item() if isinstance(item, type) else item
     taken = {AUTO, *task_words(), *TASKS}
     for name in (kind.name, *kind.words):
         if name in taken:
@@ -37,29 +37,29 @@ def register(one: TaskKind | type[TaskKind] | type[Criterion]) -> None:
 
 
 def unregister(name: str) -> None:
-    """Make a kind of task, or a metric, unknown again; nothing happens if there is none of that name."""
+    """Remove a kind of task or a metric from the registry, if there is one of that name."""
     TASKS.pop(name, None)
     METRICS.pop(name, None)
 
 
 def task_words() -> tuple[str, ...]:
-    """Return everything that ``--task`` takes, beside "auto": the words of a task, or its name where it has none."""
+    """Return all words that ``--task`` takes beside "auto": the words of each task, or its name if it has none."""
     return tuple(word for kind in TASKS.values() for word in kind.words or (kind.name,))
 
 
 def criteria() -> tuple[str, ...]:
-    """Return everything that a search may go by: the registered metrics of all tasks that rank learners."""
+    """Return the names of all metrics that a search can select by: those of the tasks that rank learners."""
     ranking = [kind for kind in TASKS.values() if kind.presenter.metric.ranks]
-    return tuple(dict.fromkeys(one.metric.key for kind in ranking for one in criteria_of(kind)))
+    return tuple(dict.fromkeys(criterion.metric.key for kind in ranking for criterion in criteria_of(kind)))
 
 
 def task_named(word: str) -> TaskKind:
-    """Return the kind of task of a word of ``--task``, or of a data set's description.
+    """Return the kind of task for a word of ``--task`` or of the description of a data set.
 
     Raises
     ------
     ValueError
-        There is none.
+        No kind of task has that word.
     """
     wanted = DEFAULT if word == AUTO else word
     for kind in TASKS.values():
@@ -69,20 +69,20 @@ def task_named(word: str) -> TaskKind:
 
 
 def task_of(metrics: JsonObject) -> TaskKind:
-    """Return the kind of task of a run, by its ``metrics.json``, of which any part may be missing."""
+    """Return the kind of task of a run by its ``metrics.json``; parts of the metrics may be missing."""
     name = mapping_of(metrics.get("data")).get("task")
     return TASKS.get(name if isinstance(name, str) else DEFAULT, TASKS[DEFAULT])
 
 
 def task_from(values: JsonObject) -> Task:
-    """Return the task of which :meth:`~ikmap.tasks.task.Task.as_json` made these values.
+    """Return the task from which :meth:`~ikmap.tasks.task.Task.as_json` made these values.
 
-    Without a name it is the kind of task that there was first.
+    Values of old stores have no name, and describe a classification.
 
     Raises
     ------
     ValueError
-        It is not known here.
+        The kind of task is not registered here.
     """
     return task_kind(values.get("name", DEFAULT)).from_json(values)
 
@@ -105,5 +105,5 @@ def task_kind(name: Json) -> TaskKind:
 
 
 def choosable(kinds: Sequence[TaskKind]) -> list[TaskKind]:
-    """Return those of some kinds of task that ``--task auto`` may choose by the labels."""
+    """Return the kinds of task that ``--task auto`` can choose by the labels."""
     return [kind for kind in kinds if kind.labels.choose]

@@ -1,4 +1,4 @@
-"""Metrics of a task as stages ask for them: those of its scorer, and registered ones that the scorer does not know."""
+"""Metrics of a task for stages: those of its scorer, and registered metrics that the scorer does not report."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from ikmap.json_values import Json, JsonObject, list_of, mapping_of
 from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, criteria_of
-from ikmap.tasks.json_values import Json, JsonObject, list_of, mapping_of
 from ikmap.tasks.metric import nullable
 from ikmap.tasks.task import MetricState, SummaryLine, Task, TaskKind
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ikmap.tasks.exact_sums import ExactSum
 
 OWN, REGISTERED = "task", "metrics"
-"""Fields of a record that has registered metrics beside those of the scorer."""
+"""Fields of a record that has the sums of registered metrics beside the state of the scorer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class RegisteredState:
     own : MetricState
     task : Task
     sums : mapping of str to ExactSum
-        By the key of the metric; without those that some record lacks, since they were registered later.
+        Sums by the key of the metric. A metric that was registered later, and that some record lacks, is left out.
     """
 
     own: MetricState
@@ -42,18 +42,18 @@ class RegisteredState:
         return self.own.rows
 
     def __add__(self, other: Self) -> Self:
-        sums = {key: one + other.sums[key] for key, one in self.sums.items() if key in other.sums}
+        sums = {key: total + other.sums[key] for key, total in self.sums.items() if key in other.sums}
         return type(self)(self.own + other.own, self.task, sums)
 
     def as_json(self) -> dict[str, Json]:
         """Return the state for a record."""
-        return {OWN: self.own.as_json(), REGISTERED: {key: one.as_json() for key, one in self.sums.items()}}
+        return {OWN: self.own.as_json(), REGISTERED: {key: total.as_json() for key, total in self.sums.items()}}
 
     def metrics(self) -> dict[str, Json]:
         """Return the fields of the scorer, and the value of each registered metric."""
         values: dict[str, Json] = {
-            key: METRICS[key](self.task).score(float(one), float(self.rows)) if self.rows else None
-            for key, one in self.sums.items()
+            key: METRICS[key](self.task).score(float(total), float(self.rows)) if self.rows else None
+            for key, total in self.sums.items()
         }
         return {**self.own.metrics(), **values}
 
@@ -61,26 +61,31 @@ class RegisteredState:
 def registered(kind: TaskKind) -> list[type[Criterion]]:
     """Return the metrics of a kind of task that are accumulated beside those that its scorer reports.
 
-    A metric whose row scores depend on other rows does not add up; a search may go by it, and that is all.
+    A metric whose row scores depend on other rows does not add up, so that only a search can use it.
     """
     reported = {kind.presenter.metric.key, *kind.presenter.schema.learner}
-    return [one for one in criteria_of(kind) if one.metric.key not in reported and not issubclass(one, ComparesRows)]
+    return [
+        criterion
+        for criterion in criteria_of(kind)
+        if criterion.metric.key not in reported and not issubclass(criterion, ComparesRows)
+    ]
 
 
 def accumulate(task: Task, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> MetricState:
     """Return the accumulated metrics of some rows, as :meth:`~ikmap.tasks.task.Scorer.accumulate` does."""
     from ikmap.tasks.exact_sums import ExactSum
 
-    own, metrics = task.scorer.accumulate(target, decision, numbers), registered(task.kind)
-    if not metrics:
-        return own
-    made = [metric(task) for metric in metrics]
-    sums = {one.metric.key: ExactSum.of(one.row_scores(target, one.judged(decision))) for one in made}
-    return RegisteredState(own, task, sums)
+    own = task.scorer.accumulate(target, decision, numbers)
+    criteria = [kind(task) for kind in registered(task.kind)]
+    sums = {
+        criterion.metric.key: ExactSum.of(criterion.row_scores(target, criterion.scored_values(decision)))
+        for criterion in criteria
+    }
+    return RegisteredState(own, task, sums) if criteria else own
 
 
 def state_from(task: Task, values: Json) -> MetricState:
-    """Return the state that was put into a record; of None, that of no rows."""
+    """Return the state that a record has, or the state of no rows for None."""
     from ikmap.tasks.exact_sums import ExactSum
 
     record = mapping_of(values)
@@ -88,14 +93,14 @@ def state_from(task: Task, values: Json) -> MetricState:
     own, metrics = task.scorer.state_from(record[OWN] if wrapped else values), registered(task.kind)
     if not metrics:
         return own
-    keys, sums = [one.metric.key for one in metrics], mapping_of(record.get(REGISTERED))
+    keys, sums = [criterion.metric.key for criterion in metrics], mapping_of(record.get(REGISTERED))
     if values is None:
         return RegisteredState(own, task, dict.fromkeys(keys, ExactSum()))
     return RegisteredState(own, task, {key: ExactSum.from_json(list_of(sums[key])) for key in keys if key in sums})
 
 
 def total(task: Task, records: Sequence[Json]) -> MetricState:
-    """Return the sum of the states that were put into records, in their order."""
+    """Return the sum of the states that records have, in their order."""
     state = state_from(task, None)
     for values in records:
         state = state + state_from(task, values)
@@ -104,11 +109,12 @@ def total(task: Task, records: Sequence[Json]) -> MetricState:
 
 def summary(kind: TaskKind, learner: JsonObject) -> list[SummaryLine]:
     """Return the metrics that tables of learners show beside the main one: name, value and unit."""
-    more = [one.metric for one in registered(kind)]
-    return [*kind.presenter.summary(learner), *((one.name, learner.get(one.key), one.unit) for one in more)]
+    metrics = [criterion.metric for criterion in registered(kind)]
+    lines = [(metric.name, learner.get(metric.key), metric.unit) for metric in metrics]
+    return [*kind.presenter.summary(learner), *lines]
 
 
 def metrics_schema(kind: TaskKind) -> dict[str, JsonObject]:
     """Return the JSON Schema of each metric of a learner, beside the main one."""
-    more = {one.metric.key: nullable(one.metric) for one in registered(kind)}
-    return {**kind.presenter.schema.learner, **more}
+    schemas = {criterion.metric.key: nullable(criterion.metric) for criterion in registered(kind)}
+    return {**kind.presenter.schema.learner, **schemas}

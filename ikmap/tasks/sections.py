@@ -1,11 +1,11 @@
-"""Parts of a report as plain data. A task says what a reader sees; the report decides how it looks."""
+"""Parts of a report as plain data. A task fills them with content; the report decides how they look."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ikmap.tasks.json_values import Json, Label
+from ikmap.json_values import Json, Label
 
 type Cell = Json
 """Text or a number in a table."""
@@ -20,7 +20,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: names of the columns, and rows of text or numbers. The first column says what a row is about."""
+    """A table: names of the columns, and rows of text or numbers. The first column names the subject of a row."""
 
     title: str
     head: Sequence[str]

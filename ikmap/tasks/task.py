@@ -1,14 +1,15 @@
 """A task: what is learned from labels, in a few small objects.
 
-A run asks its task for everything that has to do with labels, and knows no task by name. A task has
+A run asks its task for everything that has to do with labels, and never asks for its name. A task has
 
-- a kind (:class:`TaskKind`): what is known before a label is seen;
+- a kind (:class:`TaskKind`): everything that is known before a label is seen;
 - a codec (:class:`Codec`): labels become targets, and targets labels;
-- decisions (:class:`Decisions`): what the decision values of a learner mean;
+- decisions (:class:`Decisions`): the meaning of the decision values of a learner;
 - a scorer (:class:`Scorer`): metrics of predicted rows, accumulated so that they add up over shards.
 
-What cross-validation goes by is a registered :class:`~ikmap.tasks.criteria.Criterion`; what only some tasks can do is a
-capability (:mod:`ikmap.tasks.capabilities`). Nothing heavy is imported before it is used, for ``--help``.
+Cross-validation compares candidates by a registered :class:`~ikmap.tasks.criteria.Criterion`; what only some tasks can
+do is a capability (:mod:`ikmap.tasks.capabilities`). Nothing heavy is imported before it is used, so that ``--help`` is
+fast.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
 
 from ikmap.capability import Offers
-from ikmap.tasks.json_values import Json, JsonObject, Label
+from ikmap.json_values import Json, JsonObject, Label
 from ikmap.tasks.metric import Metric
 from ikmap.tasks.sections import Section
 from ikmap.tasks.verdict import Verdict
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 type PartLabels = JsonObject
-"""What is known of the labels of some rows, beside an array of one value for each row."""
+"""Labels of some rows and their counts or moments, stored beside an array of one value for each row."""
 type ColumnType = Literal["int64", "float64", "string", "bool"]
 type SummaryLine = tuple[str, Json, str]
 """Name, value and unit of a further metric of a learner, for tables. Units are those of a :class:`Metric`."""
@@ -36,14 +37,14 @@ type SummaryLine = tuple[str, Json, str]
 
 @dataclass(frozen=True)
 class LabelRequest:
-    """What a user asks of the labels, by option or in the description of a data set.
+    """The wishes of a user on labels, by option or in the description of a data set.
 
     Attributes
     ----------
     word : str
-        As of ``--task``: "auto", the name of a task, or one of its :attr:`TaskKind.words`.
+        Value of ``--task``: "auto", the name of a task, or one of its :attr:`TaskKind.words`.
     source : str
-        The option, or the description of the data set, that has the word; for messages.
+        The option or the description of the data set with the word, for messages.
     two_class : pair of sequences of labels, or None
         Labels that count as +1 and as -1.
     inliers : sequence of str, or None
@@ -58,16 +59,16 @@ class LabelRequest:
 
 @dataclass(frozen=True)
 class LabelRules:
-    """What labels are to a kind of task.
+    """The use that a kind of task makes of labels.
 
     Attributes
     ----------
     needed : bool
-        There is nothing to learn without labels.
+        True if nothing can be learned without labels.
     inliers : bool
-        Labels of normal rows can be named (:attr:`LabelRequest.inliers`).
+        True if labels of normal rows can be named (:attr:`LabelRequest.inliers`).
     choose : bool
-        ``--task auto`` may choose the kind by the labels (:mod:`ikmap.tasks.by_labels`).
+        True if ``--task auto`` can choose the kind by the labels (:mod:`ikmap.tasks.by_labels`).
     """
 
     needed: bool = True
@@ -77,14 +78,14 @@ class LabelRules:
 
 @dataclass(frozen=True)
 class Usual:
-    """What a run takes where its options say "auto".
+    """The defaults of a run whose options are "auto".
 
     Attributes
     ----------
     learner : str
-        Name of the learner (``--learner auto``); empty: a learner has to be named.
+        Name of the learner (``--learner auto``), or "" if a learner has to be named.
     criterion : str
-        Name of the metric that a search goes by (``--select-by auto``); empty: the main metric of the task.
+        Name of the metric that a search selects by (``--select-by auto``), or "" for the main metric of the task.
     """
 
     learner: str = ""
@@ -93,14 +94,14 @@ class Usual:
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """What a run says of the labels that it has found.
+    """A summary of the labels of a run.
 
     Attributes
     ----------
     fields : mapping
-        For ``data`` in ``metrics.json``.
+        Fields of ``data`` in ``metrics.json``.
     expected : str
-        What labels may be, for messages.
+        Description of valid labels, for messages.
     notes : sequence of str
         Lines for the log of the run.
     """
@@ -117,11 +118,11 @@ class MetricsSchema:
     Attributes
     ----------
     labels : mapping of str to mapping
-        Of :attr:`LabelSummary.fields`.
+        Schemas of :attr:`LabelSummary.fields`.
     rows : mapping of str to mapping
-        Of what :class:`~ikmap.tasks.capabilities.Census` says of all training rows.
+        Schemas of the fields that :class:`~ikmap.tasks.capabilities.Census` adds.
     learner : mapping of str to mapping
-        Of what :meth:`MetricState.metrics` says, beside the main metric.
+        Schemas of the fields of :meth:`MetricState.metrics`, beside the main metric.
     """
 
     labels: Mapping[str, JsonObject] = field(default_factory=dict)
@@ -135,31 +136,31 @@ class Codec(ABC):
     Attributes
     ----------
     dtype : {"int32", "float64"}
-        Of targets, in memory and in the store.
+        Type of targets, in memory and in the store.
     """
 
     dtype: ClassVar[str]
 
     @property
     def classes(self) -> list[Label]:
-        """Labels by class number; empty where targets are no classes."""
+        """Labels by class number; empty if targets are not classes."""
         return []
 
     @property
     def summary(self) -> LabelSummary:
-        """What a run says of the labels."""
+        """Summary of the labels for a run."""
         return LabelSummary()
 
     @abstractmethod
     def targets(self, stored: np.ndarray, part: PartLabels) -> np.ndarray:
-        """Return the targets of rows that :meth:`TaskKind.read` has read.
+        """Return the targets of rows from the stored values of :meth:`TaskKind.read`.
 
-        A label without a target becomes a target that :meth:`unknown` knows.
+        A label without a target becomes a target that :meth:`unknown` marks.
         """
 
     @abstractmethod
     def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
-        """Return the targets of n rows by their labels as read."""
+        """Return the targets of n rows from their labels as read."""
 
     @abstractmethod
     def unknown(self, targets: np.ndarray) -> np.ndarray:
@@ -170,17 +171,17 @@ class Codec(ABC):
         return targets
 
     def as_json(self) -> dict[str, Json]:
-        """Return what :meth:`TaskKind.from_json` needs, beside the name of the task."""
+        """Return the values that :meth:`TaskKind.from_json` needs, beside the name of the task."""
         return asdict(self)  # type: ignore[call-overload]
 
 
 class Decisions(ABC):
-    """What the decision values of a learner mean, float64 of shape (n, K).
+    """The meaning of the decision values of a learner, float64 of shape (n, K).
 
     Attributes
     ----------
     dtype : {"int32", "float64"}
-        Of predictions.
+        Type of predictions.
     """
 
     dtype: ClassVar[str]
@@ -241,11 +242,11 @@ class Scorer(ABC):
 
     @abstractmethod
     def state_from(self, values: Json) -> MetricState:
-        """Return the state of which :meth:`MetricState.as_json` made these values; of None, that of no rows."""
+        """Return the state from which :meth:`MetricState.as_json` made these values; for None, the state of no rows."""
 
 
 class Presenter:
-    """What a report shows of the learners of a task. Parts of what it is given may be missing.
+    """Presents the learners of a task in a report. Parts of the metrics may be missing.
 
     Attributes
     ----------
@@ -258,7 +259,7 @@ class Presenter:
     schema: ClassVar[MetricsSchema] = MetricsSchema()
 
     def summary(self, learner: JsonObject) -> Sequence[SummaryLine]:  # noqa: ARG002
-        """Return the metrics that tables of learners show beside the main one; values that are no numbers are left out.
+        """Return the metrics that tables of learners show beside the main one; only numbers are shown.
 
         Parameters
         ----------
@@ -268,11 +269,11 @@ class Presenter:
         return ()
 
     def sentence(self, learner: JsonObject) -> str:  # noqa: ARG002
-        """Return a sentence that follows the first one of a report, on the learner which that one is about."""
+        """Return a sentence on a learner, to follow the first sentence of a report."""
         return ""
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
-        """Return what a reader has to know first of a learner, such as that it is no better than a constant.
+        """Return the warnings that a reader has to see first, such as that a learner is no better than a constant.
 
         Parameters
         ----------
@@ -284,19 +285,21 @@ class Presenter:
         return ()
 
     def sections(self, metrics: JsonObject) -> Sequence[Section]:  # noqa: ARG002
-        """Return the sections of a report that show more than the metrics of the learners."""
+        """Return further sections of a report, beside the metrics of the learners."""
         return ()
 
 
 class TaskKind(ABC):
-    """A kind of task, registered by name: what is known before a label is seen. Two objects of a class are equal.
+    """A kind of task, registered by name: everything that is known before a label is seen.
+
+    Two objects of one class are equal.
 
     Attributes
     ----------
     name : str
-        For ``--task``, and in a store.
+        Name for ``--task`` and in a store.
     words : tuple of str
-        What ``--task`` takes beside the name.
+        Words that ``--task`` takes beside the name.
     labels : LabelRules
     usual : Usual
     presenter : Presenter
@@ -310,18 +313,18 @@ class TaskKind(ABC):
 
     @abstractmethod
     def read(self, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, PartLabels]:
-        """Return what the store keeps of the labels of n rows: one value for each row, and what these values mean.
+        """Return one value for each of n rows to store, and the labels that the values stand for.
 
         Parameters
         ----------
         labels : float64 ndarray or object ndarray of str, or None
-            As read; None where the source has none.
+            Labels as read, or None if the source has none.
 
         Raises
         ------
         ValueError
-            The labels cannot be labels of this task; :class:`~ikmap.tasks.bad_label.BadLabel` where one of them is at
-            fault.
+            The labels cannot be labels of this task; :class:`~ikmap.tasks.bad_label.BadLabel` if a single one is
+            at fault.
         """
 
     @abstractmethod
@@ -336,7 +339,7 @@ class TaskKind(ABC):
 
     @abstractmethod
     def from_json(self, values: JsonObject) -> Task:
-        """Return the task of which :meth:`Task.as_json` made these values."""
+        """Return the task from which :meth:`Task.as_json` made these values."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -347,7 +350,7 @@ class TaskKind(ABC):
 
 @dataclass(frozen=True)
 class Task(Offers):
-    """A task, once all labels have been seen. It is small, and travels with what is prepared from the data."""
+    """A task, once all labels have been seen. It is small, and travels with the prepared data."""
 
     kind: TaskKind
     codec: Codec
@@ -364,5 +367,5 @@ class Task(Offers):
         return self.kind.name
 
     def as_json(self) -> dict[str, Json]:
-        """Return name and codec for a store; how a learner's decisions are calibrated is kept with its model."""
+        """Return name and codec for a store. The calibration of a learner is stored with its model."""
         return {"name": self.kind.name, **self.codec.as_json()}

@@ -1,4 +1,4 @@
-"""Verdicts: what a reader of a result has to know first, as plain data, and the tests by which tasks find it."""
+"""Verdicts, the first things that a reader of a result has to know, and the statistical tests behind them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
 EDGE, ID, SCALE = "edge", "id", "scale"
 MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND})
-"""Kinds without which a reader would take the main metric for more than it is."""
+"""Kinds of verdict without which the main metric would mislead a reader."""
 Z = 1.96
 """Half the width of a 95% interval, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One line on a run.
+    """A warning of one line on a run.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Verdict:
     message : str
         What happened, where, and what to type.
     learner : str or None
-        Name of the learner; None: the line is about the run.
+        Name of the learner, or None if the line is about the run.
     """
 
     kind: str
@@ -40,20 +40,20 @@ class Verdict:
 
 
 def auc_by_chance(own: float, others: float) -> float:
-    """Return the upper end of the 95% interval of the ROC AUC of scores that say nothing.
+    """Return the upper end of the 95% interval of the ROC AUC of uninformative scores.
 
     It follows from the variance of the Mann-Whitney statistic.
 
     Parameters
     ----------
     own, others : float
-        Rows of the class, and of all other classes.
+        Number of rows of the class, and of all other classes.
     """
     return 0.5 + Z * math.sqrt((own + others + 1) / (12 * own * others))
 
 
 def r2_by_chance(rows: float) -> float:
-    """Return the upper end of the 95% interval of R2 of predictions that say nothing.
+    """Return the upper end of the 95% interval of the R2 of uninformative predictions.
 
     The correlation r of targets with numbers that are independent of them is about normal with variance 1 / rows, and
     R2 is r^2 at most, however the numbers are shifted and scaled.
@@ -62,6 +62,6 @@ def r2_by_chance(rows: float) -> float:
 
 
 def highest_share(hits: int, rows: int) -> float:
-    """Return the upper end of Wilson's 95% interval of a share of some rows."""
+    """Return the upper end of Wilson's 95% interval of the share of hits among some rows."""
     share, z2 = hits / rows, Z**2
     return (share + z2 / (2 * rows) + Z * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows**2))) / (1 + z2 / rows)

@@ -1,13 +1,13 @@
-"""Metrics where the data says how much each row counts: exact sums over rows, so that they add up over shards."""
+"""Metrics of rows with sample weights, as exact sums over the rows, so that they add up over shards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ikmap.json_values import Json, JsonObject, learners_of, list_of, mapping_of
 from ikmap.tasks.capabilities import WeightedScorer, capability
 from ikmap.tasks.criteria import criterion_of
-from ikmap.tasks.json_values import Json, JsonObject, learners_of, list_of, mapping_of
 from ikmap.tasks.sections import Section, Table, Text
 from ikmap.tasks.task import Task
 
@@ -28,7 +28,7 @@ def weighted_sums(task: Task, target: np.ndarray, decision: np.ndarray, weight: 
     scorer = capability(task, WeightedScorer)
     if scorer is None:
         criterion = criterion_of(task)
-        terms = {SCORE: criterion.row_scores(target, criterion.judged(decision))}
+        terms = {SCORE: criterion.row_scores(target, criterion.scored_values(decision))}
     else:
         terms = scorer.weighted_terms(target, decision)
     sums = {WEIGHT: weight, **{key: weight * values for key, values in terms.items()}}
@@ -51,17 +51,17 @@ def weighted_metrics(task: Task, records: Sequence[JsonObject]) -> dict[str, flo
 
 
 def weighted_sections(metrics: JsonObject) -> Sequence[Section]:
-    """Return what a report shows where the data says how much rows count; any part of the metrics may be missing."""
+    """Return the sections of a report on weighted metrics; parts of the metrics may be missing."""
     column = mapping_of(metrics.get("data")).get("weight")
     known = {
         name: weighted
-        for name, about in learners_of(metrics).items()
-        if isinstance(weighted := about.get("weighted"), Mapping)
+        for name, learner in learners_of(metrics).items()
+        if isinstance(weighted := learner.get("weighted"), Mapping)
     }
     if column is None or not known:
         return []
-    keys = [key for key in TITLES if any(isinstance(of.get(key), int | float) for of in known.values())]
-    rows = [(name, *("" if of.get(key) is None else of[key] for key in keys)) for name, of in known.items()]
+    keys = [key for key in TITLES if any(isinstance(values.get(key), int | float) for values in known.values())]
+    rows = [(name, *("" if values.get(key) is None else values[key] for key in keys)) for name, values in known.items()]
     text = (
         f"Rows count by column {column}: in learning, in cross-validation and in the figures below. All other figures "
         "of this report count each row once."

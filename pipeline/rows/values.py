@@ -29,13 +29,12 @@ def check_values(
     NegativeValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
-    able = [one.of_record({})[0] for one in (LEARNERS.get(name), KERNELS.get(kernel)) if one is not None]
-    found = next(filter(None, (one.refused(rows) for one in able)), None)
-    if found is not None:
-        row, column, value, expected = found
-        named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
-        asked = f"expected {expected} for --learner {name} (--scale minmax)"
-        raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
+    methods = [kind.of_record({})[0] for kind in (LEARNERS.get(name), KERNELS.get(kernel)) if kind is not None]
+    invalid = next(filter(None, (method.first_invalid(rows) for method in methods)), None)
+    if invalid is not None:
+        column = f"column {column_names[invalid.column]!r}" if column_names else f"feature {invalid.column + 1}"
+        expected = f"expected {invalid.expected} for --learner {name} (--scale minmax)"
+        raise NegativeValues(f"{where(first + invalid.row)}, {column}: found {invalid.value:g}, {expected}")
 
 
 def kernel_in(model: object) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from distributed import Client
 
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, MutableJsonObject
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED
 from pipeline.params import Params
@@ -172,7 +172,7 @@ class Stage:
         # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
         return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
 
-    def finish(self, *, outputs: Sequence[str] = (), **result: Json) -> JsonObject:
+    def finish(self, *, outputs: Sequence[str] = (), **result: Json) -> MutableJsonObject:
         """Write the stage's summary to the manifest; `result` is what later stages need of it.
 
         The summary has the rows and seconds of all processes that have worked on the stage.

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from distributed import Client
 
+from ikmap.json_values import number_of
 from ikmap.tasks import BadLabel
 from ikmap.tasks import Task as LearningTask
-from ikmap.tasks.json_values import number_of
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError, writing
 from pipeline.monitoring.events import Events

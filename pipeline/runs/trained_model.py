@@ -149,7 +149,7 @@ class TrainedModel:
         """What it predicts, as its decisions are to be read."""
         task, learner = self.preparation().task, _learner(self.learner, self.options)
         otherwise = None if learner is None else capability(learner, DecidesOtherwise)
-        return task if otherwise is None else otherwise.judged(task)
+        return task if otherwise is None else otherwise.decision_task(task)
 
     def has_seen(self, source: Source) -> bool:
         """Return whether the model was trained on rows of this file, by its size and checksum."""

@@ -55,7 +55,7 @@ def evaluate(
     """
     store = context.store
     reading = reading_of(store, context.params, learner, reading_hash)
-    judged = context.params.judged(learner, PreparedRows(store, "test").preparation.task)
+    judged = context.params.decision_task(learner, PreparedRows(store, "test").preparation.task)
     task = calibrated(judged, reading)
     n, step = _tasks_of(store, fitted)
     tasks = [

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.json_values import number_of
 from ikmap.model import Model
 from ikmap.rows import as_csr, as_dense
 from ikmap.seeds import generator
@@ -21,7 +22,6 @@ from ikmap.tables import CATEGORY, TIME
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import Calibrator
 from ikmap.tasks.importance import importance_metrics, responses
-from ikmap.tasks.json_values import number_of
 from ikmap.tasks.scoring import accumulate
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -113,7 +113,7 @@ class Judged:
         reading: Calibrator | None, most: int,
     ) -> None:  # fmt: skip
         self.test = PreparedRows(store, "test")
-        self.task = calibrated(params.judged(learner, self.test.preparation.task), reading)
+        self.task = calibrated(params.decision_task(learner, self.test.preparation.task), reading)
         self.numbers = drawn(self.test, params, most)
         block: Any = self.test.take(self.numbers)
         self.X, self.y = as_dense(block.rows), block.y

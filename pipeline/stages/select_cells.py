@@ -116,7 +116,7 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
     """The learner of the run, on rows in memory, which the data gives these weights."""
     learner, classes, weigh = params.of(name), task.codec.classes, weight_rule(task)
     in_rounds, in_one = capability(learner, RoundsLearner), capability(learner, WholeLearner)
-    task = params.judged(name, task)
+    task = params.decision_task(name, task)
     criterion = search_criterion(params, task, name)
 
     def stream(cells: Cells, y: np.ndarray, params: Params = params) -> Predictor:

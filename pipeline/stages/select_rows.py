@@ -181,13 +181,13 @@ def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block:
     training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
     model: Any = learner.fit(training)[0]
     name, outputs = learner.about.name, small.task.decisions.outputs
-    return lambda tested: small.widen(small.criterion.judged(checked_decisions(model, tested, name, outputs)))
+    return lambda tested: small.widen(small.criterion.scored_values(checked_decisions(model, tested, name, outputs)))
 
 
 def predictor(criterion: Criterion, model: Any, learner: str) -> Callable[[Any], np.ndarray]:
     """Return what a criterion judges rows by: the predictions of a model, or its decisions."""
     outputs = criterion.task.decisions.outputs
-    return lambda tested: criterion.judged(checked_decisions(model, tested, learner, outputs))
+    return lambda tested: criterion.scored_values(checked_decisions(model, tested, learner, outputs))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.json_values import JsonObject
+from ikmap.json_values import JsonObject, MutableJsonObject
 from ikmap.methods.search import Value, named
 from ikmap.partitioners import Partitions
 from pipeline.errors import Damaged
@@ -69,7 +69,7 @@ class Fitted:
             return f"redrawn/{self.learner}"
         return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
-    def as_result(self) -> JsonObject:
+    def as_result(self) -> MutableJsonObject:
         """The entries of a learner's result that say on which cells it works."""
         value: JsonObject = (
             {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}

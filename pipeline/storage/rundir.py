@@ -14,7 +14,7 @@ from threading import Lock
 from typing import cast
 from uuid import uuid4
 
-from ikmap.json_values import Json, JsonObject
+from ikmap.json_values import Json, MutableJsonObject
 from pipeline.errors import Damaged, InputError
 from pipeline.params import with_options_known_since
 from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Session, Summary
@@ -73,7 +73,7 @@ class RunDirectory:
             self.close()
             raise
 
-    def _open(self, identity: JsonObject, fresh: bool) -> None:
+    def _open(self, identity: MutableJsonObject, fresh: bool) -> None:
         manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
         for partial in self.path.glob(".*manifest*.*"):  # of a process that was killed as it wrote the first one
             if partial != copy:

@@ -393,7 +393,7 @@ class Schedule:
 
     def _metrics(self, learner: str, records: list[Record]) -> dict[str, Json]:
         """Return the metrics of all rows that were predicted."""
-        task = self.context.params.judged(learner, self.task)
+        task = self.context.params.decision_task(learner, self.task)
         return total(task, [record["tally"] for record in records]).metrics()
 
 

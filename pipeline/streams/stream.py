@@ -93,7 +93,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         return _record(stream, participant, k, done)
     traced = params.learner_as(StreamLearner, participant.learner).traced
     rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
-    n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
+    n, task = stream.rows_of(k), params.decision_task(participant.learner, stream.task())
     criterion, late = criterion_of(task), _late_rows(stream, participant, task, k) if stream.late else None
     numbers, first = stream.numbers(k), stream.first_of(k)
     blocks, labelled = [], []
@@ -171,7 +171,7 @@ def save_state(
     state, _, _ = _state_before(stream, params, participant, k, n_threads)
     at_end: Record = {}
     if stream.late and ended and k:
-        task = params.judged(participant.learner, stream.task())
+        task = params.decision_task(participant.learner, stream.task())
         late = _late_rows(stream, participant, task, None, k - 1)
         answers = late.learn(state, task, 0, chunk_of(stream, participant, k - 1).known(-1, stream, participant))
         criterion = criterion_of(task)
@@ -321,7 +321,7 @@ def _state_before(
     if first == k + 1:
         return state, _Saved(), dict(told)
     task = stream.task()
-    judged = params.judged(participant.learner, task)
+    judged = params.decision_task(participant.learner, task)
     for done in range(first, k):
         rows, labels = chunk_of(stream, participant, done), stream.labels(done, participant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)

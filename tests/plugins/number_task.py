@@ -90,8 +90,8 @@ class Rmse(Criterion):
     metric = Metric("rmse", "number", Sentences.about("Root of the mean squared error"), higher_is_better=False)
     tasks = frozenset({"numbers"})
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
-        return -((target - judged) ** 2)
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return -((target - predicted) ** 2)
 
     def score(self, total: Any, rows: Any) -> Any:
         return np.sqrt(-total / rows)
@@ -170,7 +170,7 @@ class ByCounts(WholeLearner):
     )
 
     def fit(self, training: Training) -> tuple[Model, Summary]:
-        rows, y = training.rows, training.y
+        rows, y = training.cells, training.y
         base, columns = float(y.mean()), columns_of(rows)
         size = int(rows.offsets[-1])
         sums = np.bincount(columns.ravel(), weights=np.repeat(y - base, columns.shape[1]), minlength=size)

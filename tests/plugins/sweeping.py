@@ -158,7 +158,7 @@ class SweptBayes(NaiveBayes, FollowsSplits):
 
         def score(changed: np.ndarray) -> None:
             decision = both_sides(np.log(n_rows) + terms[changed].sum(axis=1))
-            scores[changed] = criterion.row_scores(held_out.y[changed], criterion.judged(decision))
+            scores[changed] = criterion.row_scores(held_out.y[changed], criterion.scored_values(decision))
 
         # What each cell of a row says; before the first split, all rows are in cell 0.
         terms = np.tile(shares(np.arange(y.size)), (held_out.y.size, rows.n_partitions, 1))

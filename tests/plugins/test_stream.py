@@ -18,7 +18,7 @@ import pytest
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.online.ogd import OGDState
 from ikmap.methods import LEARNERS, MAPS, Sample
-from ikmap.methods.ogd import OGD, ByWeights, NaiveOGD
+from ikmap.methods.ogd import OGD, NaiveOGD
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
@@ -278,7 +278,7 @@ def test_a_map_that_loses_cells_is_refused() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("learner", [OGD(), NaiveOGD()], ids=lambda learner: learner.about.name)
-def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(learner: ByWeights, classes: int) -> None:
+def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(learner: OGD | NaiveOGD, classes: int) -> None:
     rng = np.random.default_rng(0)
     new, old = np.array([0, 300, 310]), np.array([0, 100, 104])
     y = rng.integers(0, classes, 400)

@@ -189,7 +189,7 @@ def test_rows_of_some_classes_only_are_predicted_as_these() -> None:
     task = CLASSIFICATION.of(["a", "b", "c", "d"])
     small = criterion_of(task).among(np.array([3, 1, 3]))
     assert (small.task.codec.classes, small.targets.tolist()) == (["b", "d"], [1, 0, 1])
-    assert small.widen(small.criterion.judged(np.array([[-1.0], [1.0]]))).tolist() == [1, 3]
+    assert small.widen(small.criterion.scored_values(np.array([[-1.0], [1.0]]))).tolist() == [1, 3]
     assert small.constant is None
     only = criterion_of(task).among(np.array([2, 2]))
     assert only.constant is not None

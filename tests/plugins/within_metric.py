@@ -15,5 +15,5 @@ class Within(Criterion):
     metric: ClassVar[Metric] = Metric("within_tenth", "share", Sentences.about("Share within a tenth of the target"))
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
-        return np.abs(target - judged) <= 0.1 * np.abs(target)
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return np.abs(target - predicted) <= 0.1 * np.abs(target)

@@ -41,7 +41,7 @@ It decides the order of the rows, so it is the same on every machine.
 
 @dataclass
 class _Sums:
-    """What one pass over all groups adds up (see :class:`Progress`)."""
+    """Sums over one pass through all groups (see :class:`Progress`)."""
 
     losses: float = 0.0
     gap: float = 0.0
@@ -62,7 +62,7 @@ type Order = tuple[Floats, Int32s, int, float]
 
 
 class How(NamedTuple):
-    """Sweeps over a group of blocks in each pass, and whether rows at rest are left out."""
+    """Settings of a pass: sweeps over each group of blocks, and whether rows at rest are left out."""
 
     inner_sweeps: int
     shrinking: bool
@@ -70,7 +70,7 @@ class How(NamedTuple):
 
 @dataclass
 class BlockProblem:
-    """One binary problem while it is being solved over several blocks.
+    """The state of one binary problem over several blocks.
 
     Parameters
     ----------
@@ -121,16 +121,16 @@ class BlockProblem:
             self.counted = self.numbers.counted(self.w) if self.numbers else None
 
     def bounds(self, total_cost: float, start: float, heaviest: float) -> tuple[float, float]:
-        """Of ``|w|^2`` from now on but for momentum, and of every dual variable; ``heaviest`` is the largest weight."""
+        """Return bounds on ``|w|^2`` without momentum, and on dual variables; ``heaviest`` is the largest weight."""
         length = 2.0 * total_cost + loops.squared_length(self.w) + start
         return length, dual_bound(length, float(self.class_cost.max()) * heaviest)
 
     def costs(self, y: np.ndarray, weight: Floats) -> Floats:
-        """C of every row."""
+        """Return the C of every row."""
         return self.class_cost[y] * weight if weight.size else self.class_cost[y]
 
     def begin_pass(self) -> None:
-        """Let the weights go on by momentum."""
+        """Move the weights by momentum."""
         if self.phase == "sweep" and self.momentum.possible:
             w = self.w if self.counted is None else self.counted
             beta, before = self.momentum.beta, self.before
@@ -139,13 +139,13 @@ class BlockProblem:
                 w[:] = ahead(w, before, beta)
 
     def objective(self, y: np.ndarray, weight: Floats) -> Objective:
-        """What the compiled loops take after rows and norms."""
+        """Return the arguments of the compiled loops after rows and norms."""
         return loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
 
     def sweep(
         self, shared: SharedPass | None, rows: RowArrays, norms: Floats, objective: Objective, *order: *Order
     ) -> Swept:
-        """One sweep, as ``one_pass`` of the loops makes it, by two threads if that is worthwhile."""
+        """Make one sweep like ``one_pass`` of the loops, by two threads if that is worthwhile."""
         if self.numbers is None or self.counted is None:
             return loops.one_pass(rows, norms, objective, self.w, *order, loops.AT_FIRST)
         arrays = (self.numbers.rows(cast("CellArrays", rows)), norms, objective, self.counted, *order)
@@ -212,7 +212,7 @@ class BlockProblem:
         return True
 
     def _go_on(self, rows: RowArrays, objective: Objective, alpha: Floats, before: Floats) -> None:
-        """Let the dual variables of a group go on by momentum, as the weights have."""
+        """Move the dual variables of a group by the momentum of the weights."""
         old = alpha.copy()
         if self.momentum.beta > 0.0:
             w = self.w if self.counted is None else self.counted
@@ -224,7 +224,7 @@ class BlockProblem:
         before[:] = old
 
     def end_pass(self, reader: BlockReader, total_cost: float) -> None:
-        """Choose what the next pass is for."""
+        """Choose the purpose of the next pass."""
         sums, self.sums = self.sums, _Sums()
         if self.phase == "start":
             self.progress.length = loops.squared_length(self.w)
@@ -248,14 +248,14 @@ class BlockProblem:
             self.phase = "done" if self.progress.certified(sums.losses, sums.gap, sums.length) else "sweep"
 
     def _length(self) -> float:
-        """``|w|^2``."""
+        """Return ``|w|^2``."""
         if self.numbers and self.counted is not None:
             return float(loops.squared_length(self.numbers.weights(self.counted)))
         return float(loops.squared_length(self.w))
 
 
 def draw_groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
-    """Which blocks are put together in a pass."""
+    """Return groups of blocks for a pass."""
     count = len(reader)
     size = max(1, TOGETHER_BYTES // max(1, reader.largest))
     if size >= count:
@@ -316,7 +316,7 @@ def descend_blocks(
 
 
 def _shared_pass(reader: BlockReader) -> SharedPass | None:
-    """What lets two threads make sweeps over groups of blocks, if the cells can be shared out."""
+    """Return a sweep by two threads over groups of blocks, or None if the cells cannot be shared out."""
     assert reader.cells is not None
     assert reader.columns is not None
     base, _ = reader.cells

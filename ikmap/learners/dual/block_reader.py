@@ -1,4 +1,4 @@
-"""Blocks of a training set in the form that compiled loops take, one at a time."""
+"""Blocks of a training set in the form of compiled loops, one at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ikmap.learners.rows import (
 
 
 class CompiledBlock(NamedTuple):
-    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty: ones)."""
+    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty for ones)."""
 
     rows: RowArrays
     norms: np.ndarray
@@ -37,7 +37,7 @@ class CompiledBlock(NamedTuple):
 
 
 class BlockReader:
-    """Reads blocks on demand, keeps the latest only, and checks each when it is first seen.
+    """A reader of blocks that keeps the last one, and checks each block when it is first read.
 
     Parameters
     ----------
@@ -67,14 +67,14 @@ class BlockReader:
         return self.together((number,))
 
     def together(self, numbers: tuple[int, ...]) -> CompiledBlock:
-        """The rows of some blocks, one block after the other."""
+        """Return the rows of some blocks, one block after the other."""
         if self._numbers != numbers or self._loaded is None:
             self._loaded = None  # Before the next block is read: never two in memory.
             self._loaded, self._numbers = self._read(numbers), numbers
         return self._loaded
 
     def each(self, groups: Sequence[tuple[int, ...]]) -> Iterator[CompiledBlock]:
-        """The rows of each group in turn, the next ones read meanwhile; a single group stays in memory."""
+        """Yield the rows of each group, and read the next ones meanwhile; a single group stays in memory."""
         if len(groups) == 1:
             yield self.together(groups[0])
         else:
@@ -98,7 +98,7 @@ class BlockReader:
         return counts
 
     def rows_of_blocks(self) -> list[int]:
-        """Rows of every block; those not seen yet are read."""
+        """Return the number of rows of every block; unread blocks are read."""
         for b in range(len(self)):
             if b not in self.sizes:
                 self[b]
@@ -125,7 +125,7 @@ class BlockReader:
         )
 
     def release(self) -> None:
-        """Let go of the block in memory; it is read again when it is asked for."""
+        """Release the block in memory, which is read again on demand."""
         self._loaded, self._numbers = None, ()
 
     def _value(self, rows: Rows) -> float:

@@ -1,4 +1,4 @@
-"""What the solution of a linear problem has to show for itself: its duality gap, above all."""
+"""Certificates of solutions of linear problems: above all their duality gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ikmap.learners.dual.linear_svm import SVMFit
 
 
 def certificate(fit: SVMFit) -> dict[str, Any]:
-    """What the solution of a linear SVM has to show: the widest gap of its problems, the most sweeps."""
+    """Return the certificate of a linear SVM: the widest gap and the most sweeps of its problems."""
     return {
         "duality_gap": float(fit.gap.max()),
         "objective": float(fit.primal.sum()),

@@ -1,4 +1,4 @@
-"""Many problems on the same rows in memory, each one class against the rest, that share the pass over the rows.
+"""Many problems of one class against the rest on the same rows in memory, which share the pass over the rows.
 
 Eight problems stand side by side in a group and are served by one visit to a row; a row at rest in all of them is not
 visited. Where shrinking has left too few of them in a row to share its visit, they go apart: the same sweeps, one
@@ -33,7 +33,7 @@ MOVE = 4.0
 
 @dataclass(frozen=True)
 class ClassProblems:
-    """What is solved: each class of ``positives`` against the rest, on the rows of one block.
+    """The problems of each class of ``positives`` against the rest, on the rows of one block.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class ClassProblems:
     n_columns: int
 
     def objective(self, k: int) -> loops.Objective:
-        """That of problem k alone."""
+        """Return the objective of problem k alone."""
         return loops.Objective(self.block.y, int(self.positives[k]), *self._costs)
 
     def objectives(self, slots: np.ndarray) -> class_sweeps.Objectives:
-        """Those of up to eight problems side by side."""
+        """Return the objectives of up to eight problems side by side."""
         positive = np.full(LANES, -1)
         positive[: slots.size] = self.positives[slots]
         signs = np.where(np.arange(self.class_cost.size)[:, None] == positive, 1.0, -1.0)
@@ -72,7 +72,7 @@ class ClassProblems:
 
 
 class _Group:
-    """Up to eight problems: side by side, ``W`` (columns + 1, 8) and ``alpha`` (n, 8), or apart, both transposed."""
+    """The state of up to eight problems: side by side, ``W`` (columns + 1, 8) and ``alpha`` (n, 8), or transposed."""
 
     def __init__(
         self,
@@ -122,11 +122,11 @@ class _Group:
 
     @property
     def _side_by_side(self) -> tuple[class_sweeps.Objectives, Floats, Floats]:
-        """What the loops for eight problems take after rows and norms: a tuple."""
+        """Arguments of the loops for eight problems after rows and norms."""
         return self.problems.objectives(self.slots), self.W, self.alpha
 
     def _alone(self, k: int) -> tuple[loops.Objective, Floats, Floats]:
-        """What the loops for one problem take after rows and norms: a tuple."""
+        """Return the arguments of the loops for one problem after rows and norms."""
         return self.problems.objective(self.slots[k]), self.W[k], self.alpha[k]
 
     def _activate(self, k: int) -> None:
@@ -161,7 +161,7 @@ class _Group:
                     self._activate(k)
 
     def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Copies of the weights and dual variables of problem k."""
+        """Return copies of the weights and dual variables of problem k."""
         if self.apart:
             return self.W[k].copy(), self.alpha[k].copy()
         return self.W[:, k].copy(), self.alpha[:, k].copy()
@@ -236,7 +236,7 @@ class _Group:
             sums[:, k] = loops.certificate(*(rows, *self._alone(k), 0, -1))
 
     def _release(self, W: Floats) -> None:
-        """Leave weights to the next group: memory that is in use already is much cheaper than new one."""
+        """Hand the weights to the next group, since memory in use is much cheaper than new memory."""
         W.fill(0.0)
         self.spare.append(W)
 
@@ -299,7 +299,7 @@ def descend_classes(
 
 
 def _aligned_zeros(*shape: int) -> Floats:
-    """Zeros that begin at a cache line, so that no row of eight lies across two."""
+    """Return zeros that begin at a cache line, so that no row of eight crosses one."""
     size = int(np.prod(shape))
     buffer = np.zeros(size + LANES)
     start = (-buffer.ctypes.data // 8) % LANES

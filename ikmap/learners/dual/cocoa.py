@@ -1,4 +1,4 @@
-"""Linear SVMs, logistic and support vector regression on data in parts that never meet: CoCoA+, accelerated.
+"""Linear SVMs, logistic and support vector regression on separate parts of the data, by accelerated CoCoA+.
 
 Ma, Smith, Jaggi, Jordan, Richtarik, Takac (2015), "Adding vs. averaging in distributed primal-dual optimization",
 algorithm 1 with additive aggregation: in a round, every part improves its own dual variables from the same weights by
@@ -48,7 +48,7 @@ OPTIMISM = 0.8
 
 @dataclass(frozen=True)
 class Order:
-    """What all parts are asked to do in one round.
+    """The order of a round for all parts.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What one part did in a round, for each problem of its order.
+    """The report of one part on a round, for each problem of its order.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Rounds:
-    """What stays the same in all rounds.
+    """Constants of all rounds.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Rounds:
     def of(
         cls, params: SVMParams, n_classes: int, problems: tuple[int, ...], surveys: Sequence[Sequence[float]]
     ) -> Rounds:
-        """Rounds over parts of which :func:`survey` says this."""
+        """Return the constants for parts with these results of :func:`survey`."""
         if n_classes:
             counts = np.sum([np.asarray(one) for one in surveys], axis=0)
             return cls(params, n_classes, problems, len(surveys), class_costs(params, counts))
@@ -131,7 +131,7 @@ class Rounds:
 
     @property
     def loops(self) -> tuple[ModuleType, ModuleType, ModuleType]:
-        """Compiled loops: those of a round, those with the certificate, and those of momentum."""
+        """Compiled loops of a round, of a round with the certificate, and of momentum."""
         if self.n_classes:
             return _cocoa_loops, _linear_svm_loops, _momentum_loops
         return _cocoa_svr_loops, _linear_svr_loops, _momentum_svr_loops
@@ -139,7 +139,7 @@ class Rounds:
     def objective(
         self, place: int, y: np.ndarray, weight: Floats
     ) -> _linear_svm_loops.Objective | _linear_svr_loops.Targets:
-        """What the loops take of a problem, after rows and norms."""
+        """Return the arguments of the loops for a problem after rows and norms."""
         params, cost, bias = self.params, np.array(self.class_cost), float(self.params.fit_intercept)
         if not self.n_classes:
             z, loss = (y - self.center) / self.scale, _linear_svr_loops.LOSSES[params.loss]
@@ -149,7 +149,7 @@ class Rounds:
 
 
 def survey(reader: BlockReader, n_classes: int) -> list[float]:
-    """What the others must know of one part: rows of every class, by sample weight; of numbers, their moments."""
+    """Return the weighted number of rows of every class in one part, or the moments of numbers."""
     if not n_classes:
         return list(moments(reader))
     counts = np.zeros(n_classes)
@@ -217,7 +217,7 @@ def improve(
 
 
 class CoordinatorState(TypedDict):
-    """State of a :class:`Coordinator` but for the weights, as JSON values."""
+    """State of a :class:`Coordinator` without the weights, as JSON values."""
 
     round: int
     history: list[list[tuple[int, float, float, float]]]
@@ -229,7 +229,7 @@ class CoordinatorState(TypedDict):
 
 
 class Coordinator:
-    """Adds up the reports of the parts, round by round, and says what is next.
+    """Adds up the reports of the parts in each round, and gives the next order.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class Coordinator:
 
     @property
     def order(self) -> Order | None:
-        """What to do next; None when everything is solved or ``max_iter`` is reached."""
+        """Order of the next round; None when everything is solved or ``max_iter`` is reached."""
         if not self._unsolved:
             return None
         beta = tuple((self._theta[p] - 1.0) / _next(self._theta[p]) for p in self._unsolved)
@@ -301,7 +301,7 @@ class Coordinator:
             self._certify_at = min(self.round - 1 + ahead, self.rounds.params.max_iter)
 
     def _predicted(self, p: int) -> int:
-        """Rounds to the next certificate, from how fast the gap has fallen between the last two."""
+        """Return the rounds to the next certificate, by the fall of the gap between the last two."""
         history, tol = self.history[p], self.rounds.params.tol
         if len(history) < 2 or not history[-1][3] < history[-2][3]:
             return 3
@@ -310,7 +310,7 @@ class Coordinator:
         return int(min(max(1, math.ceil(OPTIMISM * more)), MOST_ROUNDS_BETWEEN))
 
     def state(self) -> CoordinatorState:
-        """Everything but the weights, as JSON values that come back exactly."""
+        """Return the state without the weights, as JSON values that are read back exactly."""
         return {
             "round": self.round,
             "history": self.history,
@@ -323,7 +323,7 @@ class Coordinator:
 
     @classmethod
     def restore(cls, rounds: Rounds, state: CoordinatorState, w: Floats, w_before: Floats) -> Coordinator:
-        """Go on from :meth:`state` and the weights."""
+        """Continue from :meth:`state` and the weights."""
         self = cls(rounds, w.shape[1] - 1)
         self.w, self.w_before, self.round = w, w_before, int(state["round"])
         self.history = [[(entry[0], *entry[1:]) for entry in problem] for problem in state["history"]]
@@ -332,7 +332,7 @@ class Coordinator:
         return self
 
     def fit(self, alphas: Floats | None = None) -> SVMFit:
-        """The solution, when there is nothing left to order; `alphas`, shape (P, n), where somebody has them."""
+        """Return the solution when there are no more orders; `alphas` has shape (P, n), if known."""
         if alphas is None:
             alphas = np.empty((len(self.rounds.problems), 0))
         coef, intercept = np.ascontiguousarray(self.w[:, :-1].T), self.w[:, -1].copy()
@@ -343,7 +343,7 @@ class Coordinator:
 
 
 def _next(theta: float) -> float:
-    """Nesterov's sequence."""
+    """Return the next number of Nesterov's sequence."""
     return 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * theta * theta))
 
 

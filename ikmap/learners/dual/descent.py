@@ -1,4 +1,4 @@
-"""One binary problem on rows in memory: sweeps of dual coordinate descent until a certificate says it is solved.
+"""One binary problem on rows in memory, with sweeps of dual coordinate descent up to a certified solution.
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008); what is added to algorithms.md 8.2 is how it ends and what it leaves
 out: see :class:`Progress`. Rows at rest at a bound are left out when their margin is
@@ -31,7 +31,7 @@ AT_REST = 3.0
 
 @dataclass(frozen=True)
 class Problem:
-    """What is solved: the rows of one block, one class against the rest.
+    """The problem of one class against the rest on the rows of one block.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ class Problem:
 
     @property
     def objective(self) -> loops.Objective:
-        """What the compiled loops take after rows and norms."""
+        """Arguments of the compiled loops after rows and norms."""
         block = self.block
         return loops.Objective(block.y, self.positive, self.class_cost, block.sample_weight, self.bias, self.loss)
 
 
 class _Sweeps:
-    """Sweeps over the active rows; on cells with weights in whole numbers (see ``_rows_loops``), on one thread or two.
+    """Sweeps over the active rows, on cells by fixed-point weights (see ``_rows_loops``) and one or two threads.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class _Sweeps:
         self.activate()
 
     def _whole_numbers(self, rows: CellArrays) -> WholeNumbers | None:
-        """Choose whole numbers for the weights.
+        """Choose the unit of fixed-point weights.
 
         The dual objective rises in every step and is at most sum_i C_i: that bounds ``|w|``.
         """
@@ -101,7 +101,7 @@ class _Sweeps:
         return whole_numbers(codes.shape[1], value, problem.bias, length, bound)
 
     def weights(self) -> np.ndarray:
-        """The weights, in float64."""
+        """Return the weights in float64."""
         return self.numbers.weights(self.w) if self.numbers else self.w
 
     def activate(self) -> None:
@@ -148,19 +148,19 @@ class _Sweeps:
         return None
 
     def dual(self) -> float:
-        """The dual objective."""
+        """Return the dual objective."""
         length = loops.squared_length(self.weights())
         return float(momentum_loops.dual_sum(self.problem.objective, self.alpha)) - 0.5 * length
 
 
 def _costs(problem: Problem) -> np.ndarray:
-    """C of every row."""
+    """Return the C of every row."""
     y, weight = problem.block.y, problem.block.sample_weight
     return problem.class_cost[y] * weight if weight.size else problem.class_cost[y]
 
 
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
-    """Sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
+    """Return the sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
     rows, y = problem.block.rows, problem.block.y
     sums = np.zeros((-(-y.size // CHUNK), 3))
 

@@ -1,4 +1,4 @@
-"""Dual variables of more rows than memory should hold: in a temporary file, read and written block by block."""
+"""Dual variables of many rows in a temporary file, read and written block by block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ikmap.arrays import Floats
 
 
 class DualVariables:
-    """A float64 for every problem and row, rows in the order of the blocks; at first zero.
+    """A float64 for every problem and row, in the order of the blocks, 0 at first.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class DualVariables:
         self._file.truncate(8 * max(1, n_problems * self._starts[-1]))
 
     def read(self, problem: int, numbers: Sequence[int]) -> Floats:
-        """Those of one problem and some blocks, one block after the other."""
+        """Return the dual variables of one problem and some blocks, one block after the other."""
         alpha = np.empty(sum(self._starts[b + 1] - self._starts[b] for b in numbers))
         for place, rows in self._runs(problem, numbers):
             self._file.seek(place)
@@ -37,18 +37,18 @@ class DualVariables:
         return alpha
 
     def write(self, problem: int, numbers: Sequence[int], alpha: Floats) -> None:
-        """The reverse of :meth:`read`."""
+        """Write the dual variables of one problem and some blocks."""
         for place, rows in self._runs(problem, numbers):
             self._file.seek(place)
             self._file.write(alpha[rows].data)
 
     def array(self) -> np.ndarray:
-        """All of them, shape (n_problems, n): mapped into memory as they are looked at."""
+        """Return all dual variables, shape (n_problems, n), mapped into memory."""
         self._file.flush()
         return np.memmap(self._file, dtype=np.float64, mode="c", shape=self._shape)
 
     def _runs(self, problem: int, numbers: Sequence[int]) -> Iterator[tuple[int, slice]]:
-        """Places in the file and what belongs there, neighbouring blocks at once."""
+        """Yield places in the file and the slices that belong there, with neighbouring blocks joined."""
         row, k = 0, 0
         while k < len(numbers):
             first = k

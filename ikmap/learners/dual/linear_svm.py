@@ -35,7 +35,7 @@ from ikmap.seeds import generator
 
 @dataclass(frozen=True, eq=False)
 class SVMFit:
-    """The solved problems, one per column: a single one for two classes, else one per class.
+    """Solved problems, one for each column: a single one for two classes, else one for each class.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ def _fit_in_memory(
 
 
 def problem_numbers(n_classes: int, subset: Sequence[int] | None) -> tuple[int, ...]:
-    """Numbers of the problems to solve, ascending: of `subset`, or of all; two classes make one problem."""
+    """Return ascending numbers of the problems to solve, of `subset` or all; two classes make one problem."""
     if n_classes < 2 and n_classes != 0:
         raise ValueError(f"at least 2 classes are needed, got {n_classes}")
     every = range(1 if n_classes in (0, 2) else n_classes)
@@ -284,7 +284,7 @@ def problem_numbers(n_classes: int, subset: Sequence[int] | None) -> tuple[int, 
 
 
 def class_costs(params: SVMParams, counts: np.ndarray) -> tuple[float, ...]:
-    """C times the weight of every class, of which there are so many rows by weight."""
+    """Return C times the weight of every class, by the weighted number of its rows."""
     weights = np.ones(counts.size)
     if isinstance(params.class_weight, Mapping):
         for k, value in params.class_weight.items():
@@ -306,7 +306,7 @@ def solution(
     histories: Sequence[Sequence[tuple[float, float, float, float]]],
     params: SVMParams,
 ) -> SVMFit:
-    """What was solved, given the certificates of each problem, of which the last one counts."""
+    """Return the solution, by the last certificate of each problem."""
     n_iter, primal, dual, gap = (np.array([h[-1][c] for h in histories]) for c in range(4))
     return SVMFit(
         problems=np.array(numbers),
@@ -324,7 +324,7 @@ def solution(
 
 
 def warn_unless_solved(fit: SVMFit, params: SVMParams, unit: str) -> None:
-    """Warn whoever called the caller of this function if the wanted gap was not reached; `unit` is what was counted."""
+    """Warn two callers up if the wanted gap was not reached; `unit` is the name of a counted step."""
     if fit.converged.all():
         return
     # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.

@@ -1,4 +1,4 @@
-"""Linear SVMs and logistic regression for many values of C, each started from the solution before it."""
+"""Linear SVMs and logistic regression for many values of C, each started from the previous solution."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fit_linear_svm_path(
 
 
 def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> Floats:
-    """Dual variables to start from at C, given those of the solution at a smaller C."""
+    """Return dual variables to start from at C, scaled from the solution at a smaller C."""
     ratio = C / before
     if loss == "logistic":
         return fit.alphas * ratio

@@ -31,7 +31,7 @@ LONGER = 4.0
 
 @dataclass
 class Momentum:
-    """How far one problem goes on before its next sweep.
+    """The momentum of one problem before its next sweep.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Momentum:
 
     @property
     def possible(self) -> bool:
-        """Whether there may be momentum before the next sweep or a later one."""
+        """True if momentum is possible before the next sweep or a later one."""
         return len(self._gaps) < FIRST or self._chosen > 0.0
 
     def swept(self, gap: float, dual: float) -> None:
@@ -67,13 +67,13 @@ class Momentum:
         self._best = max(self._best, dual)
 
     def _choose(self, span: int) -> None:
-        """Choose momentum, by what the last sweeps, so many, have done to the gap."""
+        """Choose momentum by the effect of the last sweeps on the gap."""
         size = right_size(self._gaps[-1 - span], self._gaps[-1], span, self._chosen)
         self._chosen, self._since = max(self._chosen, size), len(self._gaps)
 
 
 def right_size(before: float, gap: float, sweeps: int, beta: float) -> float:
-    """The best momentum, if so many sweeps with momentum ``beta`` took the gap from ``before`` to ``gap``."""
+    """Return the best momentum if the sweeps with momentum ``beta`` took the gap from ``before`` to ``gap``."""
     if not 0.0 < gap < before < np.inf:
         return 0.0
     z = (gap / before) ** (0.5 / sweeps)
@@ -88,6 +88,6 @@ def right_size(before: float, gap: float, sweeps: int, beta: float) -> float:
 
 
 def ahead(w: np.ndarray, before: np.ndarray, beta: float) -> np.ndarray:
-    """Weights that have gone on: w + beta (w - before), rounded where they are whole numbers."""
+    """Return the weights after momentum, w + beta (w - before), rounded for fixed-point weights."""
     way = beta * (w - before)
     return w + (way if w.dtype == np.float64 else np.rint(way).astype(w.dtype))

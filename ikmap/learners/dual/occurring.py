@@ -1,4 +1,4 @@
-"""Cells without the columns that no row has: where there are many columns and few occur, weights are of those that do.
+"""Cells without the columns that no row has, so that few weights suffice where few of many columns occur.
 
 A weight of a column that does not occur stays 0, so leaving it out changes nothing but the time: no sweep looks at it,
 but every certificate, every step of momentum and every copy of the weights does.
@@ -20,7 +20,7 @@ WORTH = 4
 
 
 def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[RowArrays, Int64s] | None:
-    """Leave out the columns that do not occur.
+    """Drop the columns that do not occur.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[Ro
 
 
 def _parts(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Rows in parts: where each begins, and its codes as numbers of columns."""
+    """Yield the rows in parts: the start of each, and its codes as column numbers."""
     step = max(1, AT_ONCE // codes.shape[1])
     for start in range(0, len(codes), step):
         yield start, codes[start : start + step].astype(np.uint64)

@@ -1,4 +1,4 @@
-"""When a problem's sweeps are worth a certificate, and when they end."""
+"""Progress of a problem: the sweeps after which to compute a certificate, and the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STILL = 5e-12
 
 @dataclass
 class Progress:
-    """One problem on its way to the relative duality gap ``tol``, or as far as ``max_iter`` sweeps or float64 go.
+    """Progress of one problem to the relative duality gap ``tol``, to ``max_iter`` sweeps or the limit of float64.
 
     Each sweep adds up every row's share of the duality gap as seen at its visit, which costs nothing. That sum is the
     gap of weights that are half a sweep old; together with the one before it tells how large the gap is by now, so the

@@ -27,7 +27,7 @@ from ikmap.learners.rows import CellArrays, RowArrays
 
 @dataclass
 class RegressionProblem(BlockProblem):
-    """The problem while it is being solved.
+    """The state of the problem.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class RegressionProblem(BlockProblem):
         return loops.Targets(z, self.class_cost, weight, self.bias, self.epsilon, self.loss)
 
     def bounds(self, total_cost: float, start: float, heaviest: float) -> tuple[float, float]:
-        """Bounds by the dual objective, which rises in every step.
+        """Return bounds by the dual objective, which rises in every step.
 
         Weighted squares of standardised targets add up to the weight of the rows. So, with C for each, the dual
         objective is at most ``total_cost`` less |w|^2 / 2. It begins at 0, or, where dual variables are given, no lower
@@ -80,7 +80,7 @@ class RegressionProblem(BlockProblem):
 
 
 def moments(reader: BlockReader) -> tuple[float, float, float]:
-    """Weight of the rows, mean of their targets by weight, and weighted sum of the squares about it."""
+    """Return the weight of the rows, the weighted mean of their targets, and the weighted sum of squares about it."""
     found = (0.0, 0.0, 0.0)
     for b in range(len(reader)):
         y, some = reader[b].y, reader[b].sample_weight
@@ -92,7 +92,7 @@ def moments(reader: BlockReader) -> tuple[float, float, float]:
 
 
 def together(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Moments of the rows of both."""
+    """Return the moments of the rows of both."""
     (weight, mean, squares), (more, inside, within) = one, other
     if more == 0.0:
         return one
@@ -102,7 +102,7 @@ def together(one: tuple[float, float, float], other: tuple[float, float, float])
 
 
 def standardisation(found: tuple[float, float, float]) -> tuple[float, float]:
-    """Mean and standard deviation by moments, 0 and 1 where there are no rows; the deviation is never 0."""
+    """Return mean and standard deviation from moments, or 0 and 1 without rows; the deviation is never 0."""
     weight, mean, squares = found
     # A spread as small as the rounding of the mean is none.
     deviation = math.sqrt(squares / weight) if weight else 0.0

@@ -1,4 +1,4 @@
-"""Sweeps over cells that two threads make together, as long as both are let run."""
+"""Sweeps over cells by two threads together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ type Swept = tuple[int, float, float, float, float, float]
 
 
 class Pace:
-    """Chooses between sweeps by one thread and by two, which give the same, by what they took.
+    """Chooses between equal sweeps by one thread and by two, by their times.
 
     How long it takes two cores to meet is a matter of the machine, and of who else is on it. So one thread begins; in a
     fit that goes on for long two are tried, and most sweeps are then made by whichever was faster when last tried.
@@ -42,7 +42,7 @@ class Pace:
         self.seconds = {False: np.inf, True: np.inf}
 
     def shares(self) -> bool:
-        """Whether the next sweep is for two threads."""
+        """Return whether the next sweep is for two threads."""
         if self.sweeps <= FIRST_TRIED:
             return self.sweeps == FIRST_TRIED
         best = self.seconds[True] < self.seconds[False]
@@ -55,7 +55,7 @@ class Pace:
 
 
 class SharedPass:
-    """Stands in for :func:`_linear_svm_loops.one_pass`, bit for bit.
+    """A replacement of :func:`_linear_svm_loops.one_pass` with the same bits.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class SharedPass:
 
     @staticmethod
     def suits(base: np.ndarray, n_columns: int) -> bool:
-        """Whether these cells can be shared out: no two partitionings may have a weight in common."""
+        """Return whether the cells can be shared out: no two partitionings may have a weight in common."""
         apart = bool((base[1:] > base[:-1]).all()) and base[-1] < n_columns
         return apart and base.size >= FEWEST_PARTITIONS
 
     def pays(self, size: int) -> bool:
-        """Whether it is worthwhile for so many rows."""
+        """Return whether two threads are worthwhile for a number of rows."""
         return self.patience > 0 and size >= FEWEST_ROWS and self.pace.shares()
 
     def __call__(
@@ -96,7 +96,7 @@ class SharedPass:
         size: int,
         threshold: float,
     ) -> Swept:
-        """As :func:`_linear_svm_loops.one_pass`, from its first visit on."""
+        """Make a sweep like :func:`_linear_svm_loops.one_pass`, from its first visit on."""
         flags, _, _, stay, told = self.exchange
         flags[:] = 0
         flags[loops.STOP] = loops.NEVER
@@ -119,7 +119,7 @@ class SharedPass:
 
 
 def _lines(size: int, dtype: DTypeLike) -> Array:
-    """Zeros that begin at a pair of cache lines."""
+    """Return zeros that begin at a pair of cache lines."""
     width, line = np.dtype(dtype).itemsize, 8 * loops.LINE
     buffer = np.zeros(size * width + line, np.uint8)
     start = -buffer.ctypes.data % line

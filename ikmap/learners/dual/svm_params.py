@@ -1,4 +1,4 @@
-"""What a linear problem is, and how well it is to be solved."""
+"""Parameters of a linear problem, and of the quality of its solution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ikmap.learners.dual._linear_svm_loops import LOSSES
 
 @dataclass(frozen=True)
 class SVMParams:
-    """What to solve, and how well.
+    """Parameters of a linear problem and of its solution.
 
     Minimises ``|w|^2 / 2 + sum_i C_i loss(c_i w.x_i)``, C_i = C times class weight times sample weight.
 
@@ -82,11 +82,11 @@ class SVMParams:
 
     @property
     def regression(self) -> bool:
-        """Whether targets are numbers."""
+        """True if targets are numbers."""
         return self.loss in svr_loops.LOSSES
 
     def as_json(self) -> JsonObject:
-        """The parameters as JSON values."""
+        """Return the parameters as JSON values."""
         values = asdict(self)
         if not self.regression:
             del values["epsilon"]

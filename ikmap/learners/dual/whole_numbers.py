@@ -1,4 +1,4 @@
-"""Weights of cells as whole numbers: sums that are exact in any order, so that two threads can share a sweep."""
+"""Fixed-point weights of cells: their sums are exact in any order, so that two threads can share a sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ type CountedArrays = tuple[Integers, Words, float, float]
 
 
 class WholeNumbers(NamedTuple):
-    """How weights are counted (see ``_rows_loops``).
+    """The unit of fixed-point weights (see ``_rows_loops``).
 
     Attributes
     ----------
@@ -34,35 +34,35 @@ class WholeNumbers(NamedTuple):
     constant: float
 
     def rows(self, rows: CellArrays) -> CountedArrays:
-        """Arrays of cells in the counted layout."""
+        """Return arrays of cells in the fixed-point layout."""
         codes, base, value = rows
         return codes, base, value * value / self.unit, self.unit
 
     def counted(self, w: Floats) -> np.ndarray:
-        """Weights in whole numbers, rounded."""
+        """Return weights as rounded whole numbers."""
         numbers = w / self.cell
         numbers[-1] = w[-1] / self.constant if self.constant else 0.0
         return np.rint(numbers).astype(np.int64)
 
     def weights(self, counted: np.ndarray) -> Floats:
-        """The reverse of :meth:`counted`, in float64."""
+        """Return whole numbers as weights in float64."""
         w = counted * self.cell
         w[-1] = counted[-1] * self.constant
         return w
 
 
 def complete_cells(rows: RowArrays) -> TypeGuard[CellArrays]:
-    """Whether arrays of rows are cells, none of which is absent: only their weights can be counted."""
+    """Return whether arrays of rows are complete cells, whose weights alone can be fixed-point."""
     return len(rows) == 3 and isinstance(rows[2], float)
 
 
 def dual_bound(squared_length: float, largest_cost: float) -> float:
-    """Bound on the dual variables of classification by that on ``|w|^2`` and C of the row that has the largest."""
+    """Return a bound on the dual variables of classification, by the bound on ``|w|^2`` and the largest C of a row."""
     return 4.0 * LONGER * largest_cost + 2.0 * LONGER**1.5 * float(np.sqrt(largest_cost * squared_length))
 
 
 def whole_numbers(t: int, value: float, bias: float, squared_length: float, largest_dual: float) -> WholeNumbers | None:
-    """Choose whole numbers as fine as int64 allows for; None if rounding to them could ever be seen.
+    """Return the finest unit that int64 allows, or None if rounding to it could be noticed.
 
     Parameters
     ----------

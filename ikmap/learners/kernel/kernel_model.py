@@ -1,4 +1,4 @@
-"""A fitted classifier in the dual: a weighted sum of kernel values over its support points."""
+"""A fitted model in the dual: a weighted sum of kernel values over its support points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ikmap.model import Model
 
 @dataclass(frozen=True, eq=False)
 class KernelModel(Model):
-    """Support points and coefficients of a binary (K = 1), one-vs-rest or one-vs-one classifier.
+    """The support points and coefficients of a binary (K = 1), one-vs-rest or one-vs-one classifier.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class KernelModel(Model):
         return support
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> Floats:
-        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
+        """Return decision values, float64 of shape (n, K), one column for two classes, independently for each row.
 
         Of a one-vs-one classifier of three classes or more these are the numbers of votes, a column for each class.
 
@@ -77,16 +77,16 @@ class KernelModel(Model):
         return votes(out, len(self.classes)) if self.one_vs_one and len(self.classes) > 2 else out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
-        """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
+        """Return class numbers, int32; 0 means the second of two classes, and ties go to the lowest number."""
         return decision_to_index(self.decision_function(rows))
 
     def predict(self, rows: Rows) -> np.ndarray:
-        """Class label of every row."""
+        """Return the class label of every row."""
         return np.asarray(self.classes)[self.predict_index(rows)]
 
 
 def votes(decisions: Floats, n_classes: int) -> Floats:
-    """Votes for each class, float64, shape (n, n_classes), from the decisions of all pairs of classes."""
+    """Return the votes for each class, float64 of shape (n, n_classes), from the decisions of all pairs of classes."""
     out = np.zeros((decisions.shape[0], n_classes))
     for column, (a, b) in enumerate(combinations(range(n_classes), 2)):
         first = decisions[:, column] > 0

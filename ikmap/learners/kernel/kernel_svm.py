@@ -1,4 +1,4 @@
-"""Support vector machine with a kernel and an offset: LIBSVM's solver on kernel values of ours (algorithms.md 8.3)."""
+"""The support vector machine with a kernel and an offset, by the solver of LIBSVM (algorithms.md 8.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["KernelSVMParams", "WorkingSetTooLarge", "fit_kernel_svm", "kernel_sv
 
 
 def kernel_svm_bytes(n: int, d: int, nnz: int | None = None, working_set: int | None = None) -> int:
-    """Memory that training on n rows takes, beside the rows.
+    """Return the bytes that training on n rows takes, beside the rows.
 
     These are the kernel values of a working set, float64, LIBSVM's cache, and rows laid out for the loop over pairs.
 

@@ -1,4 +1,4 @@
-"""Kernel SVMs for growing C on one matrix of kernel values, each begun where the one before ended.
+"""Kernel SVMs for growing C on one matrix of kernel values, each started from the previous solution.
 
 What takes long is the matrix; whoever tries many C, or has one matrix for training and test rows of many trials, hands
 it over here. :mod:`ikmap.learners.kernel.kernel_svm` is for one C and rows whose matrix would not fit.
@@ -27,7 +27,7 @@ NEAR = 0.5
 
 @dataclass(frozen=True)
 class SVMPath:
-    """Solutions for each C: of two classes, or of every two of more.
+    """Solutions for each C, for two classes or for every pair of more classes.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class SVMPath:
         return SVMPath(coef, intercept, self.steps[-1:], self.converged[-1:], self.n_classes)
 
     def predict(self, K: Floats) -> np.ndarray:
-        """Class numbers: int64, shape (C, m), from kernel values of m rows with those learned from, shape (m, n)."""
+        """Return class numbers, int64 of shape (C, m), from kernel values of m rows with the n training rows."""
         n, n_C, pairs = self.coef.shape
         with single_threaded_blas:
             decisions = (K @ self.coef.reshape(n, n_C * pairs)).reshape(-1, n_C, pairs) + self.intercept
@@ -109,7 +109,7 @@ def fit_kernel_svm_path(
 def _two_classes(
     K: Floats, sign: Floats, Cs: Sequence[float], tol: float, begun: Floats | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
-    """Coefficients, offset, number of steps and whether they were enough, for each C.
+    """Yield coefficients, offset, number of steps and whether they were enough, for each C.
 
     `begun` has coefficients for a smaller C, to begin with.
     """

@@ -1,4 +1,4 @@
-"""Points with coefficients, and sums of kernel values over them: what every learner in the dual predicts with."""
+"""Support points with coefficients, and sums of kernel values over them, for all learners in the dual."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = 8
 
 
 class SupportSet:
-    """Support points in the order of their arrival, with a coefficient for each output.
+    """Support points in order of arrival, with a coefficient for each output.
 
     They are kept in tiles that are prepared for a kernel once; the last one may have room left.
 
@@ -62,7 +62,7 @@ class SupportSet:
         return stack([rows for rows, _ in self._open]), np.concatenate([part for _, part in self._open])
 
     def arrays(self) -> tuple[Rows, Floats] | None:
-        """All points and their coefficients, shape (s, K); None while there are none."""
+        """Return all points and their coefficients, shape (s, K), or None if there are none."""
         parts = (*self._full, *self._open)
         if not parts:
             return None
@@ -98,11 +98,11 @@ class SupportSet:
 
     @property
     def unit(self) -> float:
-        """What :meth:`sums` are multiples of one part of."""
+        """Inverse of the unit of :meth:`sums`."""
         return self.kernel.unit if self.whole else 1.0
 
     def _products(self, left: Sized, points: Sized, coefficients: Floats) -> Floats:
-        """Kernel of some rows with a tile of points, times their coefficients."""
+        """Return the kernel of some rows with a tile of points, times their coefficients."""
         tile = np.empty((len(left), len(points)))
         if self.whole:
             self.kernel.steps(left, points, tile)
@@ -115,7 +115,7 @@ class SupportSet:
 
 
 def stack(parts: list[Rows]) -> Rows:
-    """Rows of one kind, one below the other; dense ones beside CSR become CSR."""
+    """Join rows of one kind; dense rows beside CSR become CSR."""
     if isinstance(parts[0], Cells):
         # Packed as their own cells need it, whatever stood beside them.
         cells = parts[0] if len(parts) == 1 else Cells.concatenated(cast("list[Cells]", parts))
@@ -128,7 +128,7 @@ def stack(parts: list[Rows]) -> Rows:
 
 
 def support_set_bytes(n: int, d: int, nnz: int | None = None, n_classes: int = 2) -> int:
-    """Memory that support points take at most, beside the rows that they are of: all n rows become one.
+    """Return the largest number of bytes of support points beside the rows, if all n rows become one.
 
     Parameters
     ----------

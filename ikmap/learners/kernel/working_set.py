@@ -1,4 +1,4 @@
-"""Two classes and a kernel, exactly, with a matrix of only those rows that matter: Vapnik's chunking.
+"""The exact kernel SVM of two classes with a matrix of relevant rows only, by Vapnik's chunking.
 
 LIBSVM solves the problem of a working set W of rows. All other rows have alpha = 0, which is optimal where
 y f(x) >= 1. Those that violate this join W, others may leave it, and so on until none violates it by more than the
@@ -29,7 +29,7 @@ CACHE_MB = 200
 
 @dataclass(frozen=True)
 class KernelSVMParams:
-    """What is asked for.
+    """Parameters of the problem and of its solution.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class KernelSVMParams:
 
 
 class WorkingSetTooLarge(MemoryError):
-    """More rows are needed in the working set than are allowed.
+    """An error for a working set that needs more rows than it may have.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class WorkingSetTooLarge(MemoryError):
 
 @dataclass(frozen=True)
 class TwoClassSolution:
-    """Decision ``sum_i coef_i K(x_i, x) + intercept``, > 0 for the second class.
+    """The solution, with decisions ``sum_i coef_i K(x_i, x) + intercept`` > 0 for the second class.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def solve_two_classes(
 
 
 def levels(second: Bools) -> np.ndarray:
-    """When rows may join: first those of the highest level, then also those one below, down to 0.
+    """Return the levels at which rows can join: first those of the highest level, then lower ones, down to 0.
 
     Rows of at least a level are evenly spaced in each class, every 2^level-th, and at most :data:`FIRST_ROWS` of the
     highest. What violates the solution of a sample is a fair sample of what violates that of twice as many: solutions
@@ -181,7 +181,7 @@ def levels(second: Bools) -> np.ndarray:
 def _libsvm(
     K: Floats, second: Bools, params: KernelSVMParams, weights: tuple[float, float]
 ) -> tuple[np.ndarray, float, int]:
-    """Coefficients, offset and number of steps of the solution for a matrix of kernel values."""
+    """Return coefficients, offset and number of steps of the solution for a matrix of kernel values."""
     from sklearn.svm import SVC  # takes a second to import
 
     svc = SVC(C=params.C, kernel="precomputed", tol=params.tol, class_weight=dict(enumerate(weights)),
@@ -192,7 +192,7 @@ def _libsvm(
 
 
 class _Working:
-    """The working set in the order in which rows joined it, and the matrix of its kernel values."""
+    """The working set in the order of joining, and the matrix of its kernel values."""
 
     def __init__(self, rows: Rows, kernel: AnyKernel, n_threads: int | None) -> None:
         self.numbers = np.empty(0, dtype=np.int64)
@@ -201,7 +201,7 @@ class _Working:
 
     @property
     def matrix(self) -> Floats:
-        """Kernel values, float64, shape (|W|, |W|), C order; not to be kept over a change."""
+        """Kernel values, float64 of shape (|W|, |W|) in C order, valid until the next change."""
         return self._values.reshape(self.numbers.size, self.numbers.size)
 
     def sums(self, coef: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ class _Working:
         return out[:, 0]
 
     def change(self, leaving: np.ndarray, joining: np.ndarray) -> None:
-        """Let rows leave, by place, and others join, by number. Values that stay are moved, in the memory they have."""
+        """Remove rows by place and add others by number; the remaining values are moved within their memory."""
         old, stay = self.numbers.size, np.delete(np.arange(self.numbers.size), leaving)
         kept, size = stay.size, stay.size + joining.size
         values = self._values

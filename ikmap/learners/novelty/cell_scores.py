@@ -1,4 +1,4 @@
-"""Models that score rows by what is known of their cells: how many training rows these hold, or how deep they lie."""
+"""Models that score rows by tables on their cells: the number of training rows in them, or their depth."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ class CellScores(Model):
         return out[:, 0]
 
     def score(self, rows: Cells) -> np.ndarray:
-        """How novel each row is, float64, shape (n,): larger is more."""
+        """Return the score of each row, float64 of shape (n,), larger for more novel rows."""
         raise NotImplementedError
 
     def decision_function(self, rows: Cells) -> Floats:
-        """How far each score lies above the threshold, float64, shape (n, 1)."""
+        """Return the scores less the threshold, float64 of shape (n, 1)."""
         return (self.score(rows) - self.threshold)[:, None]
 
     def above(self, threshold: float) -> Self:
-        """The same with another threshold."""
+        """Return the model with another threshold."""
         return replace(self, threshold=threshold)
 
 
 @dataclass(frozen=True, eq=False)
 class CellMasses(CellScores):
-    """Isolation distributional kernel: the table has the number of training rows in each cell.
+    """The isolation distributional kernel, with the number of training rows in each cell.
 
     The similarity of a row x and the distribution P of n training rows is the mean over the t partitionings of the
     share of these rows in the cell of x, which is the mean of the isolation kernel of x and all of them,
@@ -85,7 +85,7 @@ class CellMasses(CellScores):
 
 @dataclass(frozen=True, eq=False)
 class CellDepths(CellScores):
-    """Isolation forest: the table has the expected path length in each leaf, by which the points in it are told apart.
+    """The isolation forest, with the expected path length of the points in each leaf.
 
     The score is ``2 ** -(mean path length / c(psi))``, in (0, 1); the divisor is t c(psi).
 

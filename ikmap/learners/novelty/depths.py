@@ -10,7 +10,7 @@ EULER_GAMMA = 0.5772156649015329
 
 
 def average_path_length(points: np.ndarray) -> Floats:
-    """c(n): mean path length of an unsuccessful search in a binary search tree of n points; 0 for n < 2, 1 for n = 2.
+    """Return c(n), the mean length of an unsuccessful search in a binary search tree of n points; 0 for n < 2, 1 for 2.
 
     Source: Isolation Forest (Liu, Ting and Zhou, ICDM 2008), equation 1, with H(i) by ln(i) + Euler's constant.
     """
@@ -21,7 +21,7 @@ def average_path_length(points: np.ndarray) -> Floats:
 
 
 def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offsets: np.ndarray) -> Floats:
-    """Depth of each leaf, by feature column: float64, shape (offsets[-1],).
+    """Return the depth of each leaf, by feature column, float64 of shape (offsets[-1],).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The isolation distributional kernel of a stream: rows are counted as they come, and those of long ago fade."""
+"""The isolation distributional kernel of a stream, whose counts of rows fade."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RECENT_ROWS = 1000
 
 
 class Step(NamedTuple):
-    """What was predicted of each row before it was counted: 1 if it was novel, else 0."""
+    """Predictions for rows before they were counted: 1 for novel rows, else 0."""
 
     predicted: np.ndarray
 
 
 @dataclass
 class FadingMasses:
-    """Rows by cell, each with a weight that halves with every `half_life` rows after it.
+    """Counts of rows by cell, in which the weight of a row halves with every `half_life` later rows.
 
     A row scores 1 - K(x, P), where P are the rows before it, by their weights. The threshold is the quantile of the
     scores that rows had when they came, with the same weights. The first row has none.
@@ -58,18 +58,18 @@ class FadingMasses:
 
     @classmethod
     def start(cls, offsets: np.ndarray, alert_rate: float, half_life: float | None, learner: str) -> Self:
-        """No row has come yet."""
+        """Return the state before the first row."""
         numbers = np.array([1.0, 0.0, 0.0, 0.0, BINS - 1, 0.0])
         return cls(offsets, alert_rate, half_life, learner, np.zeros(int(offsets[-1])), np.zeros(BINS), numbers)
 
     @property
     def n_support(self) -> int:
-        """It keeps no rows."""
+        """Number of kept rows, which is 0."""
         return 0
 
     @property
     def threshold(self) -> float:
-        """A row that scores above is novel."""
+        """Score above which a row is novel."""
         return float((self.numbers[4] + 1) / BINS)
 
     def partial_fit(self, rows: Rows, y: np.ndarray) -> Step:  # noqa: ARG002
@@ -88,29 +88,29 @@ class FadingMasses:
         return Step(predicted)
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """How far scores lie above the threshold, shape (n, 1)."""
+        """Return the scores less the threshold, shape (n, 1)."""
         assert isinstance(rows, Cells)
         return self.model([]).decision_function(rows)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> CellMasses:  # noqa: ARG002
-        """What scores as it does now."""
+        """Return the model with the current counts."""
         divisor = float((self.offsets.size - 1) * self.numbers[1]) or 1.0
         return CellMasses(self.masses.copy(), divisor, self.threshold, self.learner, params or {})
 
     def traces(self) -> dict[str, float]:
-        """The recent share of alerts and what it is to be, and the similarity at the threshold."""
+        """Return the recent share of alerts, the wanted share, and the similarity at the threshold."""
         return {"alert_rate": float(self.numbers[5]), "asked": self.alert_rate, "similarity": 1.0 - self.threshold}
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells, in which there were no rows."""
+        """Continue with more cells, in which there were no rows."""
         self.masses, self.offsets = in_wider_layout(self.masses, old, new), new
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
-        """Go on with partitionings of which some were drawn anew: masses become the matrix times those before."""
+        """Continue with partly redrawn partitionings: masses become the matrix times the masses before."""
         self.masses, self.offsets = matrix @ self.masses, offsets
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Arrays of which :meth:`restore` makes this state."""
+        """Return the state as arrays, for :meth:`restore`."""
         return {
             "masses": self.masses.copy(),
             "bins": self.bins.copy(),
@@ -120,7 +120,7 @@ class FadingMasses:
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The state of which :meth:`checkpoint` gave these arrays."""
+        """Return the state from which :meth:`checkpoint` made the arrays."""
         masses, bins, numbers, offsets = (np.array(arrays[name]) for name in ("masses", "bins", "numbers", "offsets"))
         n_seen = int(arrays["n_seen"])
         return replace(self, masses=masses, bins=bins, numbers=numbers, offsets=offsets, n_seen=n_seen)

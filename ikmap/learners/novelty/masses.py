@@ -1,4 +1,4 @@
-"""How many rows there are in each cell, all alike or with rows that fade as others come."""
+"""Counts of rows in each cell, of equal or fading weight."""
 
 from __future__ import annotations
 

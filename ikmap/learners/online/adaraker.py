@@ -1,4 +1,4 @@
-"""AdaRaker: an online ensemble over intervals of the stream, each of many kernels in random features (algorithms.md 7).
+"""AdaRaker: an online ensemble over intervals of the stream, with many kernels in random features (algorithms.md 7).
 
 Raker, without intervals, is the same with ``adaptive=False``.
 """
@@ -45,7 +45,7 @@ def adaraker_map(
     orthogonal: bool = True,
     flavour: Literal["published", "script"] = "published",
 ) -> FourierMap:
-    """Random frequencies of all kernels, `n_frequencies` each, kernel after kernel.
+    """Return the map of the random frequencies of all kernels, `n_frequencies` each, kernel after kernel.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def adaraker_map(
 
 @dataclass
 class AdaRakerState:
-    """The state of a run: a learner for every kernel in every active interval.
+    """The state of AdaRaker: a learner for every kernel in every active interval.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ class AdaRakerState:
 
     @property
     def first_step(self) -> float:
-        """Step of an interval of length 1, before the cap; of Raker the step."""
+        """Step of an interval of length 1, before the cap; for Raker, the step."""
         if not self.adaptive:
             return self.eta
         per_kernel = self.map.frequencies.shape[0] // self.n_kernels
         return float(np.sqrt(self.eta)) * (1 if self.flavour == "script" else per_kernel)
 
     def _levels(self, rounds: int) -> int:
-        """Intervals in the last of so many rounds."""
+        """Return the number of intervals in the last of some rounds."""
         return int(active_levels(round_of(rounds, self.flavour == "script"))) if self.adaptive and rounds else 1
 
     @property
@@ -151,7 +151,7 @@ class AdaRakerState:
             self._log_h = np.concatenate([self._log_h, np.zeros((outputs, more))], axis=1)
 
     def features(self, rows: Rows) -> np.ndarray:
-        """Random features of rows, kernel by kernel: float64, shape (n, P, 2 D).
+        """Return the random features of rows, kernel by kernel, float64 of shape (n, P, 2 D).
 
         Those of a kernel have unit length, in the script the square D.
         """
@@ -194,7 +194,7 @@ class AdaRakerState:
         return OGDProgress(decision_to_index(by_row), self.n_support - before)
 
     def weights(self) -> np.ndarray:
-        """The ensemble as one linear function of the features: float64, shape (P, 2 D, K)."""
+        """Return the ensemble as one linear function of the features, float64 of shape (P, 2 D, K)."""
         levels = self._levels(self.n_seen)
         h = np.exp(self._log_h[:, :levels] - self._log_h[:, :levels].max(axis=1, keepdims=True))
         share = h / h.sum(axis=1, keepdims=True)
@@ -203,11 +203,11 @@ class AdaRakerState:
         return np.einsum("cj,cjp,cjpk->pkc", share, u, self._theta[:, :levels])
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values with all weights frozen: shape (n, K), one column for two classes."""
+        """Return decisions with all weights frozen, shape (n, K), one column for two classes."""
         return self.model(list(range(self.n_classes))).decision_function(rows)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> MappedModel:
-        """The classifier with the weights as they are now: no interval starts and nothing is learned in it."""
+        """Return the classifier with the current weights, without further intervals."""
         weights = self.weights() * self._scale
         kernels, width, outputs = weights.shape
         # The map has the sines of all kernels before the cosines.
@@ -223,7 +223,7 @@ class AdaRakerState:
         return {"counts": counts, "theta": self._theta.copy(), "u": self._u.copy(), "log_h": self._log_h.copy()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Go on from a :meth:`checkpoint` of a run with the same parameters."""
+        """Continue from a :meth:`checkpoint` of a run with the same parameters."""
         self.n_seen, self.n_support = (int(v) for v in arrays["counts"])
         self._theta, self._u, self._log_h = (np.array(arrays[name], order="C") for name in ("theta", "u", "log_h"))
         return self
@@ -232,7 +232,7 @@ class AdaRakerState:
 def adaraker_bytes(
     n: int, d: int, n_kernels: int = len(SIGMAS), n_frequencies: int = 50, n_classes: int = 2, adaptive: bool = True
 ) -> int:
-    """Memory that a run over n rows takes, beside the rows: mostly the P D d random numbers.
+    """Return the bytes that a run over n rows takes, beside the rows: mostly the P D d random numbers.
 
     Parameters
     ----------

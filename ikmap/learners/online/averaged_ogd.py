@@ -1,4 +1,4 @@
-"""The mean of the weights that online gradient descent has on its way, in place of the last ones.
+"""Online gradient descent that predicts with the mean of its weights so far.
 
 With steps of one size the weights do not come to rest: they go on moving around the best ones, and the last rows that
 were learned from decide where they stand at the end. Their mean over the pass does come to rest, so decisions are more
@@ -38,7 +38,7 @@ PREFIX = "mean."
 
 
 class AveragedOGDState:
-    """A state of OGD on cells, and the mean of the weights it has had.
+    """A state of OGD on cells, and the mean of its weights so far.
 
     Parameters
     ----------
@@ -62,22 +62,22 @@ class AveragedOGDState:
 
     @classmethod
     def start(cls, state: OGDState | SquaredOGDState, columns: int, t: int) -> Self:
-        """Before the first row of cells of t partitionings with so many columns."""
+        """Return the state before the first row, for cells of t partitionings with so many columns."""
         return cls(state, max(LEAST, columns // t))
 
     @property
     def n_seen(self) -> int:
-        """Rows seen."""
+        """Number of rows that it has learned from."""
         return self.state.n_seen
 
     @property
     def n_support(self) -> int:
-        """Rows that moved a weight."""
+        """Number of rows that moved a weight."""
         return self.state.n_support
 
     @property
     def n_updates(self) -> np.ndarray:
-        """How often each weight vector was moved."""
+        """Number of moves of each weight vector."""
         return self.state.n_updates
 
     def partial_fit(self, rows: Rows, y: np.ndarray, *sample_weight: Floats) -> OGDProgress | SquaredProgress:
@@ -100,18 +100,18 @@ class AveragedOGDState:
         return OGDProgress(together, support) if isinstance(progress, OGDProgress) else type(progress)(together)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values with the weights as they are now."""
+        """Return decisions with the current weights."""
         return self.state.decision_function(rows)
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells in some partitionings."""
+        """Continue with more cells in some partitionings."""
         self.state.grow(old, new)
         if isinstance(self.state, OGDState) and self.state.constant:
             old, new = constant_added(old), constant_added(new)
         self.mean = in_wider_layout(self.mean, old, new)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
-        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        """Continue with partly redrawn partitionings: weights become the matrix times the weights before."""
         self.state.carry(matrix, offsets)
         if isinstance(self.state, OGDState) and self.state.constant:
             matrix = sp.csr_array(sp.block_diag((matrix, sp.csr_array([[1.0]])), format="csr"))
@@ -124,13 +124,13 @@ class AveragedOGDState:
         return {**self.state.checkpoint(), **own}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """State from a :meth:`checkpoint`; the arrays are copied."""
+        """Return the state of a :meth:`checkpoint`; the arrays are copied."""
         every, n_added = (int(v) for v in arrays[PREFIX + "counts"])
         of_state = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
         return type(self)(self.state.restore(of_state), every, np.array(arrays[PREFIX + "weights"]), n_added)
 
     def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
-        """The model with the mean of the weights; of fewer rows than lie between two of these, with the last ones."""
+        """Return the model with the mean of the weights, or with the last weights if the mean has none yet."""
         if not self.n_added:
             return self.state.model(classes, params, learner)
         if isinstance(self.state, SquaredOGDState):

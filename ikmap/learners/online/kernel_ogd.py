@@ -1,4 +1,4 @@
-"""Online gradient descent on the hinge loss, in the dual: a sum over all support points (algorithms.md 5.2).
+"""Online gradient descent on the hinge loss in the dual, as a sum over all support points (algorithms.md 5.2).
 
 The baseline that maps to features are measured against: its memory and the time of a prediction grow with the stream.
 """
@@ -25,7 +25,7 @@ from ikmap.model import row_parts, rows_of_parts
 
 @dataclass
 class KernelOGDState:
-    """The state of a run: all support points.
+    """The state of a run, with all support points.
 
     Kernel values are rounded to whole steps (:meth:`Kernel.steps`), so that sums, and with them the support set,
     depend neither on how the stream is cut into blocks nor on the number of threads. For the isolation kernel this is
@@ -69,7 +69,7 @@ class KernelOGDState:
 
     @property
     def n_support(self) -> int:
-        """Rows that became support points of some class."""
+        """Number of rows that became support points of some class."""
         return len(self.support)
 
     def partial_fit(self, rows: Rows, y: np.ndarray, most: int | None = None) -> OGDProgress:
@@ -114,12 +114,12 @@ class KernelOGDState:
         return OGDProgress(predicted[:done], self.n_support - before)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values with the support set as it is now: shape (n, K), one column for two classes."""
+        """Return decisions with the current support set, shape (n, K), one column for two classes."""
         check_rows(rows, self._columns)
         return self.eta * self.support.sums(rows, self.n_threads) / self.support.unit
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:
-        """The classifier with the support set as it is now; its decisions equal :meth:`decision_function`."""
+        """Return the classifier with the current support set, whose decisions equal :meth:`decision_function`."""
         found = self.support.arrays()
         points, coef = found or (np.zeros((0, self._columns or 0)), np.zeros((0, self.n_updates.size)))
         return KernelModel(
@@ -134,7 +134,7 @@ class KernelOGDState:
         )
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """State as plain arrays, for :meth:`restore`."""
+        """Return the state as plain arrays, for :meth:`restore`."""
         counts = np.array([self.n_seen, -1 if self._columns is None else self._columns])
         arrays = {"counts": counts, "n_updates": self.n_updates.copy()}
         found = self.support.arrays()
@@ -144,7 +144,7 @@ class KernelOGDState:
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Go on from a :meth:`checkpoint` of a run with the same parameters; return the state."""
+        """Continue from a :meth:`checkpoint` of a run with the same parameters, and return the state."""
         n_seen, columns = (int(v) for v in arrays["counts"])
         self.__post_init__()
         self.n_seen, self._columns = n_seen, None if columns < 0 else columns

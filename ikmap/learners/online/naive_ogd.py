@@ -38,11 +38,11 @@ class NaiveOGDState(OGDState):
         return support
 
     def _steps(self) -> Floats:
-        """The integers as float64, whose sums are as exact, class by class: shape (K, n_columns)."""
+        """Return the integer steps as float64, with exact sums, class by class, shape (K, n_columns)."""
         return np.ascontiguousarray(self.table.T, dtype=np.float64)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
+        """Return decisions with the current weights, shape (n, K), one column for two classes."""
         rows, complete = self._checked(_only_cells(rows))
         out = np.empty((n_rows(rows), self.table.shape[1]))
         arrays = row_arrays(rows, complete=complete)
@@ -57,5 +57,5 @@ def _only_cells(rows: Rows) -> Cells:
 
 
 def naive_ogd_bytes(n_columns: int, n_classes: int = 2) -> int:
-    """Memory that a run takes, beside the rows: the steps before, meanwhile and after, and a one-hot row."""
+    """Return the bytes that a run takes, beside the rows: the steps three times, and a one-hot row."""
     return 8 * n_columns * (3 * (1 if n_classes == 2 else n_classes) + 1)

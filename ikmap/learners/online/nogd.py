@@ -27,13 +27,13 @@ BLOCK = 1024
 
 
 def rank_of(b: int) -> int:
-    """Number r of features for b points: a fifth, rounded, at least 1."""
+    """Return the number r of features for b points: a fifth, rounded, at least 1."""
     return max(1, int(0.2 * b + 0.5))
 
 
 @dataclass
 class NOGDState:
-    """The state of a run: the map, and linear online gradient descent on its features.
+    """The state of NOGD: the map, and linear online gradient descent on its features.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class NOGDState:
 
     @property
     def n_seen(self) -> int:
-        """Rows seen."""
+        """Number of rows that it has learned from."""
         return sum(state.n_seen for state in (self._dual, self._linear) if state is not None)
 
     @property
     def n_support(self) -> int:
-        """Rows on which some class took a step."""
+        """Number of rows on which some class took a step."""
         return sum(state.n_support for state in (self._dual, self._linear) if state is not None)
 
     def partial_fit(self, rows: Rows, y: np.ndarray) -> OGDProgress:
@@ -120,7 +120,7 @@ class NOGDState:
         return OGDProgress(np.concatenate(predicted), self.n_support - before)
 
     def _turn(self) -> None:
-        """Go on with features, of the support points found so far."""
+        """Turn from support points to features of a map on the support points so far."""
         assert self._dual is not None
         found = self._dual.support.arrays()
         assert found is not None
@@ -132,7 +132,7 @@ class NOGDState:
         self._linear.table = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> MappedModel | KernelModel:
-        """The classifier as it is now: a :class:`MappedModel`, or a :class:`KernelModel` while there is no map."""
+        """Return the current classifier: a :class:`MappedModel`, or a :class:`KernelModel` before there is a map."""
         if self._linear is None:
             assert self._dual is not None
             return self._dual.model(classes, params)
@@ -142,7 +142,7 @@ class NOGDState:
         return MappedModel(self.map, linear)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values of the model as it is now: shape (n, K), one column for two classes."""
+        """Return decisions of the current model, shape (n, K), one column for two classes."""
         if self._linear is None:
             assert self._dual is not None
             return self._dual.decision_function(rows)
@@ -150,7 +150,7 @@ class NOGDState:
         return values
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """State as plain arrays, for :meth:`restore`."""
+        """Return the state as plain arrays, for :meth:`restore`."""
         arrays: dict[str, np.ndarray] = {}
         for name, state in (("dual", self._dual), ("linear", self._linear)):
             if state is not None:
@@ -160,7 +160,7 @@ class NOGDState:
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Go on from a :meth:`checkpoint` of a run with the same parameters (and the same map, if it was given one)."""
+        """Continue from a :meth:`checkpoint` of a run with the same parameters, and the same map if it was given."""
         parts: dict[str, dict[str, np.ndarray]] = {"dual": {}, "linear": {}, "matrix": {}}
         for key, array in arrays.items():
             name, _, inner = key.partition("-")
@@ -178,7 +178,7 @@ class NOGDState:
 def nogd_bytes(
     d: int, nnz_per_row: float | None = None, b: int = 100, rank: int | None = None, n_classes: int = 2
 ) -> int:
-    """Memory that a run takes at most, beside the rows, however many these are.
+    """Return the largest number of bytes that a run takes beside any number of rows.
 
     Parameters
     ----------

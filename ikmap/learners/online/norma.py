@@ -1,4 +1,4 @@
-"""NORMA on features: regularised online learning with the isolation kernel at O(t) a row (algorithms.md 11.6).
+"""NORMA on features: regularised online learning with the isolation kernel in O(t) for each row (algorithms.md 11.6).
 
 Weights are kept as a scale times an array, so that shrinking all of them is one multiplication. The mean of the
 weights over all rounds, where it is wanted, is kept as a multiple of that array and a second one, which only rows that
@@ -25,7 +25,7 @@ from ikmap.learners.rows import Rows, check_classes, check_numbers, check_rows, 
 
 
 class NormaProgress(NamedTuple):
-    """What one call of :meth:`NormaState.partial_fit` did.
+    """The result of one call of :meth:`NormaState.partial_fit`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class NormaProgress(NamedTuple):
 
 @dataclass
 class NormaNumbers:
-    """What every form of NORMA keeps beside its expansion: scale, rounds, thresholds and offsets.
+    """The numbers of NORMA beside its expansion: scale, rounds, thresholds and offsets.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class NormaNumbers:
 
     @classmethod
     def start(cls, rule: NormaRule, n_outputs: int) -> Self:
-        """Before the first row."""
+        """Return the numbers before the first row."""
         scalars, moving = np.zeros(loops.N_NUMBERS), np.zeros((4, n_outputs))
         scalars[loops.SCALE] = 1.0
         moving[0] = rule.threshold
@@ -65,7 +65,7 @@ class NormaNumbers:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Of a checkpoint. Those of before late functions could count more say nothing of what functions count: 1."""
+        """Return the numbers of a checkpoint; in old checkpoints, every function counts 1."""
         scalars, moving = (np.array(arrays[name], order="C") for name in ("scalars", "moving"))
         if scalars.size == loops.COUNTED:
             scalars = np.append(scalars, scalars[loops.SEEN])
@@ -73,17 +73,17 @@ class NormaNumbers:
 
     @property
     def n_seen(self) -> int:
-        """Rows learned from."""
+        """Number of rows that it has learned from."""
         return int(self.scalars[loops.SEEN])
 
     @property
     def scale(self) -> float:
-        """What weights are to be multiplied by."""
+        """Factor of the weights."""
         return float(self.scalars[loops.SCALE])
 
     @property
     def total(self) -> float:
-        """What they are to be multiplied by in the sum of all functions."""
+        """Factor of the weights in the sum of all functions."""
         return float(self.scalars[loops.TOTAL])
 
     @property
@@ -93,30 +93,30 @@ class NormaNumbers:
 
     @property
     def level(self) -> float:
-        """Of alerts by the mean function: the share of its largest possible value below which a row is novel."""
+        """Level of alerts by the mean function: the share of its largest possible value below which a row is novel."""
         return float(self.scalars[loops.SMOOTH_LEVEL])
 
     @property
     def counted(self) -> float:
-        """What all functions so far count in their sum; 1 where there are none."""
+        """Sum of the weights of all functions so far, or 1 if there are none."""
         return float(self.scalars[loops.COUNTED]) or 1.0
 
     def thresholds(self, average: bool) -> Floats:
-        """As they are now, or their mean before each row."""
+        """Return the current values, or the mean of the values before each row."""
         return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
 
     def offsets(self, average: bool) -> Floats:
-        """As they are now, or their mean before each row."""
+        """Return the current values, or the mean of the values before each row."""
         return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
 
     def alert_threshold(self, rule: NormaRule) -> float | None:
-        """What the function is below where a row is novel: the level, or rho; None where nothing is novel."""
+        """Return the value below which a row is novel: the level, or rho; None if the loss finds no novelty."""
         if rule.loss != "novelty":
             return None
         return self.level if rule.average else float(self.moving[0, 0])
 
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold and what it is to be, and what the loss learns of thresholds.
+        """Return the recent share of rows beyond the threshold, the wanted share, and the learned thresholds.
 
         Of several functions the mean; epsilon and sigma in the unit of the targets; None for what a loss has not.
         """
@@ -134,7 +134,7 @@ class NormaNumbers:
 
 @dataclass
 class NormaState:
-    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+    """The state of a run, from which it continues with the same bits.
 
     Parameters
     ----------
@@ -168,29 +168,29 @@ class NormaState:
 
     @classmethod
     def start(cls, rule: NormaRule, columns: int, divisor: float = 1.0, n_classes: int = 2, **of: Any) -> Self:
-        """State before the first row, which has so many columns; `of` are further parameters."""
+        """Return the state before the first row, for rows with so many columns; `of` are further parameters."""
         numbers = NormaNumbers.start(rule, outputs_of(rule, n_classes))
         table = np.zeros((columns, numbers.moving.shape[1] * (1 + rule.average)))
         return cls(rule, table, divisor, numbers, n_classes=n_classes, **of)
 
     @property
     def n_seen(self) -> int:
-        """Rows learned from."""
+        """Number of rows that it has learned from."""
         return self.numbers.n_seen
 
     @property
     def threshold(self) -> float | None:
-        """What the function is below where a row is novel; None where nothing is."""
+        """Value of the function below which a row is novel; None if the loss finds no novelty."""
         return self.numbers.alert_threshold(self.rule)
 
     @property
     def weights(self) -> Floats:
-        """Of the last function, float64, shape (n_columns, K)."""
+        """Weights of the last function, float64 of shape (n_columns, K)."""
         return self.numbers.scale * self._halves()[0]
 
     @property
     def mean_weights(self) -> Floats:
-        """Of the mean of the functions before each row so far.
+        """Weights of the mean of the functions before each row so far.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class NormaState:
 
     @property
     def average(self) -> bool:
-        """Whether decisions are those of the mean function: from the second row on, where the rule says so."""
+        """True if decisions are those of the mean function: from the second row on, if the rule says so."""
         return self.rule.average and self.n_seen > 0
 
     def partial_fit(self, rows: Rows, y: np.ndarray | None = None) -> NormaProgress:
@@ -244,12 +244,12 @@ class NormaState:
         return NormaProgress(said(self, predicted, beyond), beyond)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decisions, shape (n, K), as those of :meth:`model`."""
+        """Return decisions, shape (n, K), equal to those of :meth:`model`."""
         classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
         return self.model(classes).decision_function(rows)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> LinearModel:
-        """What decides as it does now: by the mean function where the rule says so, else by the last one."""
+        """Return the model of the mean function if the rule says so, else of the last function."""
         params = params or {}
         if self.rule.loss == "novelty":
             if self.rule.average:
@@ -265,15 +265,15 @@ class NormaState:
         return LinearModel(coef, intercept, self.divisor, self.learner, classes, params)
 
     def traces(self) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and thresholds: see :meth:`NormaNumbers.traces`."""
+        """Return the recent share of rows beyond the threshold, and thresholds (:meth:`NormaNumbers.traces`)."""
         return self.numbers.traces(self.rule, self.unit)
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        """Continue with more cells, of weight 0, in some partitionings, by the offsets before and from now on."""
         self.table = in_wider_layout(self.table, old, new)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
-        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        """Continue with partly redrawn partitionings: weights become the matrix times the weights before."""
         self.table = matrix @ self.table
 
     def checkpoint(self) -> dict[str, np.ndarray]:
@@ -287,13 +287,13 @@ class NormaState:
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The state of which :meth:`checkpoint` gave these arrays, of a run with the same parameters."""
+        """Return the state of a :meth:`checkpoint` of a run with the same parameters."""
         table, numbers = np.array(arrays["table"], order="C"), NormaNumbers.restored(arrays)
         return replace(self, table=table, numbers=numbers, n_support=int(arrays["n_support"]))
 
 
 def outputs_of(rule: NormaRule, n_classes: int) -> int:
-    """Functions that are learned: one, or one for each of more than two classes.
+    """Return the number of learned functions: one, or one for each of more than two classes.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def outputs_of(rule: NormaRule, n_classes: int) -> int:
 def targets_of(
     rule: NormaRule, y: np.ndarray | None, n: int, n_classes: int, center: float = 0.0, unit: float = 1.0
 ) -> Floats:
-    """Targets as compiled loops take them: float64, shape (n,).
+    """Return targets in the form of compiled loops, float64 of shape (n,).
 
     Raises
     ------
@@ -327,7 +327,7 @@ def targets_of(
 
 
 class Learned(Protocol):
-    """What :func:`said` asks of a state of NORMA."""
+    """The part of a state of NORMA that :func:`said` needs."""
 
     rule: NormaRule
     unit: float
@@ -336,7 +336,7 @@ class Learned(Protocol):
 
 
 def said(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
-    """What compiled loops predicted, as a learner says it."""
+    """Return predictions of compiled loops as predictions of the learner."""
     rule = state.rule
     if rule.loss == "novelty":
         return (predicted if rule.average else beyond).astype(np.int32)

@@ -1,4 +1,4 @@
-"""NORMA with any kernel: a sum over rows that added something, of which old ones may go (algorithms.md 11.5).
+"""NORMA with any kernel: a sum over contributing rows, of which old ones can be dropped (algorithms.md 11.5).
 
 What a row added shrinks with every row after it, so what came long ago hardly counts: with steps of one size, terms
 older than tau rounds are worth ``(1 - eta lambda)^tau C X / lambda`` at most, and a ring of the others is enough.
@@ -32,7 +32,7 @@ ROWS_CHECKED = 64
 
 
 class Terms:
-    """Rows that added something, oldest first, in tiles that are prepared for the kernel once."""
+    """Contributing rows, the oldest first, in tiles that are prepared for the kernel once."""
 
     def __init__(self, kernel: AnyKernel, width: int) -> None:
         self.kernel = kernel
@@ -46,7 +46,7 @@ class Terms:
 
     @property
     def rows(self) -> Rows | None:
-        """All of them; None while there are none."""
+        """All rows; None if there are none."""
         parts = [*(rows for rows, _ in self._full), *self._open]
         return stack(parts) if parts else None
 
@@ -63,13 +63,13 @@ class Terms:
             self._open = [together[whole:]] if whole < waiting else []
 
     def drop(self, before: int) -> None:
-        """Forget tiles of terms that were all added before that round."""
+        """Drop the tiles whose terms were all added before a round."""
         while self._full and self.rounds[TILE - 1] < before:
             self._full.pop(0)
             self.coefficients, self.rounds = self.coefficients[TILE:], self.rounds[TILE:]
 
     def values(self, block: Sized, n_threads: int | None) -> Floats:
-        """Kernel of some prepared rows with all terms and with each other: float64, shape (n, terms + n)."""
+        """Return the kernel of prepared rows with all terms and with each other, float64 of shape (n, terms + n)."""
         tiles = [points for _, points in self._full]
         if self._open:
             self._open = [stack(self._open)]
@@ -89,7 +89,7 @@ class Terms:
 
 @dataclass
 class NormaDualState:
-    """The state of a run: the terms, and what NORMA keeps beside them.
+    """The state of a run: the terms, and the numbers of NORMA.
 
     Parameters
     ----------
@@ -130,17 +130,17 @@ class NormaDualState:
 
     @property
     def n_seen(self) -> int:
-        """Rows learned from."""
+        """Number of rows that it has learned from."""
         return self.numbers.n_seen
 
     @property
     def n_support(self) -> int:
-        """Rows that are kept."""
+        """Number of rows that are kept."""
         return len(self.terms)
 
     @property
     def threshold(self) -> float | None:
-        """What the function is below where a row is novel; None where nothing is."""
+        """Value of the function below which a row is novel; None if the loss finds no novelty."""
         return self.numbers.alert_threshold(self.rule)
 
     def partial_fit(self, rows: Rows, y: np.ndarray | None = None) -> NormaProgress:
@@ -194,7 +194,7 @@ class NormaDualState:
             terms.append(block[found[: count - stored, 2].astype(np.int64)])
 
     def expansion(self, average: bool = False) -> tuple[Rows, Floats]:
-        """Rows and coefficients, shape (s, K), of the last function, or of the mean of all before each row."""
+        """Return rows and coefficients, shape (s, K), of the last function or of the mean function."""
         rows = self.terms.rows
         if rows is None:
             rows = np.zeros((0, self._columns or 0))
@@ -208,7 +208,7 @@ class NormaDualState:
         return rows, self.numbers.scale * coefficients[:, :k]
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decisions, shape (n, K), as those of :meth:`model`."""
+        """Return decisions, shape (n, K), equal to those of :meth:`model`."""
         check_rows(rows, self._columns)
         classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
         model = self.model(classes)
@@ -218,7 +218,7 @@ class NormaDualState:
         return model.decision_function(rows, self.n_threads)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:
-        """What decides as it does now: by the mean function where the rule says so, else by the last one."""
+        """Return the model of the mean function if the rule says so, else of the last function."""
         average = self.rule.average and self.n_seen > 0
         rows, coef = self.expansion(average)
         intercept = self.numbers.offsets(average)
@@ -237,7 +237,7 @@ class NormaDualState:
         return KernelModel(rows, coef, intercept, 1.0, kernel, self.learner, classes, params=about)
 
     def traces(self) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and thresholds: see :meth:`NormaNumbers.traces`."""
+        """Return the recent share of rows beyond the threshold, and thresholds (:meth:`NormaNumbers.traces`)."""
         return self.numbers.traces(self.rule, self.unit)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
@@ -253,7 +253,7 @@ class NormaDualState:
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Go on from a :meth:`checkpoint` of a run with the same parameters; return the state."""
+        """Continue from a :meth:`checkpoint` of a run with the same parameters, and return the state."""
         self.__post_init__()
         columns = int(arrays["columns"])
         self._columns = None if columns < 0 else columns

@@ -1,4 +1,4 @@
-"""Online gradient descent on the hinge loss, in the primal index form: IK-OGD (algorithms.md 5.3).
+"""Online gradient descent on the hinge loss in the primal index form, IK-OGD (algorithms.md 5.3).
 
 A prediction costs t additions for each class, however many points have been support points before. On cells, with steps
 of one size, these are additions of integers: the net number of steps on every weight.
@@ -33,7 +33,7 @@ from ikmap.learners.rows import (
 
 
 class OGDProgress(NamedTuple):
-    """What one call of :meth:`OGDState.partial_fit` did.
+    """The result of one call of :meth:`OGDState.partial_fit`.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class OGDProgress(NamedTuple):
 
 
 def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
-    """Divisor of the predictor: t for cells at the kernel scale, else 1 (algorithms.md 5.3)."""
+    """Return the divisor of the predictor: t for cells at the kernel scale, else 1 (algorithms.md 5.3)."""
     if scale not in ("kernel", "raw"):
         raise ValueError(f"scale must be 'kernel' or 'raw', got {scale!r}")
     return float(rows.n_partitions) if isinstance(rows, Cells) and scale == "kernel" else 1.0
@@ -62,7 +62,7 @@ LOOK = 8
 
 @dataclass
 class OGDState:
-    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+    """The state of a run, from which it continues with the same bits.
 
     Weights are ``eta`` times integers as long as all rows are cells without sample weights. Predictions are then those
     of the exact sum, rounded once. The first rows of another kind turn the integers into weights, for good.
@@ -116,7 +116,7 @@ class OGDState:
         average: bool = False,
         constant: bool = False,
     ) -> Self:
-        """State before the first row, which has so many columns: all weights 0."""
+        """Return the state before the first row, for rows with so many columns: all weights are 0."""
         if n_classes < 2:
             raise ValueError(f"at least 2 classes are needed, got {n_classes}")
         k = 1 if n_classes == 2 else n_classes
@@ -134,7 +134,7 @@ class OGDState:
 
     @property
     def weights(self) -> Floats:
-        """The weights as they are now: a new float64 array of shape (n_columns, K)."""
+        """Current weights, as a new float64 array of shape (n_columns, K)."""
         return self._float_weights() if self._counts else self.table.copy()
 
     @property
@@ -185,7 +185,7 @@ class OGDState:
         return OGDProgress(predicted, support)
 
     def _checked(self, rows: Rows) -> tuple[Rows, bool]:
-        """Rows that fit the state, with the constant cell where there is one, and whether all cells are there."""
+        """Return checked rows, with the constant cell if there is one, and whether all cells are present."""
         complete = check_rows(rows, self.table.shape[0] - self.constant)
         return (rows.with_constant() if self.constant and isinstance(rows, Cells) else rows), complete
 
@@ -215,7 +215,7 @@ class OGDState:
         return support
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
+        """Return decisions with the current weights, shape (n, K), one column for two classes."""
         rows, complete = self._checked(rows)
         out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)
         if isinstance(rows, Cells) and self._counts:
@@ -225,7 +225,7 @@ class OGDState:
         return out
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        """Continue with more cells, of weight 0, in some partitionings, by the offsets before and from now on."""
         if self.constant:
             old, new = constant_added(old), constant_added(new)
         self.table = in_wider_layout(self.table, old, new)
@@ -233,7 +233,7 @@ class OGDState:
             self.total = in_wider_layout(self.total, old, new)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
-        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        """Continue with partly redrawn partitionings: weights become the matrix times the weights before."""
         if self.constant:
             matrix = sp.csr_array(sp.block_diag((matrix, sp.csr_array([[1.0]])), format="csr"))
         self.table = matrix @ self._float_weights()
@@ -253,7 +253,7 @@ class OGDState:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """State from a :meth:`checkpoint`; the arrays are copied."""
+        """Return the state of a :meth:`checkpoint`; the arrays are copied."""
         eta, divisor = (float(v) for v in arrays["scalars"])
         n_seen, n_support = (int(v) for v in arrays["counts"])
         if "table" not in arrays:
@@ -264,7 +264,7 @@ class OGDState:
         return cls(table, eta, divisor, n_updates, n_seen, n_support, total, constant="constant" in arrays)
 
     def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
-        """The classifier with the weights as they are now, or with their average.
+        """Return the classifier with the current weights, or with their average.
 
         Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
         ``eta`` is a power of two, as by default, and there is no constant cell.
@@ -284,7 +284,7 @@ class OGDState:
 
 
 def steps_to_margin(eta: float, divisor: float) -> int:
-    """Smallest sum of steps s at which ``eta * s / divisor``, as computed, is 1 or more; at most 2^53."""
+    """Return the smallest sum of steps s with a computed ``eta * s / divisor`` >= 1, at most 2^53."""
     steps = math.ceil(min(divisor / eta, 2.0**53))
     while steps > 1 and eta * (steps - 1) / divisor >= 1.0:
         steps -= 1

@@ -1,4 +1,4 @@
-"""Quantiles to predict, online: steps on the pinball loss of each of them, on cells.
+"""Online quantile regression on cells, by steps on the pinball loss of each quantile.
 
 The pinball loss of level q, ``(y - f) (q - [y < f])``, is least in the mean where a share q of the targets lies below
 f (Koenker and Bassett, 1978). Its steps have one size up and one down, whatever the error, so they are told their unit
@@ -28,12 +28,12 @@ STEP = 4.0
 
 
 def middle_of(levels: Sequence[float] | np.ndarray) -> int:
-    """Which level stands for the prediction: the one next to a half, of two the lower one."""
+    """Return the index of the level of the prediction: the one nearest to a half, in a tie the lower one."""
     return int(np.argmin(np.abs(np.asarray(levels, dtype=np.float64) - 0.5)))
 
 
 class QuantileProgress(NamedTuple):
-    """What one call of :meth:`QuantileOGDState.partial_fit` did.
+    """The result of one call of :meth:`QuantileOGDState.partial_fit`.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class QuantileProgress(NamedTuple):
 
 @dataclass
 class QuantileOGDState:
-    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+    """The state of a run, from which it continues with the same bits.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class QuantileOGDState:
 
     @classmethod
     def start(cls, offsets: np.ndarray, levels: Sequence[float], eta: float = 0.5) -> Self:
-        """State before the first row of cells with these offsets.
+        """Return the state before the first row, for cells with these offsets.
 
         Raises
         ------
@@ -91,12 +91,12 @@ class QuantileOGDState:
 
     @property
     def n_seen(self) -> int:
-        """Rows learned from."""
+        """Number of rows that it has learned from."""
         return int(self.numbers[0])
 
     @property
     def n_support(self) -> int:
-        """It keeps no rows."""
+        """Number of kept rows, which is 0."""
         return 0
 
     def partial_fit(self, rows: Rows, y: np.ndarray) -> QuantileProgress:
@@ -123,22 +123,22 @@ class QuantileOGDState:
         return QuantileProgress(np.ascontiguousarray(predicted[:, middle_of(self.levels)]))
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """All quantiles with the weights as they are now, shape (n, K); they may cross."""
+        """Return all quantiles with the current weights, shape (n, K); they can cross."""
         return self.model([]).decision_function(rows)
 
     def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "quantile") -> LinearModel:
-        """The model with the weights as they are now; its decisions are those of the state, to the bit."""
+        """Return the model with the current weights, whose decisions have the same bits as those of the state."""
         about = {"eta": self.eta, "quantiles": self.levels.tolist(), **(params or {})}
         coef = np.ascontiguousarray(self.weights.T)
         return LinearModel(coef, self.intercepts.copy(), float(self.offsets.size - 1), learner, classes, about)
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells, in which there were no rows."""
+        """Continue with more cells, in which there were no rows."""
         self.weights = np.stack([in_wider_layout(of, old, new) for of in self.weights])
         self.rows, self.offsets = in_wider_layout(self.rows, old, new), np.ascontiguousarray(new, dtype=np.int64)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
-        """Go on with partitionings of which some were drawn anew: values become the matrix times those before."""
+        """Continue with partly redrawn partitionings: values become the matrix times the values before."""
         self.weights = np.ascontiguousarray((matrix @ self.weights.T).T)
         self.rows = np.rint(matrix @ self.rows).astype(np.int64)
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -150,7 +150,7 @@ class QuantileOGDState:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """State from a :meth:`checkpoint`; the arrays are copied."""
+        """Return the state of a :meth:`checkpoint`; the arrays are copied."""
         return cls(
             **{name: np.array(array) for name, array in arrays.items() if name != "eta"}, eta=float(arrays["eta"])
         )

@@ -1,4 +1,4 @@
-"""Online gradient descent on squared errors, on cells: numbers to predict, as IK-OGD does classes (algorithms.md 5.3).
+"""Online gradient descent on squared errors, on cells: the IK-OGD of regression (algorithms.md 5.3).
 
 The intercept is the mean of all targets so far: so cells in which no row was yet predict that mean. After it, a row
 moves the weights of its cells by the step size times what is left of its error, which moves its own prediction by that
@@ -24,7 +24,7 @@ from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays, squared_no
 
 
 class SquaredProgress(NamedTuple):
-    """What one call of :meth:`SquaredOGDState.partial_fit` did.
+    """The result of one call of :meth:`SquaredOGDState.partial_fit`.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SquaredProgress(NamedTuple):
 
 @dataclass
 class SquaredOGDState:
-    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+    """The state of a run, from which it continues with the same bits.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class SquaredOGDState:
 
     @classmethod
     def start(cls, offsets: np.ndarray, eta: float, divisor: float = 1.0) -> Self:
-        """State before the first row of cells with these offsets.
+        """Return the state before the first row, for cells with these offsets.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class SquaredOGDState:
 
     @classmethod
     def start_on_rows(cls, n_columns: int, eta: float = 0.5) -> Self:
-        """State before the first row of dense or CSR rows, whose steps are divided by squared norms above 1.
+        """Return the state before the first dense or CSR row, with steps divided by squared norms above 1.
 
         Raises
         ------
@@ -92,12 +92,12 @@ class SquaredOGDState:
 
     @property
     def intercept(self) -> float:
-        """The mean of the targets seen; 0 before the first."""
+        """Mean of the targets so far; 0 before the first."""
         return self.total / self.n_seen if self.n_seen else 0.0
 
     @property
     def n_updates(self) -> np.ndarray:
-        """How often the weights were moved, shape (1,)."""
+        """Number of moves of the weights, shape (1,)."""
         return np.array([self.n_support])
 
     def partial_fit(self, rows: Rows, y: np.ndarray) -> SquaredProgress:
@@ -127,7 +127,7 @@ class SquaredOGDState:
         return SquaredProgress(predicted)
 
     def decision_function(self, rows: Rows) -> Floats:
-        """Predictions with the weights as they are now, shape (n, 1)."""
+        """Return predictions with the current weights, shape (n, 1)."""
         complete = check_rows(rows, self.weights.size)
         out = np.empty((n_rows(rows), 1))
         arrays = row_arrays(rows, complete=complete)
@@ -135,11 +135,11 @@ class SquaredOGDState:
         return out
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        """Continue with more cells, of weight 0, in some partitionings, by the offsets before and from now on."""
         self.weights = in_wider_layout(self.weights, old, new)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
-        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        """Continue with partly redrawn partitionings: weights become the matrix times the weights before."""
         self.weights = matrix @ self.weights
 
     def checkpoint(self) -> dict[str, np.ndarray]:
@@ -152,13 +152,13 @@ class SquaredOGDState:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """State from a :meth:`checkpoint`; the arrays are copied."""
+        """Return the state of a :meth:`checkpoint`; the arrays are copied."""
         eta, divisor, total = (float(v) for v in arrays["scalars"])
         n_seen, n_support = (int(v) for v in arrays["counts"])
         return cls(np.array(arrays["weights"]), eta, divisor, total, n_seen, n_support)
 
     def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
-        """The model with the weights as they are now; its decisions are those of the state, to the bit."""
+        """Return the model with the current weights, whose decisions have the same bits as those of the state."""
         return LinearModel(
             coef=self.weights[:, None].copy(),
             intercept=np.array([self.intercept]),

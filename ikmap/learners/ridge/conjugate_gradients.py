@@ -28,7 +28,7 @@ COUNT, CERTIFY, STEP, DONE = range(4)
 
 @dataclass(frozen=True)
 class Problem:
-    """What is asked for.
+    """Parameters of the problem and of its solution.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass
 class ConjugateGradients:
-    """The state of a solution under way. Ask for :attr:`order`, sum up over all rows, and hand that to :meth:`absorb`.
+    """The state of conjugate gradients: sums of :attr:`order` over all rows are handed to :meth:`absorb`.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class ConjugateGradients:
 
     @property
     def order(self) -> Order | None:
-        """What is to be summed up next; None: it is done."""
+        """Order of the next sums; None when the solution is done."""
         if self.phase == COUNT:
             return Order(ONES, 0.0, np.zeros_like(self.w))
         if self.phase == CERTIFY:
@@ -100,27 +100,27 @@ class ConjugateGradients:
 
     @property
     def intercept(self) -> float:
-        """The best one for the weights."""
+        """Best intercept for the weights."""
         if not self.problem.fit_intercept or self.total == 0.0:
             return 0.0
         return self.mean - self.problem.value * dot(self.counts, self.w) / self.total
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is small enough."""
+        """True if the gap is small enough."""
         return self.gap <= self.problem.tol * self.objective
 
     @property
     def relative_gap(self) -> float:
-        """The gap, as a share of the objective."""
+        """Gap as a share of the objective."""
         return self.gap / self.objective if self.objective > 0 else 0.0
 
     def absorb(self, sums: Sums) -> None:
-        """Go on with the sums that were asked for."""
+        """Continue with the ordered sums."""
         {COUNT: self._count, CERTIFY: self._certify, STEP: self._step}[self.phase](sums)
 
     def follow(self, problem: Problem) -> Self:
-        """The state before the first round of another problem on the same rows, which starts from these weights."""
+        """Return the state before the first round of another problem on the same rows, with these weights."""
         kept = {"counts": self.counts, "mean": self.mean, "total": self.total}
         return type(self)(problem, self.w.copy(), CERTIFY, **kept)  # type: ignore[arg-type]
 
@@ -130,7 +130,7 @@ class ConjugateGradients:
         self.phase = CERTIFY
 
     def _centred(self, sums: Sums) -> Floats:
-        """The sums over cells, of values whose mean is taken away."""
+        """Return the sums over cells of values less their mean."""
         if not self.problem.fit_intercept or self.total == 0.0:
             return self.problem.value * sums.cells
         return self.problem.value * (sums.cells - self.counts * (float(sums.rows[1]) / self.total))
@@ -167,14 +167,14 @@ class ConjugateGradients:
             self.phase = CERTIFY
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """All that is needed to go on, as arrays."""
+        """Return the state as arrays."""
         numbers = [self.phase, self.mean, self.total, self.bound, self.objective, self.gap, self.steps]
         arrays = {name: getattr(self, name) for name in ("w", "counts", "residual", "direction")}
         return {**arrays, "numbers": np.array(numbers, dtype=np.float64)}
 
     @classmethod
     def restore(cls, problem: Problem, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The state of which :meth:`checkpoint` made these."""
+        """Return the state from which :meth:`checkpoint` made the arrays."""
         phase, mean, total, bound, objective, gap, steps = arrays["numbers"].tolist()
         vectors = {name: arrays[name].copy() for name in ("w", "counts", "residual", "direction")}
         return cls(
@@ -184,5 +184,5 @@ class ConjugateGradients:
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """Inner product, whose bits depend on no number of threads, as those of BLAS may."""
+    """Return the inner product, with bits that do not depend on the number of threads, unlike BLAS."""
     return float(np.multiply(a, b).sum())

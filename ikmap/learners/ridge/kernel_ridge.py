@@ -1,4 +1,4 @@
-"""Exact kernel ridge regression: what random features of the same kernel come near to."""
+"""Exact kernel ridge regression, which random features of the same kernel approximate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ikmap.learners.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class KernelRidge:
-    """Predictions ``sum_i dual_i K(x, x_i)``.
+    """The solution, with predictions ``sum_i dual_i K(x, x_i)``.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class KernelRidge:
     dual: Floats
 
     def predict(self, rows: Rows, n_threads: int | None = None) -> Floats:
-        """Shape (m,)."""
+        """Return predictions, shape (m,)."""
         found: np.ndarray = self.kernel.matrix(rows, self.points, n_threads) @ self.dual
         return found
 

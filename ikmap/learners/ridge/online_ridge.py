@@ -1,4 +1,4 @@
-"""Ridge regression that takes in one row after the other, and is exact after each: recursive least squares.
+"""Recursive least squares: ridge regression that is exact after each row.
 
 Of weights w of features that are ``1 / sqrt(t)`` for the cells of a row, ``sum_i (y_i - b - w . x_i)^2 + alpha |w|^2``
 is least, where b is the mean of the targets so far. The inverse of its matrix is kept, so a row costs the square of the
@@ -25,7 +25,7 @@ NAME = "online-ridge"
 
 
 class RidgeProgress(NamedTuple):
-    """What one call of :meth:`OnlineRidge.partial_fit` did.
+    """The result of one call of :meth:`OnlineRidge.partial_fit`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class RidgeProgress(NamedTuple):
 
 @dataclass
 class OnlineRidge:
-    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+    """The state of a run, from which it continues with the same bits.
 
     As the mean moves, so do the weights, which are linear in the targets: those of the targets are kept, and those of
     targets that are all 1.
@@ -83,7 +83,7 @@ class OnlineRidge:
 
     @property
     def intercept(self) -> float:
-        """The mean of the targets seen; 0 before the first."""
+        """Mean of the targets so far; 0 before the first."""
         return self.total / self.n_seen if self.n_seen else 0.0
 
     @property
@@ -94,7 +94,7 @@ class OnlineRidge:
 
     @property
     def n_support(self) -> int:
-        """Number of rows seen: each of them changes the state."""
+        """Number of rows so far, each of which changed the state."""
         return self.n_seen
 
     def partial_fit(self, rows: Rows, y: NDArray[np.generic]) -> RidgeProgress:
@@ -141,7 +141,7 @@ class OnlineRidge:
         return out
 
     def grow(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
-        """Go on with more cells in some partitionings, which have had no row so far: offsets before and from now on."""
+        """Continue with more cells in some partitionings, by the offsets before and from now on."""
         known = np.flatnonzero(in_wider_layout(np.ones(int(old[-1])), old, new))
         self.weights = in_wider_layout(self.weights, old, new)
         n = int(new[-1])

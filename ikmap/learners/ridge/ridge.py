@@ -37,7 +37,7 @@ class RidgeCertificate(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class RidgeFit:
-    """A solution, and how good it is.
+    """A solution with its certificate.
 
     Attributes
     ----------
@@ -59,16 +59,16 @@ class RidgeFit:
 
     @classmethod
     def of(cls, state: ConjugateGradients) -> RidgeFit:
-        """What conjugate gradients have found."""
+        """Return the solution of conjugate gradients."""
         return cls(state.w, state.intercept, state.objective, state.gap, state.steps, state.converged)
 
     def certificate(self) -> RidgeCertificate:
-        """As ``metrics.json`` has it."""
+        """Return the certificate for ``metrics.json``."""
         gap = self.gap / self.objective if self.objective > 0 else 0.0
         return {"duality_gap": gap, "iterations": self.n_iter, "converged": self.converged}
 
     def model(self, divisor: float, params: JsonObject, learner: str = "ridge") -> LinearModel:
-        """To predict with: rows of cells have features of ``1 / divisor``."""
+        """Return the model, for cells with features of ``1 / divisor``."""
         return LinearModel(self.coef[:, None], np.array([self.intercept]), divisor, learner, [], params)
 
 
@@ -113,7 +113,7 @@ def fit_ridge_path(blocks: Blocks, problem: Problem, alphas: Sequence[float], n_
 
 
 def warn_unless_solved(state: ConjugateGradients) -> None:
-    """Warn of a solution that is not as good as was asked for."""
+    """Warn of a solution that misses the wanted gap."""
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(

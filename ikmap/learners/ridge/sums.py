@@ -1,4 +1,4 @@
-"""Sums over rows of cells, piece by piece: the same bits wherever the rows are, and in whichever blocks they come."""
+"""Sums over rows of cells, piece by piece, with the same bits for any blocks and any place of the rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_ROWS, ROWS_PER_CELL = 4096, 8
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Some rows as the loop takes them.
+    """Some rows in the form of the loops.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Tile:
 
     @classmethod
     def of(cls, block: Block) -> Iterator[Self]:
-        """Some rows of a training set, tile by tile."""
+        """Yield some rows of a training set, tile by tile."""
         rows = block.rows
         assert isinstance(rows, Cells)
         if rows.codes.dtype.kind == "i":
@@ -61,13 +61,13 @@ class Tile:
 
     @property
     def nbytes(self) -> int:
-        """Of its arrays."""
+        """Number of bytes of the arrays."""
         return self.codes.nbytes + self.y.nbytes + self.weight.nbytes
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What is to be summed up in a round.
+    """The sums to compute in a round.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What some rows add.
+    """Sums over some rows.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Sums:
 
     @classmethod
     def none(cls, n_columns: int) -> Self:
-        """Of no rows."""
+        """Return the sums of no rows."""
         return cls(np.zeros(n_columns), np.zeros(3))
 
     def __iadd__(self, other: Self) -> Self:
@@ -111,7 +111,7 @@ class Sums:
 
 
 def sums_of(order: Order, tiles: Iterable[Tile]) -> Sums:
-    """Sums over the rows of some tiles, in their order; how they are cut changes no bit."""
+    """Return the sums over the rows of some tiles in their order; their division changes no bit."""
     found = Sums.none(order.p.size)
     for tile in tiles:
         add_sums(
@@ -130,7 +130,7 @@ def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:
 
 
 def matrix_sums(order: Order, X: Floats | sp.csr_array, y: np.ndarray, weight: Floats | None = None) -> Sums:
-    """The same over the rows of a matrix, dense or CSR, whose columns stand for cells."""
+    """Return the sums over the rows of a dense or CSR matrix, whose columns stand for cells."""
     if order.kind == ONES:
         value = np.ones(y.size)
     else:

@@ -1,4 +1,4 @@
-"""Feature columns of cells that split: the columns of some rows, at every moment of a sweep."""
+"""Feature columns of some rows at every point of a sweep over splits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROWTH = 1 / 32
 
 
 class ColumnSplit(NamedTuple):
-    """A split, in columns: `left` keeps the column of the cell that is split, `right` is a new one."""
+    """A split of columns: `left` keeps the column of the split cell, `right` is a new column."""
 
     left: int
     right: int
@@ -26,7 +26,7 @@ class ColumnSplit(NamedTuple):
 
 @dataclass
 class Columns:
-    """Columns of sets of rows, numbered in the order in which cells come to be.
+    """Columns of sets of rows, numbered in the order of creation.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Columns:
         return len(self._column_of)
 
     def _renumbered(self, split: CellSplit) -> int:
-        """The column of the cell that is split, which its left part keeps; the right one has the next."""
+        """Return the column of the split cell, which its left part keeps; the right part has the next."""
         numbers = self._column_of[split.partitioning]
         left = numbers.pop(split.parent)
         numbers[split.left], numbers[split.right] = left, self.n
@@ -64,7 +64,7 @@ class Columns:
         return left
 
     def apply_all(self, splits: Sequence[CellSplit]) -> np.ndarray:
-        """What :meth:`apply` does with each of some splits, which are not none; the columns that their left parts keep.
+        """Apply some splits, at least one, and return the columns that their left parts keep.
 
         Those of their right parts are the next ones in order.
         """
@@ -96,7 +96,7 @@ class Columns:
         return ColumnSplit(left, right, split.rows)
 
     def split_by(self, splits: Iterable[CellSplit]) -> np.ndarray:
-        """Which of the columns that there are these splits, which are the next ones, will split: ascending."""
+        """Return ascending columns of now that the next splits will split."""
         number_of: dict[tuple[int, int], int] = {}
         n, found = self.n, set()
         for split in splits:
@@ -111,14 +111,14 @@ class Columns:
         return np.array(sorted(found), dtype=np.int64)
 
     def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Offsets of the cells as they are now, and for each feature column of theirs the column here."""
+        """Return the current offsets of the cells, and the column of each of their feature columns."""
         order = [numbers[number] for numbers in self._column_of for number in sorted(numbers)]
         offsets = np.cumsum([0, *map(len, self._column_of)], dtype=np.int64)
         return offsets, np.array(order, dtype=np.int64)
 
 
 def to_checkpoints(splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH) -> Iterator[list[CellSplit]]:
-    """Splits until the number of columns, which is `n_columns` now, has grown by a share, and so on.
+    """Yield splits up to each checkpoint, where the number of columns, now `n_columns`, has grown by a share.
 
     Splits of one value stay together.
 

@@ -1,4 +1,4 @@
-"""The Mondrian forest on the same trees: each tree predicts by itself, from the rows of a cell alone.
+"""The Mondrian forest on the same trees, each of which predicts from the rows of a cell alone.
 
 Source: The Mondrian Kernel, section 5.4; algorithms.md, section 12.6. A forest has the least mean of the trees' losses,
 ridge regression on the cells of all trees the least loss of the mean.

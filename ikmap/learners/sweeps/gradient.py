@@ -1,4 +1,4 @@
-"""Stochastic gradient descent that follows cells as they split: one pass for all values of a map's option.
+"""Stochastic gradient descent that follows the splits of cells, in one pass for all values of a field of a map.
 
 When a cell splits, both parts begin with its weight, which leaves every decision as it is. At a checkpoint, some
 epochs go on from there, with the loss
@@ -43,7 +43,7 @@ LOSSES = {"squared": SQUARED, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "l
 
 @dataclass(frozen=True)
 class GradientSettings:
-    """How to descend.
+    """Settings of the descent.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class GradientSettings:
 
 
 class GradientSweep:
-    """The state of a sweep: weights by column, and the columns of all sets of rows, of which the first is learned from.
+    """The state of a sweep: weights by column, and the columns of all sets of rows, the first for learning.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class GradientSweep:
 
     @property
     def weights(self) -> Floats:
-        """Shape (number of columns, outputs)."""
+        """Weights, shape (number of columns, outputs)."""
         found: np.ndarray = self._scale * self._v[: self.columns.n]
         return found
 
@@ -122,7 +122,7 @@ class GradientSweep:
             yield self.columns.value
 
     def learn(self, epochs: int) -> None:
-        """Descend for some epochs, each in an order of its own."""
+        """Descend for some epochs, each in a new order."""
         asked = self.settings
         for _ in range(epochs):
             if self._stored is not None:
@@ -148,7 +148,7 @@ class GradientSweep:
         self._epochs += 1
 
     def decisions(self, which: int = 1) -> Floats:
-        """Of the rows of one set: shape (n, outputs)."""
+        """Return the decisions for the rows of one set, shape (n, outputs)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), self._v.shape[1]))
         decide(columns, self._v, self._scale * self._value, found)

@@ -1,4 +1,4 @@
-"""How much memory sweeps take, and how far one goes that has so much."""
+"""Memory of sweeps, and the largest value of a sweep that fits into memory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ FOLLOWED = 700
 
 
 def followed_bytes(n_outputs: int) -> int:
-    """Memory of a sweep by gradient descent, for each column, beside the map and the rows."""
+    """Return the bytes of a sweep by gradient descent, for each column, beside the map and the rows."""
     return 8 * WEIGHTS * n_outputs + FOLLOWED
 
 
 def sweep_bytes(n_rows: int, n_columns: int) -> int:
-    """Memory of ridge regression on cells, solved exactly: for the square of the columns, or of the rows if fewer."""
+    """Return the bytes of exact ridge regression on cells: of the square of the columns, or of the rows if fewer."""
     return 8 * HELD * min(n_rows, n_columns) ** 2
 
 
 def longest_sweep(n_partitions: int, values: Sequence[float] | np.ndarray, room: float) -> float:
-    """The largest value of a map's option whose cells fit.
+    """Return the largest value of a field of a map whose cells fit into memory.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def longest_sweep(n_partitions: int, values: Sequence[float] | np.ndarray, room:
 
 
 def free_memory() -> int | None:
-    """Bytes that this machine has free, with what it would give up for them; None where it does not tell."""
+    """Return the available bytes of memory of this machine, or None if it does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:

@@ -24,14 +24,14 @@ BLOCK = 1 / 20
 
 
 class Solved(NamedTuple):
-    """Weights by column, and the log determinant of A."""
+    """A solution: weights by column, and the log determinant of A."""
 
     weights: np.ndarray
     log_determinant: float
 
 
 def factor_of(matrix: Floats, alpha: float) -> Floats:
-    """Cholesky's factor of a matrix with alpha on its diagonal, which is overwritten.
+    """Return the Cholesky factor of a matrix plus alpha on its diagonal; the matrix is overwritten.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def factor_of(matrix: Floats, alpha: float) -> Floats:
 
 
 class NormalEquations:
-    """The equations of one set of rows, for checkpoint after checkpoint.
+    """The normal equations of one set of rows at one checkpoint after the other.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ class NormalEquations:
         return self._columns.n
 
     def solve(self) -> Solved:
-        """Weights of the columns, and the log determinant of A, as they are."""
+        """Return the current weights of the columns, and the log determinant of A."""
         factor = self._factor(np.arange(self.n))
         return self._solved(factor, self._b[: self.n] / math.sqrt(self._columns.n_partitions))
 
     def after(self, checkpoints: Sequence[Sequence[CellSplit]]) -> list[Solved]:
-        """The same after the splits of each checkpoint: see :func:`blocks` for how many to take together.
+        """Return the solutions after the splits of each checkpoint of a block (:func:`blocks`).
 
         What is not split in any of them, K, is factored once: ``A_KK = L L'``. What is split, or comes to be, F, adds
         ``Y = L^-1 A_KF``. At each checkpoint, those of F that there are then have the equations with ``A_FF - Y' Y``
@@ -153,7 +153,7 @@ class NormalEquations:
             self._shared, self._b = np.pad(self._shared, (0, more)), np.pad(self._b, (0, more))
 
     def _factor(self, of: np.ndarray) -> Floats:
-        """Cholesky's factor of A, of some columns."""
+        """Return the Cholesky factor of A for some columns."""
         matrix = self._shared[np.ix_(of, of)]
         matrix /= self._columns.n_partitions
         matrix[np.diag_indices(len(of))] += self._alpha
@@ -167,7 +167,7 @@ class NormalEquations:
 
 
 def blocks(checkpoints: Iterable[list[CellSplit]], n_columns: int) -> Iterator[list[list[CellSplit]]]:
-    """Checkpoints that :meth:`NormalEquations.after` should take together: one, or as many as split few columns."""
+    """Yield blocks of checkpoints for :meth:`NormalEquations.after`: one, or as many as split few columns."""
     block: list[list[CellSplit]] = []
     n_splits = 0
     for done in checkpoints:

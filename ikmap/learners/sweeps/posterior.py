@@ -1,4 +1,4 @@
-"""The posterior over the values of a map's option, given the log likelihood along a sweep."""
+"""The posterior over the values of a field of a map, from the log likelihood along a sweep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ikmap.arrays import Floats
 
 
 def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: float) -> Floats:
-    """Probability of each checkpoint, which stands for all values from its own to the next one's, or to the limit.
+    """Return the probability of each checkpoint, which stands for all values up to the next one, or to the limit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ridge regression that follows cells as they split: exact weights, and the marginal likelihood, at every checkpoint.
+"""Ridge regression that follows the splits of cells, with exact weights and marginal likelihood at each checkpoint.
 
 Of weights w of features that are ``1 / sqrt(t)`` for the cells of a row, ``|y - X w|^2 + alpha |w|^2`` is least. Seen
 as a Gaussian process with noise of variance alpha and weights of variance 1, the targets have the log likelihood
@@ -31,7 +31,7 @@ from ikmap.splits import CellSplit
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
-    """The solution at one value of a map's option.
+    """The solution at one value of a field of a map.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RidgePoint:
 
 
 class RidgeSweep:
-    """A sweep under way, over sets of rows of which the first is learned from.
+    """The state of a sweep over sets of rows, the first for learning.
 
     Parameters
     ----------
@@ -88,19 +88,19 @@ class RidgeSweep:
                 yield self._point(of)
 
     def solved(self) -> RidgePoint:
-        """The solution where the sweep stands, without a split."""
+        """Return the solution at the current point of the sweep."""
         with single_threaded_blas:
             return self._point(self._dual() if self._primal is None else self._primal.solve())
 
     def decisions(self, point: RidgePoint, which: int = 1) -> Floats:
-        """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
+        """Return predictions for the rows of one set at the last yielded point, shape (n,)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), 1))
         decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), found)
         return found[:, 0]
 
     def variances(self, which: int = 1) -> Floats:
-        """Posterior variance of f for the rows of one set, where the sweep stands: ``alpha x' A^-1 x``, shape (n,)."""
+        """Return posterior variances of f for the rows of one set, now: ``alpha x' A^-1 x``, shape (n,)."""
         of, t = self.columns.of, self.columns.n_partitions
         with single_threaded_blas:
             factor = factor_of(self._kernel() + self._alpha * np.eye(len(self._y)), self._alpha)
@@ -132,7 +132,7 @@ class RidgeSweep:
         return found
 
     def _dual(self) -> Solved:
-        """From the kernel matrix of the rows, which is kept from then on."""
+        """Solve by the kernel matrix of the rows, which is kept from then on."""
         if self._shared is None:
             self._shared = shared_rows(self.columns.of[0], self.columns.of[0])
         N, C, t = len(self._y), self.columns.n, self.columns.n_partitions
@@ -150,7 +150,7 @@ class RidgeSweep:
 
 
 def shared_rows(a: np.ndarray, b: np.ndarray) -> Floats:
-    """In how many partitionings two rows share a column: float64, shape (n, m)."""
+    """Return the number of partitionings in which two rows share a column, float64 of shape (n, m)."""
     t = a.shape[1]
     offsets = np.zeros(t + 1, dtype=np.int64)  # columns are numbered across partitionings
     offsets[-1] = max(int(a.max(initial=-1)), int(b.max(initial=-1))) + 1

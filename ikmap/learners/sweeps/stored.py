@@ -1,4 +1,4 @@
-"""Rows that are too many for memory: their cells after the last split, block by block, tell those at any time."""
+"""Rows that are too many for memory: their cells at any point follow from those after the last split."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Some(NamedTuple):
 
 
 class StoredRows:
-    """Rows to learn from, all of which have a cell in every partitioning, whatever has split.
+    """Rows to learn from, each with a cell in every partitioning at any point of the sweep.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StoredRows:
         self._origin, self._column_of = origin, column_of
 
     def mean(self) -> float:
-        """Of the targets, weighted."""
+        """Return the weighted mean of the targets."""
         total = of_weight = 0.0
         for k in range(len(self.blocks)):
             _, y, weight, _ = self.blocks[k]
@@ -61,7 +61,7 @@ class StoredRows:
     def epoch(
         self, n_columns: int, number: int, seed: int, targets: Callable[[np.ndarray], np.ndarray]
     ) -> Iterator[Some]:
-        """All rows once, with their columns when there were so many, in an order of the epoch's own.
+        """Yield all rows once, with their columns at a number of columns, in an order of the epoch.
 
         Blocks come in a random order, and the rows of a block in another.
 

@@ -1,26 +1,19 @@
-"""Checks that every method has to pass, ours and those of other packages: ``python -m ikmap.methods.checks NAME ...``.
+"""Checks that every method, task and metric has to pass, ours and those of other packages.
 
-They hold a method to what commands, search, streams and stores rely on: the same bits for any number of threads and
-wherever rows are cut, checkpoints that go on as if nothing had happened, models that are plain arrays, options that are
-described. They are to methods what ``sklearn.utils.estimator_checks`` is to estimators.
+The command is ``python -m ikmap.methods.checks NAME ...``. The checks of methods test the properties on which commands,
+search, streams and stores rely: the same bits for any number of threads and any division of the rows, checkpoints that
+continue exactly, models of plain arrays, options with descriptions. ``sklearn.utils.estimator_checks`` does the same
+for estimators. The checks of tasks and metrics are in :mod:`ikmap.tasks.checks`.
 """
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from ikmap.methods.checks.common import (
-    Check,
-    CheckFailed,
-    N,
-    configured_for_checks,
-    json_values,
-    member,
-    rows_to_check,
-    sample_of,
-    true,
-)
+from ikmap.conformance import Check, CheckFailed, faults_of, json_values, member, true
+from ikmap.methods.checks.common import N, configured_for_checks, rows_to_check, sample_of
 from ikmap.methods.checks.kernels import checks_of_kernel
 from ikmap.methods.checks.learners import checks_of_learner
 from ikmap.methods.checks.maps import checks_of_map
@@ -30,18 +23,20 @@ from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
 from ikmap.methods.method import Method
-from ikmap.methods.registry import FAULTS, UnknownMethod, configured, import_models, methods, name_of
+from ikmap.methods.registry import FAULTS, LEARNERS, UnknownMethod, configured, import_models, methods, name_of
 from ikmap.methods.reserved import reserved_among
+from ikmap.tasks import METRICS, TASKS, TaskKind
+from ikmap.tasks.checks import check_criterion, check_task
 
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
 
-def checks_of(one: type[Method] | Method) -> Iterator[Check]:
-    """Yield what a method has to do, each thing as a :class:`Check`: for ``pytest.mark.parametrize`` with ``ids=str``.
+def checks_of(subject: type[Method] | Method) -> Iterator[Check]:
+    """Yield the checks of a method, for ``pytest.mark.parametrize`` with ``ids=str``.
 
     Parameters
     ----------
-    one : class, or object of a class, of Map, Learner or KernelMethod
+    subject : class, or object of a class, of Map, Learner or KernelMethod
         A method; it need not be registered. A class is checked with the defaults of its fields.
 
     Raises
@@ -50,7 +45,7 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         The class lacks members, or no object can be made of it.
     """
     import_models()
-    method, searched = configured_for_checks(one)
+    method, searched = configured_for_checks(subject)
     name = name_of(method)
     checks: Iterator[tuple[str, Callable[[], None]]]
     match method:
@@ -68,53 +63,85 @@ def checks_of(one: type[Method] | Method) -> Iterator[Check]:
         yield Check(name, title, run)
 
 
-def check_method(one: type[Method] | Method) -> list[str]:
-    """Return everything that is wrong with a method, a line each; an empty list where nothing is."""
-    faults: list[str] = []
+def check_method(subject: type[Method] | Method) -> list[str]:
+    """Return the faults of a method, a line each; the list is empty if there are none."""
     try:
-        checks = list(checks_of(one))
+        checks = list(checks_of(subject))
     except CheckFailed as error:
         return [str(error)]
-    for check in checks:
-        try:
-            check.run()
-        except CheckFailed as error:
-            faults.append(f"{check.method}, {check.title}: {error}")
-        except Exception as error:  # whatever a stranger's method does wrong
-            faults.append(f"{check.method}, {check.title}: {type(error).__name__}: {error}")
+    return faults_of(checks)
+
+
+def check_named(name: str) -> list[str]:
+    """Return the faults of the method, the task and the metric of a name, a line each.
+
+    Raises
+    ------
+    UnknownMethod
+        There is nothing of that name.
+    FieldError
+        The name is put together from methods that are no maps.
+    """
+    known_elsewhere = name in TASKS or name in METRICS
+    faults: list[str] = []
+    if name in methods() or not known_elsewhere:
+        faults += check_method(methods()[name] if name in methods() else configured(name, {})[0])
+    if name in TASKS:
+        faults += check_task(TASKS[name]) + faults_of([Check(name, "usual learner", partial(_usual, TASKS[name]))])
+    if name in METRICS:
+        faults += check_criterion(METRICS[name])
     return faults
 
 
-def main(names: Sequence[str]) -> int:
-    """Check methods by name, all of them without a name; the status is 1 if anything is wrong."""
-    wrong = list(FAULTS)
-    for name in names or list(methods()):
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the checks as a command; return 1 if there are faults, else 0."""
+    parser = ArgumentParser(
+        prog="python -m ikmap.methods.checks",
+        description="Check methods, tasks and metrics, ours and those of installed packages, and print a line for each "
+        "fault, with class and member. The exit status is 1 if there are faults.",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="name of a method (maps joined by commas too), a task or a metric (default: all of them)",
+    )
+    all_faults = list(FAULTS)
+    for name in parser.parse_args(words).names or dict.fromkeys([*methods(), *TASKS, *METRICS]):
         try:
-            one = methods()[name] if name in methods() else configured(name, {})[0]
+            faults = check_named(name)
         except (UnknownMethod, FieldError) as error:
-            wrong.append(str(error))
+            all_faults.append(str(error))
             continue
-        faults = check_method(one)
-        wrong += faults
+        all_faults += faults
         print(f"{name}: {'passed' if not faults else f'{len(faults)} faults'}")
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    return 1 if wrong else 0
+    print(*all_faults, sep="\n", end="\n" if all_faults else "")
+    return 1 if all_faults else 0
+
+
+def _usual(kind: TaskKind) -> None:
+    """Refuse a task whose usual learner is not known, or does not serve it."""
+    with member(kind, "usual"):
+        name = kind.usual.learner
+        true(not name or name in LEARNERS, f"learner: found {name!r}, expected the name of a learner")
+        serves = not name or kind.name in LEARNERS[name].about.tasks
+        true(serves, f"learner: found {name!r}, expected a learner with {kind.name!r} in about.tasks")
 
 
 def _described(method: Method, searched: frozenset[str]) -> None:
-    for one in method.parts if isinstance(method, Composed) else (method,):
-        with member(one, "about"):
-            about = one.about
+    for part in method.parts if isinstance(method, Composed) else (method,):
+        with member(part, "about"):
+            about = part.about
             true(
                 about.name and about.name == about.name.lower(),
                 f"name: found {about.name!r}, expected a word in lower case",
             )
             true(about.title, "title: found none, expected a few words for people")
-            if isinstance(one, Map):
-                true(one.about.summary, "summary: found none, expected half a sentence for the report")
-        fields = fields_of(type(one))
+            if isinstance(part, Map):
+                true(part.about.summary, "summary: found none, expected half a sentence for the report")
+        fields = fields_of(type(part))
         for name, field in fields.items():
-            with member(one, name):
+            with member(part, name):
                 true(field.doc.strip(), f"option {name!r}: found no Doc, expected what it does")
                 true(not field.required, f"option {name!r}: found no default, expected one")
                 field.check(field.default)

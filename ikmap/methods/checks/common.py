@@ -1,22 +1,20 @@
-"""What methods are checked on, and how what they give is compared."""
+"""Rows and tasks on which methods are checked, and comparisons of their results."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from inspect import getattr_static
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ikmap.conformance import CheckFailed, json_values, member, true
 from ikmap.methods.composed import Composed
 from ikmap.methods.fields import fields_of
 from ikmap.methods.learner import Learner
 from ikmap.methods.method import Method
+from ikmap.methods.registry import missing_members
 from ikmap.methods.sample import Sample
 from ikmap.methods.search import at_value, search_of
 from ikmap.model import Model, from_parts
@@ -28,52 +26,8 @@ N, D, SEED = 90, 4, 7
 """Sizes and seed of the rows that methods are checked on."""
 
 
-class CheckFailed(AssertionError):
-    """A method does not do what all methods have to: one line with class and member, what was found and expected.
-
-    Parameters
-    ----------
-    text : str
-    named : bool
-        The line names class and member.
-    """
-
-    def __init__(self, text: str, named: bool = False) -> None:
-        super().__init__(text)
-        self.named = named
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that a method has to do."""
-
-    method: str
-    title: str
-    run: Callable[[], None]
-
-    def __str__(self) -> str:
-        return f"{self.method}-{self.title.replace(' ', '_')}"
-
-
-@contextmanager
-def member(of: object, name: str) -> Iterator[None]:
-    """Have what goes wrong within named after a class and a member of it, whatever a stranger's method does wrong."""
-    kind = of if isinstance(of, type) else type(of)
-    try:
-        getattr_static(of, name)
-    except AttributeError:
-        raise CheckFailed(f"{kind.__name__} lacks the member {name}", named=True) from None
-    try:
-        yield
-    except CheckFailed as error:
-        raise error if error.named else CheckFailed(f"{kind.__name__}.{name}: {error}", named=True) from None
-    except Exception as error:
-        text = (str(error).splitlines() or [""])[0]
-        raise CheckFailed(f"{kind.__name__}.{name} raises {type(error).__name__}: {text}", named=True) from error
-
-
 def rows_to_check(dense: bool = True, n: int = N) -> Rows:
-    """Return rows with values of zero and above, as some kernels ask for, and more zeros where they are sparse."""
+    """Return rows with values >= 0, as some kernels require, with many zeros."""
     rng = generator(SEED, int(dense))
     values = rng.random((n, D)).round(3)
     values[rng.random((n, D)) < 0.3] = 0.0
@@ -81,15 +35,15 @@ def rows_to_check(dense: bool = True, n: int = N) -> Rows:
 
 
 def sample_of(X: Rows, seed: int = SEED) -> Sample:
-    """Return the rows as a map looks at them."""
+    """Return the sample of the rows for a map."""
     return Sample(X.shape[0], X.shape[1], None, X.__getitem__, seed)
 
 
-def tasks_of(one: Learner) -> Iterator[tuple[str, Task]]:
-    """Yield tasks that the learner serves, as different labels make them."""
-    for name in sorted(one.about.tasks):
+def tasks_of(learner: Learner) -> Iterator[tuple[str, Task]]:
+    """Yield tasks of different labels that the learner serves, with their titles."""
+    for name in sorted(learner.about.tasks):
         if name not in TASKS:
-            where = f"{type(one).__name__}.about"
+            where = f"{type(learner).__name__}.about"
             raise CheckFailed(f"{where}: tasks has {name!r}, expected some of {', '.join(TASKS)}", named=True)
         kind = TASKS[name]
         for title, labels in _labels().items():
@@ -97,7 +51,7 @@ def tasks_of(one: Learner) -> Iterator[tuple[str, Task]]:
                 _, stored = kind.read(labels, labels.size)
                 yield f"{name}, {title}", kind.find([stored], LabelRequest())
             except ValueError:
-                continue  # labels that this task does not take
+                continue  # this task does not take the labels
 
 
 def _labels() -> dict[str, NDArray[np.float64]]:
@@ -110,41 +64,18 @@ def _labels() -> dict[str, NDArray[np.float64]]:
 
 
 def targets_of(task: Task) -> NDArray[np.generic]:
-    """Return targets of the rows, by labels that the task knows."""
-    for labels in _labels().values():
-        codec = task.codec
-        y = codec.encode(labels, labels.size)
-        if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
-            return y
-    raise CheckFailed(f"found no targets of the task {task.name}")
+    """Return targets of the rows, from labels that the task knows."""
+    codec = task.codec
+    with member(codec, "encode"):
+        for labels in _labels().values():
+            y = codec.encode(labels, labels.size)
+            if not codec.unknown(y).any() and (not codec.classes or np.unique(y).size == len(codec.classes)):
+                return y
+        raise CheckFailed(f"found no targets of the task {task.name}, expected those of the labels it was made of")
 
 
-def same(found: object, expected: object, what: str) -> None:
-    """Refuse values that are not those expected, to the last bit."""
-    left, right = np.asarray(found), np.asarray(expected)
-    if left.shape != right.shape:
-        raise CheckFailed(f"{what}: found the shape {left.shape}, expected {right.shape}")
-    if not np.array_equal(left, right, equal_nan=left.dtype.kind == "f"):
-        place = tuple(map(int, np.argwhere(left != right)[0]))
-        raise CheckFailed(f"{what}: found {left[place]} at {place}, expected {right[place]}")
-
-
-def true(holds: object, what: str) -> None:
-    """Refuse what does not hold, in these words."""
-    if not holds:
-        raise CheckFailed(what)
-
-
-def json_values(values: object, what: str) -> None:
-    """Refuse values that JSON has not."""
-    try:
-        json.dumps(values, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise CheckFailed(f"{what}: found {error}, expected JSON values") from None
-
-
-def round_trip(model: object) -> Any:
-    """Return the model as a store gives it back; its type is that of the method."""
+def round_trip[M](model: M) -> M:
+    """Return the model as a store gives it back."""
     if not isinstance(model, Model):
         raise CheckFailed(f"found a model that is {type(model).__name__}, expected an ikmap.model.Model")
     with member(model, "arrays"):
@@ -157,11 +88,12 @@ def round_trip(model: object) -> Any:
     with member(model, "content_hash"):
         again = from_parts(json.loads(json.dumps(metadata)), {name: array.copy() for name, array in arrays.items()})
         true(again.content_hash == model.content_hash, "the model that a store gives back has another content hash")
+    assert isinstance(again, type(model))
     return again
 
 
 def configured_for_checks[M: Method](one: type[M] | M) -> tuple[M, frozenset[str]]:
-    """Return a method with its defaults, or as it is, and the paths of fields that are searched where any can be.
+    """Return an object of a class with its defaults, or a given object, and the paths of searched fields.
 
     Raises
     ------
@@ -169,7 +101,7 @@ def configured_for_checks[M: Method](one: type[M] | M) -> tuple[M, frozenset[str
         The class lacks members, or no object can be made of it.
     """
     if isinstance(one, type):
-        missing = sorted(getattr(one, "__abstractmethods__", ())) + ([] if hasattr(one, "about") else ["about"])
+        missing = missing_members(one)
         if missing:
             raise CheckFailed(f"{one.__name__} lacks the member {', '.join(missing)}", named=True)
         with member(one, "of_record"):
@@ -187,7 +119,7 @@ def _searched(method: Method) -> frozenset[str]:
 
 
 def searchable(method: Method, by_default: bool = False) -> frozenset[str]:
-    """Return the paths of fields that can be searched, or of those that are where nothing is said."""
+    """Return the paths of fields that can be searched, or that are searched by default."""
     if isinstance(method, Composed):
         return frozenset(
             f"{name}.{path}" for name, part in method.named_parts() for path in searchable(part, by_default)
@@ -203,6 +135,6 @@ def searchable(method: Method, by_default: bool = False) -> frozenset[str]:
 
 
 def with_small_values[M: Method](method: M, searched: frozenset[str]) -> M:
-    """Return the method with small values for what would be chosen."""
+    """Return the method with small values of the searched fields."""
     search = search_of(method, searched, N) if searched else None
     return method if search is None else at_value(method, searched, search.values[min(2, len(search.values) - 1)])

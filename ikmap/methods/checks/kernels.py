@@ -1,4 +1,4 @@
-"""What every kernel on rows has to do."""
+"""Checks of every kernel."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ from functools import partial
 
 import numpy as np
 
+from ikmap.conformance import CheckFailed, json_values, member, same, true
 from ikmap.kernels import SharedKernel
 from ikmap.kernels.base import KINDS
 from ikmap.kernels.tabled import KernelTable, numbered
-from ikmap.methods.checks.common import (
-    CheckFailed,
-    D,
-    N,
-    json_values,
-    member,
-    rows_to_check,
-    same,
-    searchable,
-    true,
-)
+from ikmap.methods.checks.common import D, N, rows_to_check, searchable
 from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.method import SearchSpace
 
 
-def checks_of_kernel(one: KernelMethod) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield what a kernel has to do: title, and how to find out."""
-    if one.about.on == "rows":
-        yield "values of the kernel", partial(_values, one)
-    if one.shares is not None:
-        yield "shared part of its values", partial(_shared, one)
+def checks_of_kernel(method: KernelMethod) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the title and the function of each check of a kernel."""
+    if method.about.on == "rows":
+        yield "values of the kernel", partial(_values, method)
+    if method.shares is not None:
+        yield "shared part of its values", partial(_shared, method)
 
 
-def _values(one: KernelMethod) -> None:
+def _search_space(method: KernelMethod) -> SearchSpace:
+    with member(method, "search_space"):
+        return method.search_space(searchable(method), N)
+
+
+def _values(method: KernelMethod) -> None:
     X = rows_to_check()
-    space = one.search_space(searchable(one), N)
-    chosen = one.at({path: candidates.values[len(candidates.values) // 2] for path, candidates in space.items()})
-    with member(one, "kernel"):
+    space = _search_space(method)
+    chosen = method.at({path: candidates.values[len(candidates.values) // 2] for path, candidates in space.items()})
+    with member(method, "kernel"):
         kernel = chosen.kernel(D)
     with member(kernel, "matrix"):
         matrix = kernel.matrix(X, n_threads=1)
@@ -55,7 +52,7 @@ def _values(one: KernelMethod) -> None:
             np.allclose(of_sparse, of_dense, rtol=1e-12),
             "kernel matrix of sparse rows: found another one than of dense",
         )
-    with member(one, "kernel"):
+    with member(method, "kernel"):
         if not is_dataclass(kernel):
             raise CheckFailed(f"found a {type(kernel).__name__}, expected a dataclass")
         values = asdict(kernel)
@@ -63,17 +60,17 @@ def _values(one: KernelMethod) -> None:
         true(KINDS[kernel.name](**values) == kernel, "the kernel that a store gives back is another one")
 
 
-def _shared(one: KernelMethod) -> None:
-    X, shares = rows_to_check(), one.shares or ()
-    with member(one, "shares"):
-        names = one.tunable(frozenset())
+def _shared(method: KernelMethod) -> None:
+    X, shares = rows_to_check(), method.shares or ()
+    with member(method, "shares"):
+        names = method.tunable(frozenset())
         true(set(shares) < set(names), f"found {shares}, expected some of {names}")
-    space = one.search_space(searchable(one), N)
-    first = one.at({path: candidates.values[0] for path, candidates in space.items()})
+    space = _search_space(method)
+    first = method.at({path: candidates.values[0] for path, candidates in space.items()})
     other = first.at({path: candidates.values[-1] for path, candidates in space.items() if path not in shares})
     tables: list[KernelTable] = []
     kernels: list[SharedKernel] = []
-    with member(one, "kernel"):
+    with member(method, "kernel"):
         for chosen in (first, other):
             kernel = chosen.kernel(D)
             if not isinstance(kernel, SharedKernel):

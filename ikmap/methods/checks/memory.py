@@ -1,7 +1,7 @@
-"""Whether methods need as much memory as they say: ``python -m ikmap.methods.checks.memory NAME ...``, a minute or two.
+"""Checks of the memory of methods: ``python -m ikmap.methods.checks.memory NAME ...``, a minute or two.
 
-A run refuses what will not fit before it begins, by what its methods say of themselves (``memory``). Here each is
-fitted in a process of its own, on three sizes of data, and the most memory that it took is held against what it said.
+A run that will not fit into memory is refused before it begins, by the estimates of its methods (``memory``). Here each
+method is fitted in a process of its own, on three sizes of data, and its peak memory is compared with the estimate.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ikmap.tasks import CLASSIFICATION
 D = 20
 SIZES = {"map": (5_000, 20_000, 80_000), "learner": (1_000, 3_000, 6_000)}
 SLACK = 48 << 20
-"""What a task has beside it: code that is loaded on the way, and buffers of a fixed size."""
+"""Bytes of a task beside the estimate: code that is loaded on the way, and buffers of a fixed size."""
 SEED = 7
 
 
 def measure(name: str, n: int) -> tuple[int, int]:
-    """Return the bytes that a method says it needs for n rows, and those that this process grew by as it was fitted."""
-    one = method(name)
-    _fitted(one, 200)  # compiles, imports
+    """Return the estimate of a method for n rows, and the bytes by which this process grew to its peak, fitting it."""
+    kind = method(name)
+    _fitted(kind, 200)  # compiles, imports
     before = _status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the peak begins anew
-    needed = _fitted(one, n)
+    needed = _fitted(kind, n)
     return needed, max(0, _status("VmHWM") - before)
 
 
@@ -48,31 +48,31 @@ def _fitted(kind: type[Method], n: int) -> int:
     X = generator(SEED, n).random((n, D))
     y = (X[:, 0] + generator(SEED, n, 1).random(n) > 1).astype(np.int32)
     task = CLASSIFICATION.of([0, 1])
-    one, searched = configured_for_checks(kind)
-    search = search_of(one, searched, n) if searched else None
+    subject, searched = configured_for_checks(kind)
+    search = search_of(subject, searched, n) if searched else None
     if search is not None:
         small = [value for value in search.values if value <= max(64, search.values[0])]  # type: ignore[operator]
-        one = at_value(one, searched, small[-1])
-    if isinstance(one, Map):
-        model = one.fit(Sample(n, D, None, X.__getitem__, SEED))
+        subject = at_value(subject, searched, small[-1])
+    if isinstance(subject, Map):
+        model = subject.fit(Sample(n, D, None, X.__getitem__, SEED))
         cells = model.cells(X, 1)
-        memory = one.memory(RowsInfo(n, D, 8.0 * D, True))
+        memory = subject.memory(RowsInfo(n, D, 8.0 * D, True))
         return int(memory.model + memory.scratch) + X.nbytes + cells.codes.nbytes
-    assert isinstance(one, Learner)  # learners say what kernels take
+    assert isinstance(subject, Learner)  # learners say what kernels take
     rows: Rows = X
     offsets: NDArray[np.int64] | None = None
-    if one.about.on == "cells":
+    if subject.about.on == "cells":
         packed = Anne(t=50, psi=16).fit(Sample(n, D, None, X.__getitem__, SEED)).cells(X, 1).packed()
         rows, offsets = packed, packed.offsets
     columns = 0 if offsets is None else int(offsets[-1])
     shape = Shape(n, D if offsets is None else offsets.size - 1, None, 1, columns)
-    if isinstance(one, StreamLearner):
-        state = one.start(Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
+    if isinstance(subject, StreamLearner):
+        state = subject.start(Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
         state.partial_fit(rows, y)
-        return one.memory(shape) + X.nbytes + 3 * 8 * columns
-    assert isinstance(one, WholeLearner)
-    one.fit(Training(Block(rows, y), task.codec.classes, SEED, 1, task=task))
-    return one.memory(shape) + X.nbytes
+        return subject.memory(shape) + X.nbytes + 3 * 8 * columns
+    assert isinstance(subject, WholeLearner)
+    subject.fit(Training(Block(rows, y), task.codec.classes, SEED, 1, task=task))
+    return subject.memory(shape) + X.nbytes
 
 
 def _status(field: str) -> int:
@@ -82,7 +82,7 @@ def _status(field: str) -> int:
 
 
 def measured(name: str) -> Iterator[tuple[int, int, int]]:
-    """Yield rows, what a method says, and what it took, each of a process of its own."""
+    """Yield numbers of rows, the estimate of a method, and the bytes that it took in a process of its own."""
     for n in SIZES["map" if issubclass(method(name), Map) else "learner"]:
         words = [sys.executable, "-m", "ikmap.methods.checks.memory", name, "--measure", str(n)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -92,7 +92,7 @@ def measured(name: str) -> Iterator[tuple[int, int, int]]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the check as a command; return 1 if a method takes more memory than it says, else 0."""
-    known = [name for name, one in methods().items() if issubclass(one, Map | StreamLearner | WholeLearner)]
+    known = [name for name, kind in methods().items() if issubclass(kind, Map | StreamLearner | WholeLearner)]
     parser = ArgumentParser(
         prog="python -m ikmap.methods.checks.memory",
         description="Measure whether methods need as much memory as they say, on three sizes of data.",
@@ -101,22 +101,22 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--measure", type=int, metavar="ROWS", help="measure one method in this process and print bytes"
     )
-    given = parser.parse_args(words)
-    if unknown := [name for name in given.names if name not in known]:
+    arguments = parser.parse_args(words)
+    if unknown := [name for name in arguments.names if name not in known]:
         print(f"{unknown[0]}: no method of that name can be measured, expected some of {', '.join(known)}")
         return 2
-    if given.measure is not None:
-        print(*measure(given.names[0], given.measure))
+    if arguments.measure is not None:
+        print(*measure(arguments.names[0], arguments.measure))
         return 0
-    wrong = 0
-    for name in given.names or known:
+    faults = 0
+    for name in arguments.names or known:
         for n, needed, took in measured(name):
             more = took > needed + SLACK
-            wrong += more
+            faults += more
             member = f"{method(name).__name__}.memory"
             line = f"{name}, {n:,} rows: {member} says {needed / 1e6:,.0f} MB, took {took / 1e6:,.0f} MB"
             print(f"{line}{', which is more' if more else ''}", flush=True)
-    return 1 if wrong else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

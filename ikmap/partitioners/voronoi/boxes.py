@@ -1,4 +1,4 @@
-"""Bounding boxes around tiles of near centres: a tile whose box is too far away need not be scored."""
+"""Bounding boxes around tiles of near centres, so that distant tiles are not scored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLE = 8192
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The first principal axes of the centres, and the length of what they leave out.
+    """The first principal axes of the centres; a further coordinate has the length of the rest.
 
     With p the coordinates along orthonormal axes and q the length of the rest, |x - u|^2 is at least
     |p_x - p_u|^2 + (q_x - q_u)^2: the bound is itself a squared distance, in one dimension more.
@@ -33,7 +33,7 @@ class Frame:
     axes: Floats
 
     def points(self, X: Rows) -> Floats:
-        """Coordinates of float64 rows, then the length of the rest: (n, k + 1)."""
+        """Return the coordinates of float64 rows and the length of the rest, shape (n, k + 1)."""
         along = X @ self.axes
         # Of the very numbers that have the coordinates: a length of rows rounded otherwise could exceed any bound.
         rest = squared_norms(X) - squared_norms(along)
@@ -41,14 +41,14 @@ class Frame:
 
 
 def principal_frame(X: Rows) -> Frame:
-    """Axes of largest variance around 0, from an even sample of the rows."""
+    """Return the axes of largest variance around 0, from an even sample of the rows."""
     sample = as_dense(X[:: max(1, X.shape[0] // SAMPLE)])
     _, vectors = np.linalg.eigh(sample.T @ sample)
     return Frame(np.ascontiguousarray(vectors[:, ::-1][:, :AXES]))
 
 
 def bounds(points: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest coordinates of each run of 64 points: float32 (k, boxes), padded to a multiple of 16."""
+    """Return least and greatest coordinates of runs of 64 points, float32 (k, boxes), padded to multiples of 16."""
     starts = np.arange(0, points.shape[0], TILE)
     shape = (points.shape[1], -(-starts.size // 16) * 16)
     low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
@@ -58,7 +58,7 @@ def bounds(points: Floats) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reach_of(limit: np.ndarray, lengths: Floats) -> np.ndarray:
-    """Squared distance beyond which no score is within the limit, with room for the rounding of boxes."""
+    """Return the squared distance beyond which no score is within the limit, with room for rounding."""
     squared = np.maximum(limit.astype(np.float64) + lengths**2, 0.0)
     reach = squared + 2.0**-18 * (lengths + np.sqrt(squared)) ** 2 + LEAST_ERROR
     return np.where(reach < np.finfo(np.float32).max, reach, np.inf).astype(np.float32)

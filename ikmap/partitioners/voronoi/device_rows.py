@@ -1,4 +1,4 @@
-"""Rows and centres on a device: their scores in float32, and exact distances of chosen pairs in float64.
+"""Rows and centres on a device, with scores in float32 and exact distances of chosen pairs in float64.
 
 Written with functions of the array API standard only. Scores and the bounds of their errors are those of
 :mod:`~ikmap.partitioners.voronoi.scores`.
@@ -81,7 +81,7 @@ class DenseRows:
         self.pair_bytes = 32 * d + 32
 
     def block(self, X: Rows | DeviceArray) -> DenseBlock:
-        """Bring rows to the device, unless they are there."""
+        """Return rows on the device, copied if necessary."""
         xp, scores = self.device.xp, self.scores
         rows = self.device.put(as_dense(X)) if isinstance(X, np.ndarray) or sp.issparse(X) else X
         moved = (rows - self.shift) * scores.scale
@@ -97,13 +97,13 @@ class DenseRows:
         return DeviceBlock(left, lengths, units, (rows,))
 
     def score(self, block: DenseBlock) -> DeviceArray:
-        """float32 array, shape (n, U)."""
+        """Return the scores, float32 of shape (n, U)."""
         found = self.device.xp.matmul(block.left, self.right)
         found += self.norms
         return found
 
     def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
-        """Squared distances of pairs, added up in column order: the same bits as the compiled loops'."""
+        """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
         xp = self.device.xp
         difference = xp.take(block.rows[0], row, axis=0) - xp.take(self.centers, center, axis=0)
         return _added_up(difference * difference)
@@ -125,7 +125,7 @@ class SparseRows:
         self.pair_bytes = 100 * scores.longest + 64
 
     def _put_lists(self, rows: sp.csr_array) -> Lists:
-        """Columns and values with one more that is no column, where each row begins, and its number of entries."""
+        """Return columns and values with a further entry of no column, row starts, and entries of each row."""
         columns = np.append(rows.indices, rows.shape[1]).astype(np.int64)
         begin = rows.indptr[:-1].astype(np.int64)
         sizes = np.diff(rows.indptr).astype(np.int64)
@@ -133,13 +133,13 @@ class SparseRows:
         return put(columns), put(np.append(rows.data, 0.0)), put(begin), put(sizes), int(sizes.max(initial=0))
 
     def _right(self, start: int) -> DeviceArray:
-        """Some centres, spread out: float32, shape (d, step)."""
+        """Return some centres as a dense array, float32 of shape (d, step)."""
         chosen = self.scores.scaled(slice(start, start + self._starts.step))
         chosen = sp.csr_array((chosen.data.astype(np.float32), chosen.indices, chosen.indptr), shape=chosen.shape)
         return self.device.xp.matrix_transpose(self.device.put_csr(chosen).toarray())
 
     def block(self, X: Rows | DeviceArray) -> SparseBlock:
-        """Bring rows to the device."""
+        """Return rows on the device."""
         scores, put = self.scores, self.device.put
         rows = as_csr(X if isinstance(X, np.ndarray) or sp.issparse(X) else self.device.get(X))
         scaled = sp.csr_array((rows.data * scores.scale, rows.indices, rows.indptr), shape=rows.shape)
@@ -155,7 +155,7 @@ class SparseRows:
         return DeviceBlock(on_device, put(lengths[:, None]), put(units[:, None]), self._put_lists(rows))
 
     def score(self, block: SparseBlock) -> DeviceArray:
-        """float32 array, shape (n, U)."""
+        """Return the scores, float32 of shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
             found = block.left @ self._spread
@@ -165,7 +165,7 @@ class SparseRows:
         return found
 
     def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
-        """Squared distances of pairs, added up in column order: the same bits as the compiled loops'."""
+        """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
         xp = self.device.xp
         columns, values = self._entries(block.rows, row)
         center_columns, center_values = self._entries(self.lists, center)
@@ -181,7 +181,7 @@ class SparseRows:
         return _added_up(difference * difference)
 
     def _entries(self, lists: Lists, row: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
-        """Columns and values of chosen rows, shape (p, longest + 1); filled up with zeros of no column."""
+        """Return columns and values of chosen rows, shape (p, longest + 1), filled up with zeros of no column."""
         xp = self.device.xp
         columns, values, begin, sizes, longest = lists
         place = self.device.put(np.arange(longest + 1, dtype=np.int64)[None, :])
@@ -192,7 +192,7 @@ class SparseRows:
 
 
 def _added_up(terms: DeviceArray) -> DeviceArray:
-    """Sums of rows, from left to right."""
+    """Return the sums of rows, added up from left to right."""
     total = terms[:, 0]
     for j in range(1, terms.shape[1]):
         total = total + terms[:, j]
@@ -202,7 +202,7 @@ def _added_up(terms: DeviceArray) -> DeviceArray:
 def limits_of[Left, Held](
     xp: Namespace, low: DeviceArray, block: DeviceBlock[Left, Held], reach: float
 ) -> tuple[DeviceArray, DeviceArray]:
-    """Scores beyond which no member can be the nearest of its partitioning; and whether any other need be looked at.
+    """Return scores beyond which no member can be the nearest, and whether any other member must be checked.
 
     As ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.
 

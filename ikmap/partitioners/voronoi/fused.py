@@ -27,7 +27,7 @@ MOST_ROWS = 4
 
 
 def defines(n_features: int) -> dict[str, int]:
-    """What the kernel is compiled with."""
+    """Return the definitions with which the kernel is compiled."""
     rows = min(MOST_ROWS, REGISTERS // _filled(n_features))
     return {"FEATURES": n_features, "THREADS": THREADS, "ROWS": rows}
 
@@ -37,22 +37,22 @@ def _filled(n_features: int) -> int:
 
 
 def fits(n_features: int, n_partitions: int) -> bool:
-    """Whether the kernel can do it."""
+    """Return whether the kernel suits the partitions."""
     return n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
 
 
 def source() -> str:
-    """The kernel, in CUDA C."""
+    """Return the kernel in CUDA C."""
     return (files(__package__) / "nearest.cu").read_text(encoding="utf-8")
 
 
 def compile_kernel(device: Device, n_features: int) -> Kernel | None:
-    """The kernel for rows of that many columns; None where the device runs none."""
+    """Compile the kernel for a number of columns, or return None on a device that runs no kernels."""
     return device.compile(source(), NAME, defines(n_features))
 
 
 class Fused(Mapper):
-    """Voronoi partitions on a device that runs kernels.
+    """Voronoi partitions on a device, by one kernel.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class Fused(Mapper):
         self.why = "one kernel for distances, the nearest and its float64 recheck"
 
     def _filled_up(self, rows: DeviceArray) -> DeviceArray:
-        """float32 rows with zeros up to a multiple of LANES columns."""
+        """Return float32 rows with zeros up to a multiple of LANES columns."""
         more = _filled(self.n_features) - self.n_features
         return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
 
     def _in_order(self, array: DeviceArray) -> DeviceArray:
-        """The same array, row after row in memory."""
+        """Return the array, row after row in memory."""
         xp = self.device.xp
         return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 

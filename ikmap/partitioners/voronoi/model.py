@@ -64,7 +64,7 @@ class VoronoiPartitions(Partitions):
         return np.arange(self.n_partitions + 1, dtype=np.int64) * self.psi
 
     def part(self, start: int, stop: int) -> VoronoiPartitions:
-        """Partitionings ``start .. stop - 1``, with the points that they need."""
+        """Return the partitionings ``start .. stop - 1``, with their points."""
         used, members = np.unique(self.members[start:stop], return_inverse=True)
         shape = (stop - start, self.psi)
         return VoronoiPartitions(take_rows(self.centers, used), members.reshape(shape).astype(np.int32))
@@ -107,7 +107,7 @@ class VoronoiPartitions(Partitions):
         return self._search.plan([self.psi] if psis is None else psis).why
 
     def mapper(self, device: Device, budget: int | None = None) -> Mapper:
-        """Bring the partitionings to a device: to one kernel that does it all where rows are short, else products."""
+        """Return a mapper on a device: one kernel for short rows, else products of matrices."""
         scores, place = choose_scores(self.centers), Place(device, self.offsets, self.n_features, budget)
         if isinstance(scores, DenseScores) and fits(self.n_features, self.n_partitions):
             kernel = compile_kernel(device, self.n_features)

@@ -59,7 +59,7 @@ class Products(Mapper):
     def _nearest[Left, Held](
         self, block: DeviceBlock[Left, Held], scores: DeviceArray, members: DeviceArray
     ) -> DeviceArray:
-        """Number of the nearest member in each of some partitionings, int32, shape (n, g)."""
+        """Return the number of the nearest member in each of some partitionings, int32 of shape (n, g)."""
         xp = self.device.xp
         n, psi = scores.shape[0], self._psi
         scored = xp.reshape(xp.take(scores, members, axis=1), (n, -1, psi))
@@ -82,7 +82,7 @@ class Products(Mapper):
     def _settle[Left, Held](
         self, block: DeviceBlock[Left, Held], near: DeviceArray, entries: DeviceArray, members: DeviceArray
     ) -> DeviceArray:
-        """Exactly nearest among the near members of some entries (row, partitioning): int32, one for each."""
+        """Return the exactly nearest of the near members for some pairs of row and partitioning, int32."""
         xp = self.device.xp
         room = max(LEAST_PIECE, self.budget // 4)
         step = max(1, room // (32 * self._psi))

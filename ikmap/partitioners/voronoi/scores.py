@@ -1,4 +1,4 @@
-"""Scores |z|^2 - 2 <x, z> of rows x against centres z in float32, and how far rounding can put them off.
+"""Scores |z|^2 - 2 <x, z> of rows x against centres z in float32, with bounds on their rounding.
 
 With u the unit roundoff, a sum of n products is off by at most n u sum |terms| in any order of addition (Jeannerod and
 Rump 2013), shifting and converting add a few u, and |2 <x, z>| + |z|^2 <= (|x| + |z|)^2: a score is off by at most
@@ -30,7 +30,7 @@ LIST_COST = 32
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Centres in tiles of 64, as the compiled loops read them.
+    """Centres in tiles of 64, in the layout of the compiled loops.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Queries:
 
     @property
     def operand(self) -> Floats | tuple[Floats, Integers, Int64s]:
-        """The rows for exact distances: a matrix, or a CSR triple."""
+        """Rows for exact distances: a matrix, or a CSR triple."""
         return self.rows if isinstance(self.rows, np.ndarray) else csr_arrays(self.rows)
 
 
@@ -94,13 +94,13 @@ class DenseScores:
         self.row_bytes = 16 * d
 
     def scaled(self, numbers: np.ndarray | slice = _ALL) -> Floats:
-        """Centres, shifted and scaled."""
+        """Return the centres, shifted and scaled."""
         with np.errstate(over="ignore", under="ignore"):
             moved = self.operand[numbers] - self.shift
             return moved * self.scale if self.scale else np.zeros_like(moved)
 
     def tiles(self, numbers: np.ndarray) -> Tiles:
-        """Lay out centres; -1 leaves a place empty."""
+        """Return tiles of centres; -1 leaves a place empty."""
         center_of, lines = _empty_tiles(numbers, self.squared, self.n_lines)
         if self.scale:
             fill_lines(self.operand, self.shift, self.scale, center_of, lines)
@@ -120,12 +120,12 @@ class DenseScores:
         return block.left
 
     def points(self, block: Queries) -> Floats:
-        """The rows in the frame of :meth:`scaled`."""
+        """Return the rows in the frame of :meth:`scaled`."""
         return block.left[0] * np.float64(-0.5)
 
 
 class SparseScores:
-    """Sparse rows and centres: only the lines of a row's own columns are added up.
+    """Sparse rows and centres, for which only the lines of the columns of a row are added up.
 
     Columns that many centres use have lines (zeros included); the others, lists of the centres that use them.
     """
@@ -156,13 +156,13 @@ class SparseScores:
         self.row_bytes = 32 * self.longest
 
     def scaled(self, numbers: np.ndarray | slice = _ALL) -> sp.csr_array:
-        """Centres, scaled."""
+        """Return the centres, scaled."""
         chosen = sp.csr_array(self.operand, shape=self.shape)[numbers]
         with np.errstate(under="ignore"):
             return sp.csr_array((chosen.data * self.scale, chosen.indices, chosen.indptr), shape=chosen.shape)
 
     def tiles(self, numbers: np.ndarray) -> Tiles:
-        """Lay out centres; -1 leaves a place empty."""
+        """Return tiles of centres; -1 leaves a place empty."""
         center_of, lines = _empty_tiles(numbers, self.squared, self.n_lines)
         fill_sparse_lines(*self.operand, self.scale, self.line_of, center_of, lines)
         lists = None
@@ -204,7 +204,7 @@ class SparseScores:
         return (*lined, begun)
 
     def points(self, block: Queries) -> sp.csr_array:
-        """The rows in the frame of :meth:`scaled`."""
+        """Return the rows in the frame of :meth:`scaled`."""
         assert isinstance(block.rows, sp.csr_array)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             values = block.rows.data * self.scale
@@ -213,7 +213,7 @@ class SparseScores:
 
 
 def _empty_tiles(numbers: np.ndarray, squared: Floats, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centre numbers padded with -1 to whole tiles, and their tiles: squared lengths, other lines still 0."""
+    """Return centre numbers padded with -1 to whole tiles, and tiles with squared lengths and other lines of 0."""
     padded = np.full(-(-numbers.size // TILE) * TILE, -1, dtype=np.int32)
     padded[: numbers.size] = numbers
     lines = np.zeros((padded.size // TILE, 1 + n_lines, TILE), dtype=np.float32)
@@ -222,7 +222,7 @@ def _empty_tiles(numbers: np.ndarray, squared: Floats, n_lines: int) -> tuple[np
 
 
 def squared_norms(X: Rows) -> Floats:
-    """Squared length of each row; infinite where it overflows."""
+    """Return the squared length of each row, which is infinite on overflow."""
     with np.errstate(over="ignore", under="ignore"):
         if isinstance(X, np.ndarray):
             return np.einsum("ij,ij->i", X, X)
@@ -231,7 +231,7 @@ def squared_norms(X: Rows) -> Floats:
 
 
 def _scale_of(squared: Floats) -> float:
-    """A power of two that brings the centres to size 1, so that float32 keeps its range and integers stay exact.
+    """Return a power of two that scales the centres to size 1, so that float32 has the range and integers stay exact.
 
     0 where squares overflow or underflow: nothing can be said in float32 then.
     """

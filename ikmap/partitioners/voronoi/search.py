@@ -1,4 +1,4 @@
-"""The search for the nearest member of every partitioning: all t at once, over the distinct centres.
+"""The search for the nearest member of all t partitionings at once, over the distinct centres.
 
 First members of the partitionings are scored block by block, (k, i) side by side. Beyond, the search is for near
 centres, whatever partitionings they belong to: those within a limit are listed for each row, and settle the
@@ -50,7 +50,7 @@ LIST_ROOM = 2
 
 
 class CentreSearch:
-    """Nearest members of `members` among `centers`, for any rows."""
+    """A search for the nearest of `members` among `centers`, for any rows."""
 
     def __init__(self, centers: np.ndarray | sp.csr_array, members: np.ndarray) -> None:
         self.members = members
@@ -61,14 +61,14 @@ class CentreSearch:
         self._plans: dict[tuple[int, ...], SearchPlan] = {}
 
     def plan(self, psis: Sequence[int]) -> SearchPlan:
-        """The plan for these values of psi, ascending; made once."""
+        """Return the plan for ascending values of psi, which is made once."""
         key = tuple(psis)
         if key not in self._plans:
             self._plans[key] = self._make_plan(key)
         return self._plans[key]
 
     def rows_at_once(self, plan: SearchPlan) -> int:
-        """How many rows to give to :meth:`find` at a time."""
+        """Return the number of rows for one call of :meth:`find`."""
         row_bytes = 8 * plan.room + self.scores.row_bytes + 8 * self.members.shape[0]
         if plan.guess:
             row_bytes += 4 * plan.guess[0].center_of.size
@@ -155,7 +155,7 @@ class CentreSearch:
         return np.flatnonzero(missed), keys
 
     def _guess(self, plan: SearchPlan, block: Queries, attempt: int) -> np.ndarray:
-        """Ascending limits for each row, shape (n, steps): scores that rank so in the sample."""
+        """Return ascending limits for each row, shape (n, steps): scores of given ranks in the sample."""
         assert plan.guess is not None
         sample, ranks = plan.guess
         n, size = block.lengths.size, int((sample.center_of >= 0).sum())
@@ -179,7 +179,7 @@ class CentreSearch:
         lengths: Floats,
         lists: settling.Lists,
     ) -> int:
-        """List the centres of a level that are within the rows' limits; returns the tiles scored, over all rows."""
+        """List the centres of a level within the limits of the rows; return the number of scored tiles of all rows."""
         if level.boxes is None or points is None:
             scoring.collect(left, level.tiles, level.first_tile, limit, *lists)
             return limit.size * level.tiles.shape[0]
@@ -216,7 +216,7 @@ class CentreSearch:
         return lay_out(self.members, self.n_centers, self.scores, self.points, ends, edges)
 
     def _try(self, plan: SearchPlan, psis: tuple[int, ...]) -> None:
-        """Search for the cells of some of the centres, to see what is worth while on data like these."""
+        """Search for the cells of some centres, to measure which settings are worth while for the data."""
         order = plan.tiles.center_of[plan.tiles.center_of >= 0]
         if not order.size:  # every further member repeats a first one
             order = np.zeros(1, dtype=np.int32)
@@ -255,7 +255,7 @@ class CentreSearch:
         plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {size:,}")
 
     def _keep_boxes_if_worth_while(self, plan: SearchPlan, level: Level, visits: float) -> None:
-        """Compare what boxes cost with what they save, in processor cycles a row, as measured once."""
+        """Keep boxes if they save more than they cost, in processor cycles for each row, as measured once."""
         n_tiles = level.tiles.shape[0]
         what = f"members {level.start}..{level.stop - 1}: {n_tiles:,} tiles of {scoring.TILE} centres"
         if level.boxes is not None:
@@ -269,7 +269,7 @@ class CentreSearch:
 
     @staticmethod
     def _most(plan: SearchPlan) -> int:
-        """Places in a list that all centres find room in, some twice."""
+        """Return the number of places in a list that can hold all centres, some twice."""
         return plan.tiles.center_of.size + scoring.TILE
 
     def _rows_of(self, numbers: np.ndarray) -> Rows:
@@ -280,7 +280,7 @@ class CentreSearch:
 
 
 def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseScores:
-    """Choose how to score: by all coordinates of a row, or by those that are not 0.
+    """Choose the scores: by all coordinates of a row, or by its non-zeros.
 
     An entry of a sparse row costs more than a coordinate of a dense one, where rows share each line and there is no
     list to read; the cells are the same either way.

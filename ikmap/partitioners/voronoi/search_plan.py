@@ -1,4 +1,4 @@
-"""How a search for nearest members is laid out: tiles of centres, and what each place in them is a member of."""
+"""The layout of a search for nearest members: tiles of centres, and the partitionings of each place in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores, Tiles
 
 @dataclass(eq=False)
 class Level:
-    """Members ``start .. stop - 1`` of every partitioning, and the tiles of the centres that come up there first."""
+    """Members ``start .. stop - 1`` of every partitioning, and the tiles of the centres that occur first there."""
 
     start: int
     stop: int
@@ -28,7 +28,7 @@ class Level:
 
 @dataclass(eq=False)
 class SearchPlan:
-    """How the cells of some values of psi are found.
+    """The plan of a search for the cells of some values of psi.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SearchPlan:
 
 
 def edges_of(base: int, psis: tuple[int, ...]) -> list[int]:
-    """Ends of the levels: every psi asked for, and doublings between them."""
+    """Return the ends of the levels: every wanted psi, and doublings between them."""
     edges, at = [], base
     for psi in psis:
         while 2 * at < psi:
@@ -73,7 +73,7 @@ def edges_of(base: int, psis: tuple[int, ...]) -> list[int]:
 
 
 def _block_order(members: np.ndarray, first: Bools, base: int) -> np.ndarray:
-    """Centres (k, i) of the first members, filled up to whole tiles; a repeated member is left out."""
+    """Return the centres (k, i) of the first members without repetitions, filled up to whole tiles."""
     order = np.where(first[:, :base], members[:, :base], -1).T.ravel()
     # Whole vectors are read, from the last members too.
     return _filled_up(order, order.size + 16) if base else order
@@ -87,7 +87,7 @@ def lay_out(
     ends: np.ndarray,
     edges: list[int],
 ) -> SearchPlan:
-    """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
+    """Return tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
     first = layout.firsts(members, n_centers)
     blocks = _block_order(members, first, edges[0])
     level_edges = np.array(edges, dtype=np.int64)
@@ -125,7 +125,7 @@ def lay_out(
 
 
 def _filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
-    """Centre numbers filled up with -1 to whole tiles that hold `size`."""
+    """Return centre numbers filled up with -1 to whole tiles that hold `size`."""
     full = np.full(-(-size // TILE) * TILE, -1, dtype=np.int64)
     full[: numbers.size] = numbers
     return full

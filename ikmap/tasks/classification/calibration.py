@@ -1,9 +1,9 @@
-"""Calibration: decision values become probabilities, and a threshold tells two classes apart.
+"""Calibration: turns decision values into probabilities, and has a threshold between two classes.
 
 A calibration is fitted to decision values of rows that the learner had not learned from. With two classes these are
 counted by bins (:class:`~ikmap.tasks.classification.class_scores.ClassScores`), and each row stands at the middle of
 its bin. With more classes, which compete, Platt's method is to scale all decisions by one number, to add one number to
-each, and to take the soft maximum; isotonic regression then maps these probabilities, each class told from the rest,
+each, and to take the soft maximum; isotonic regression then maps these probabilities, for each class against the rest,
 and they are scaled to sum 1.
 
 Sources: J. Platt, "Probabilistic outputs for support vector machines", 1999, in the form of H.-T. Lin, C.-J. Lin,
@@ -22,12 +22,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
+from ikmap.json_values import Json
 from ikmap.model import Model
 from ikmap.tasks.capabilities import Evidence
 from ikmap.tasks.classification.class_scores import ClassScores
 from ikmap.tasks.classification.evidence import DecisionEvidence
 from ikmap.tasks.classification.threshold import Threshold
-from ikmap.tasks.json_values import Json
 
 NONE, LOG_ODDS, PLATT, ISOTONIC = "none", "log-odds", "platt", "isotonic"
 STEPS = 100
@@ -41,18 +41,19 @@ class Calibrator(Model):
     Attributes
     ----------
     how : {"none", "log-odds", "platt", "isotonic"}
-        How decisions become probabilities: not at all; they are log odds; log odds are a line of them; by steps.
+        Method by which decisions become probabilities: none; decisions are log odds; log odds are a linear function of
+        decisions; isotonic regression.
     lines : ndarray of float64, shape (K, 2)
         Slope and intercept for each column; with more than two classes also of isotonic regression.
     knots, levels : ndarrays of float64, shape (m,)
-        Of isotonic regression: ascending values and the probability at each, column after column. Between two values
-        the probability is on the line that joins them. Values are decisions, with more than two classes probabilities.
+        Knots of isotonic regression: ascending values and the probability at each, column after column, with linear
+        interpolation between them. Values are decisions, or with more than two classes probabilities.
     begins : ndarray of int64, shape (K + 1,)
         Where the knots of each column begin.
     threshold : float
-        With two classes, a decision of that value or more means the second class.
+        Smallest decision that means the second of two classes.
     chosen : dict
-        How good the chosen threshold is; empty where none was chosen.
+        Quality of the chosen threshold; empty if none was chosen.
     """
 
     kind: ClassVar[str] = "reading"
@@ -75,7 +76,7 @@ class Calibrator(Model):
         if decision.shape[1] == 1:
             own = self._own(decision[:, 0], 0)
             return np.column_stack([1.0 - own, own])
-        if self.how == LOG_ODDS:  # each class's own, scaled; rows far from every class still sum to 1
+        if self.how == LOG_ODDS:  # scaled, so that rows far from every class still sum to 1
             return _shares(-np.logaddexp(0.0, -decision))
         soft = _shares(self.lines[:, 0] * decision + self.lines[:, 1])
         if self.how == PLATT:
@@ -106,9 +107,9 @@ def fit_calibrator(how: str, evidence: Evidence | None = None, threshold: Thresh
     ----------
     how : {"none", "log-odds", "platt", "isotonic"}
     evidence : ClassScores or DecisionEvidence
-        Of two classes, or of more. Needed for "platt", "isotonic" and for a threshold.
+        Evidence on two classes, or on more. It is needed for "platt", "isotonic" and a threshold.
     threshold : Threshold, optional
-        What the threshold of two classes is chosen for.
+        Goal by which the threshold between two classes is chosen.
     """
     lines = np.zeros((0, 2))
     steps: list[tuple[np.ndarray, np.ndarray]] = []
@@ -138,7 +139,7 @@ def fit_calibrator(how: str, evidence: Evidence | None = None, threshold: Thresh
 
 
 def soft_maximum(target: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """Return one slope for all classes and an intercept for each, shape (K, 2), of the largest likelihood.
+    """Return one slope for all classes and an intercept for each, shape (K, 2), by maximum likelihood.
 
     A small ridge penalty makes the solution unique.
 
@@ -172,7 +173,7 @@ def platt(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[floa
     ----------
     values : ndarray of float64, shape (b,)
     others, own : ndarrays of int64, shape (b,)
-        Rows at each value that are of other classes, and of the class.
+        Number of rows at each value, of other classes and of the class.
     """
     rows, hits, misses = (others + own).astype(np.float64), float(own.sum()), float(others.sum())
     # Platt's targets are a little less sure than 1 and 0.
@@ -210,13 +211,12 @@ def platt(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[floa
 def isotonic(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return ascending values and the probability at each: isotonic regression by pooling adjacent violators.
 
-    Each pool of rows gets one row more, with the share that the class has of all rows, so that no probability is 0
-    or 1.
+    Each pool of rows gets one row more, with the share of the class among all rows, so that no probability is 0 or 1.
     """
     share = (float(own.sum()) + 1) / (float(own.sum() + others.sum()) + 2)
     counts = zip(values.tolist(), (others + own).tolist(), own.tolist(), strict=True)
     pools = _pooled([value, value, n, hits] for value, n, hits in counts)
-    # With that row more, pools of few rows may come out of order: they are pooled once more.
+    # The further row may put pools of few rows out of order, so they are pooled once more.
     pools = _pooled([first, last, n + 1, hits + share] for first, last, n, hits in pools)
     table = np.array(pools, dtype=np.float64).reshape(-1, 4)
     level = table[:, 3] / table[:, 2]

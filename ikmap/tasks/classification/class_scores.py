@@ -9,14 +9,14 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks.json_values import Json, list_of, text_of
+from ikmap.json_values import Json, list_of, text_of
 from ikmap.tasks.score_histogram import ScoreHistogram, average_precision, lower_edge, roc_auc, upper_edge
 
 MOST_BITS, LEAST_BITS = 10, 4
 BINS = 1 << 19
-"""Largest number of bins of all classes together, about."""
+"""Approximate largest number of bins of all classes together."""
 OCTAVES = 24
-"""Powers of two over which decision values of one sign are taken to spread."""
+"""Assumed number of powers of two over which decision values of one sign spread."""
 POINTS = 101
 """Largest number of points of a curve."""
 OTHERS, OWN = 0, 1
@@ -24,21 +24,21 @@ OTHERS, OWN = 0, 1
 
 
 def bits_for(outputs: int) -> int:
-    """Return how many bits of the mantissa bins tell apart.
+    """Return the number of bits of the mantissa that bins tell apart.
 
-    With one output there are 10 bits, so that bins are narrower than a thousandth of a score.
+    With one output it is 10, so that bins are narrower than a thousandth of a score.
     """
     return int(np.clip(int(np.log2(BINS / (outputs * OCTAVES))), LEAST_BITS, MOST_BITS))
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """One histogram for each column of decisions. With two classes it is that of the second class against the first.
+    """A histogram of each column of decisions. Two classes have a single one, of the second class against the first.
 
     Attributes
     ----------
     columns : tuple of ScoreHistogram
-        Each with the rows of other classes, and those of the class of the column.
+        Histograms of the rows of other classes, and of the class of the column.
     """
 
     columns: tuple[ScoreHistogram, ...]
@@ -74,13 +74,13 @@ class ClassScores:
     def as_json(self) -> list[list[str]]:
         """Return bins and counts of each column as text."""
         return [
-            [_packed(np.diff(one.bins, prepend=0)), _packed(one.counts[:, OTHERS]), _packed(one.counts[:, OWN])]
-            for one in self.columns
+            [_packed(np.diff(column.bins, prepend=0)), *(_packed(column.counts[:, kind]) for kind in (OTHERS, OWN))]
+            for column in self.columns
         ]
 
     @classmethod
     def from_json(cls, values: Json) -> Self:
-        """Return the histograms of which :meth:`as_json` made these values."""
+        """Return the histograms from which :meth:`as_json` made these values."""
         columns = []
         for texts in list_of(values):
             steps, others, own = map(_unpacked, map(text_of, list_of(texts)))
@@ -93,18 +93,18 @@ class ClassScores:
         return np.array([(lower_edge(b, bits) + upper_edge(b, bits)) / 2 for b in bins], dtype=np.float64)
 
     def areas(self) -> tuple[float, float] | None:
-        """Return the mean area under the ROC curves of the columns, and by how much it may be wrong.
+        """Return the mean area under the ROC curves of the columns, and the largest possible error of it.
 
-        Columns whose rows are all of the class, or all of others, are left out; None if no column is left.
+        A column whose rows are all of the class, or all of others, is left out; None is returned if no column is left.
         """
-        areas = [area for one in self.columns if (area := roc_auc(*one.counts.T)) is not None]
+        areas = [area for column in self.columns if (area := roc_auc(*column.counts.T)) is not None]
         if not areas:
             return None
         return float(np.mean([area for area, _ in areas])), float(np.mean([error for _, error in areas]))
 
     def precision(self) -> float | None:
         """Return the mean of the average precision of the columns. Rows of a bin count as tied."""
-        pairs = [one.counts.T for one in self.columns if one.counts.sum(axis=0).all()]
+        pairs = [column.counts.T for column in self.columns if column.counts.sum(axis=0).all()]
         values = [value for pair in pairs if (value := average_precision(*pair)) is not None]
         return float(np.mean(values)) if values else None
 
@@ -126,7 +126,7 @@ class ClassScores:
 
 
 def _spread(along: np.ndarray) -> np.ndarray:
-    """Return the places of at most :data:`POINTS` of some ascending values, evenly spread, with both ends."""
+    """Return the indices of at most :data:`POINTS` ascending values, evenly spread, with both ends."""
     wanted = np.linspace(along[0], along[-1], POINTS)
     at: np.ndarray = np.unique(np.r_[0, np.searchsorted(along, wanted).clip(0, along.size - 1), along.size - 1])
     return at

@@ -1,4 +1,4 @@
-"""Class labels become class numbers, and class numbers labels."""
+"""The codec of class labels and class numbers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Json, Label, labels_of, plain_label, whole_numbers
 from ikmap.tasks.capabilities import Census, EncodesWords, KnowsLabels, StoresOtherwise
-from ikmap.tasks.json_values import Json, Label, labels_of, plain_label, whole_numbers
 from ikmap.tasks.task import Codec, ColumnType, LabelSummary, PartLabels
 
 MOST_ENCODED = 32
-"""Words of a table are encoded by the shares of up to so many classes."""
+"""Largest number of classes by whose shares the words of a table are encoded."""
 
 
 @dataclass(frozen=True)
 class ClassCodec(Codec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
-    """A target is a class number, int32, or -1 for a row without a known label.
+    """Turns labels into class numbers, int32, with -1 for a row without a known label.
 
     Attributes
     ----------
     labels : list of labels
-        By class number.
+        Labels by class number.
     two_class : pair of lists of labels, or None
-        Labels that count as +1 and as -1, which then are the classes.
+        Labels that count as +1 and as -1, if these two are the classes.
     """
 
     dtype: ClassVar[str] = "int32"
@@ -95,7 +95,7 @@ class ClassCodec(Codec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
         return f"class {', '.join(repr(label) for label in missing[:5])}" if missing else ""
 
     def encoding_outputs(self) -> tuple[list[str], float]:
-        """Return one output for the second of two classes, else one for every class, if they are few."""
+        """Return one output for the second of two classes, one for each of a few classes, and none for many classes."""
         if len(self.labels) == 2:
             return [""], 1.0
         return ([f" {label}" for label in self.labels] if len(self.labels) <= MOST_ENCODED else []), 1.0

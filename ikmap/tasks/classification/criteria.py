@@ -1,6 +1,6 @@
-"""What a search over classifiers may go by, each as a mean over rows, so that races can compare candidates.
+"""Criteria of a search over classifiers, each a mean over rows, so that races can compare candidates.
 
-A fold is judged as a whole: the score of a row may depend on the other rows of its fold, and the scores of folds are
+A fold is scored as a whole: the score of a row may depend on the other rows of its fold, and the scores of folds are
 averaged over their rows.
 """
 
@@ -25,9 +25,9 @@ class Accuracy(Criterion):
     metric: ClassVar[Metric] = ACCURACY
     tasks: ClassVar[frozenset[str]] = TASKS
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
-        """Return which predictions are right."""
-        return judged == target
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Return a mask of the right predictions."""
+        return predicted == target
 
 
 class BalancedAccuracy(Criterion, ComparesRows):
@@ -36,12 +36,12 @@ class BalancedAccuracy(Criterion, ComparesRows):
     metric: ClassVar[Metric] = Metric("balanced_accuracy", "share", Sentences.about("Mean recall of the classes"))
     tasks: ClassVar[frozenset[str]] = TASKS
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         import numpy as np
 
         counts = np.bincount(target)
         weight = target.size / (np.count_nonzero(counts) * counts[target])
-        return weight * (judged == target)
+        return weight * (predicted == target)
 
 
 class RocAuc(ByDecisions, ComparesRows):
@@ -57,12 +57,12 @@ class RocAuc(ByDecisions, ComparesRows):
     metric: ClassVar[Metric] = Metric("roc_auc", "share", Sentences.about("Area under the ROC curve"), name="ROC AUC")
     tasks: ClassVar[frozenset[str]] = TASKS
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         import numpy as np
 
-        outputs = judged.shape[1]
+        outputs = decisions.shape[1]
         own = target[:, None] == (np.arange(outputs) if outputs > 1 else np.array([1]))
-        parts = [_parts_of_area(own[:, k], judged[:, k]) for k in range(outputs) if 0 < own[:, k].sum() < len(own)]
+        parts = [_parts_of_area(own[:, k], decisions[:, k]) for k in range(outputs) if 0 < own[:, k].sum() < len(own)]
         return np.mean(parts, axis=0) if parts else np.full(target.size, 0.5)
 
 
@@ -84,11 +84,10 @@ def _parts_of_area(own: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 class ByProbabilities(ByDecisions):
-    """A criterion that judges by probabilities.
+    """A criterion that scores probabilities.
 
-    They are those of the task, if it is calibrated (log odds are probabilities already); otherwise they are found by
-    Platt's method, fitted to the judged rows of the fold. That fits two numbers for each class to rows that are judged
-    then, and does so for all candidates alike.
+    They are those of the task if it is calibrated (log odds are probabilities already). Otherwise they are found by
+    Platt's method, which fits two numbers for each class to the scored rows of the fold, for all candidates alike.
     """
 
     def probabilities(self, target: np.ndarray, decision: np.ndarray) -> np.ndarray:
@@ -105,22 +104,22 @@ class ByProbabilities(ByDecisions):
 
 
 class LogLoss(ByProbabilities):
-    """Mean logarithm of the probability of the class that a row has."""
+    """Mean logarithm of the probability of the true class of a row."""
 
     metric: ClassVar[Metric] = Metric("log_loss", "number", Sentences.about("Mean log loss"), higher_is_better=False)
     tasks: ClassVar[frozenset[str]] = TASKS
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         import numpy as np
 
         from ikmap.tasks.classification.probability_state import LEAST
 
-        own = self.probabilities(target, judged)[np.arange(target.size), target]
+        own = self.probabilities(target, decisions)[np.arange(target.size), target]
         return np.log(np.maximum(own, LEAST))
 
 
 class Brier(ByProbabilities):
-    """Squared error of probabilities: with two classes that of the second, with more the sum over all classes."""
+    """Squared error of probabilities: of the second of two classes, or summed over all of more classes."""
 
     metric: ClassVar[Metric] = Metric(
         "brier",
@@ -131,10 +130,10 @@ class Brier(ByProbabilities):
     )
     tasks: ClassVar[frozenset[str]] = TASKS
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         import numpy as np
 
-        probability = self.probabilities(target, judged)
+        probability = self.probabilities(target, decisions)
         own = probability[np.arange(target.size), target]
         if probability.shape[1] == 2:
             return -((1.0 - own) ** 2)

@@ -1,4 +1,4 @@
-"""What the decision values of a classifier mean: classes, scores and probabilities."""
+"""The meaning of the decision values of a classifier: classes, scores and probabilities."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Label
 from ikmap.tasks.capabilities import Calibration
 from ikmap.tasks.classification.codec import label_type, same_type
-from ikmap.tasks.json_values import Label
 from ikmap.tasks.task import ColumnType, Decisions
 
 
 @dataclass(frozen=True)
 class ClassDecisions(Decisions):
-    """A decision has one column with two classes, at least 0 for the second, else one column for each class.
+    """Decisions of one column for two classes, at least 0 for the second, or of one column for each of more classes.
 
-    With more classes the largest column wins, ties to the lowest number.
+    With more classes the largest column wins, and in a tie the lowest class number.
 
     Attributes
     ----------
     labels : list of labels
-        By class number.
+        Labels by class number.
     calibration : Calibration or None
-        Of the learner; None: decisions are taken as they are.
+        Calibration of the learner, or None to take decisions as they are.
     """
 
     dtype: ClassVar[str] = "int32"

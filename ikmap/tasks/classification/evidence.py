@@ -1,4 +1,4 @@
-"""Decisions between more than two classes, kept as they are to calibrate by: no histogram shows how classes compete."""
+"""Evidence for the calibration of more than two classes, whose competition no histogram shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks.json_values import Json, list_of, text_of
+from ikmap.json_values import Json, list_of, text_of
 
 MOST_NUMBERS = 1 << 18
 """Largest number of decision values of a fold, of all classes together."""
@@ -44,8 +44,8 @@ class DecisionEvidence:
         return int(self.target.size)
 
     def __add__(self, other: Self) -> Self:
-        pairs = ((self.target, other.target), (self.decision, other.decision))
-        return type(self)(*(np.concatenate(pair) for pair in pairs))
+        target = np.concatenate([self.target, other.target])
+        return type(self)(target, np.concatenate([self.decision, other.decision]))
 
     def as_json(self) -> list[str]:
         """Return targets and decisions as text."""
@@ -53,7 +53,7 @@ class DecisionEvidence:
 
     @classmethod
     def from_json(cls, values: Json) -> Self:
-        """Return the evidence of which :meth:`as_json` made these values."""
+        """Return the evidence from which :meth:`as_json` made these values."""
         targets, decisions = map(text_of, list_of(values))
         target, decision = _unpacked(targets, "<i4"), _unpacked(decisions, "<f4")
         return cls(target, decision.reshape(target.size, -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from ikmap.json_values import Json, JsonObject, Label, labels_of, list_of, plain_label
 from ikmap.tasks.bad_label import refuse_rounded
 from ikmap.tasks.capabilities import (
     Calibratable,
@@ -16,7 +17,6 @@ from ikmap.tasks.capabilities import (
     Thresholds,
 )
 from ikmap.tasks.classification.presenter import ClassPresenter
-from ikmap.tasks.json_values import Json, JsonObject, Label, labels_of, list_of, plain_label
 from ikmap.tasks.registry import AUTO, TASKS
 from ikmap.tasks.task import Codec, LabelRequest, LabelRules, PartLabels, Presenter, Task, TaskKind, Usual
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 1000
 MOST_FRACTIONS = 20
-"""More different labels, of which one is no whole number, are hardly classes, unless the user says so."""
+"""Largest number of different labels, one of them a fraction, that are taken for classes unless the user says so."""
 BINARY, MULTICLASS = "binary", "multiclass"
 
 
@@ -40,17 +40,17 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
     all_loops: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
 
     def of(self, labels: Sequence[Label], two_class: Sequence[Sequence[Label]] | None = None) -> Task:
-        """Return the task of these classes, by class number; `two_class` has the labels that count as +1 and as -1."""
+        """Return the task of classes in the order of their numbers; `two_class` has the labels of +1 and of -1."""
         from ikmap.tasks.classification.codec import ClassCodec
         from ikmap.tasks.classification.decisions import ClassDecisions
         from ikmap.tasks.classification.scorer import ClassScorer
 
-        classes, sides = list(labels), None if two_class is None else [list(side) for side in two_class]
+        classes, signs = list(labels), None if two_class is None else [list(sign) for sign in two_class]
         decisions = ClassDecisions(classes)
-        return Task(self, ClassCodec(classes, sides), decisions, ClassScorer(decisions))
+        return Task(self, ClassCodec(classes, signs), decisions, ClassScorer(decisions))
 
     def read(self, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, PartLabels]:
-        """Return the number of each label among those of the part, and these labels with the rows of each."""
+        """Return the number of each label among the labels of the part, and these labels with their counts."""
         import numpy as np
 
         if n == 0:
@@ -84,11 +84,11 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
         return self.of(labels)
 
     def from_json(self, values: JsonObject) -> Task:
-        sides = values.get("two_class")
-        two_class = None if sides is None else [labels_of(side) for side in list_of(sides)]
+        signs = values.get("two_class")
+        two_class = None if signs is None else [labels_of(sign) for sign in list_of(signs)]
         return self.of(labels_of(values["labels"]), two_class)
 
-    # Capabilities.
+    # Capabilities
 
     def loops(self, codec: Codec) -> frozenset[str]:
         return frozenset({BINARY if len(codec.classes) == 2 else MULTICLASS})
@@ -97,8 +97,9 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
         from ikmap.tasks.classification.class_scores import ClassScores
         from ikmap.tasks.classification.evidence import DecisionEvidence
 
-        one: type[ClassScores | DecisionEvidence] = ClassScores if task.decisions.outputs == 1 else DecisionEvidence
-        return one.of(target, decision)
+        if task.decisions.outputs == 1:
+            return ClassScores.of(target, decision)
+        return DecisionEvidence.of(target, decision)
 
     def evidence_from(self, task: Task, values: Sequence[Json]) -> Evidence:
         from ikmap.tasks.classification.class_scores import ClassScores
@@ -140,12 +141,12 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
 
 
 def widening(present: list[int], classes: int, outputs: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what turns decisions between the classes that are present into decisions between all classes.
+    """Return a function that turns decisions between the present classes into decisions between all classes.
 
     Parameters
     ----------
     present : list of int
-        Numbers of the classes that are present.
+        Numbers of the present classes.
     classes, outputs : int
         Number of all classes, and of the columns of decisions between them.
     """
@@ -156,7 +157,7 @@ def widening(present: list[int], classes: int, outputs: int) -> Callable[[np.nda
             return decision
         if len(present) == 1:
             decision = np.zeros((len(decision), 1))
-        elif decision.shape[1] == 1:  # of two classes: the first has the opposite
+        elif decision.shape[1] == 1:  # the decision of the first of two classes is the opposite of that of the second
             decision = np.column_stack([-decision[:, 0], decision[:, 0]])
         if outputs == 1:
             return decision if present == [1] else decision - 1.0
@@ -169,7 +170,7 @@ def widening(present: list[int], classes: int, outputs: int) -> Callable[[np.nda
 
 
 def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `numpy.unique` gives, with the inverse; small whole numbers, the usual labels, are not sorted."""
+    """Return the result of `numpy.unique` with the inverse, without sorting if labels are small whole numbers."""
     import numpy as np
 
     if labels.dtype == np.float64 and labels.size and labels.min() >= 0 and labels.max() <= MOST_LABELS:
@@ -182,7 +183,7 @@ def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _or_numbers(more: str = "") -> str:
-    """Return what to do with labels that may be numbers to predict, in brackets."""
+    """Return advice for labels that may be numbers to predict."""
     kind = TASKS.get("regression")
     known = "regression is not available yet"
     if kind is not None:

@@ -1,12 +1,12 @@
-"""What a report shows of classifiers: words, the JSON Schema of each metric, errors, curves and the worst rows."""
+"""Presentation of classifiers: words, the JSON Schema of each metric, errors, curves and the worst rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from ikmap.json_values import Json, JsonObject, labels_of, learners_of, list_of, mapping_of, number_of, objects_of
 from ikmap.tasks.importance import IMPORTANCE, importance_sections
-from ikmap.tasks.json_values import Json, JsonObject, labels_of, learners_of, list_of, mapping_of, number_of, objects_of
 from ikmap.tasks.metric import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR, Metric, Sentences
 from ikmap.tasks.sections import Cell, Confusion, Lines, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
@@ -15,7 +15,7 @@ from ikmap.tasks.verdict import Verdict
 SHOWN = 10
 """Number of the worst predicted rows that are shown."""
 EVEN = "as said"
-"""The line on which probabilities come true as often as they say."""
+"""Name of the line of perfectly calibrated probabilities in a chart."""
 ACCURACY = Metric(
     "accuracy",
     "share",
@@ -95,7 +95,7 @@ SCHEMA: Mapping[str, JsonObject] = {
 
 
 class ClassPresenter(Presenter):
-    """Shows classifiers."""
+    """Presents classifiers."""
 
     metric: ClassVar[Metric] = ACCURACY
     schema: ClassVar[MetricsSchema] = MetricsSchema(
@@ -110,7 +110,7 @@ class ClassPresenter(Presenter):
         return [(words, learner.get(key), "number") for key, words in SUMMARY.items()]
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:
-        """Say whether the learner is no better than a constant, misses a class, or has poor probabilities."""
+        """Warn if the learner is no better than a constant, misses a class, or has poor probabilities."""
         from ikmap.tasks.classification.verdicts import class_verdicts
 
         return class_verdicts(name, learner, metrics)
@@ -120,9 +120,9 @@ class ClassPresenter(Presenter):
         data, learners = mapping_of(metrics.get("data")), learners_of(metrics)
         classes = labels_of(data.get("classes"))
         errors: list[Part] = [
-            Confusion(name, labels_of(about.get("labels")) or classes, about["confusion"])
-            for name, about in learners.items()
-            if "confusion" in about
+            Confusion(name, labels_of(learner.get("labels")) or classes, learner["confusion"])
+            for name, learner in learners.items()
+            if "confusion" in learner
         ]
         sections = [Section("errors", "Errors", errors)] if errors else []
         if ranked := _ranking(learners):
@@ -136,8 +136,8 @@ class ClassPresenter(Presenter):
 def _ranking(learners: Mapping[str, JsonObject]) -> list[Part]:
     """Return ROC curves, precision over recall, and calibration."""
     curves_of: dict[str, dict[str, JsonObject]] = {}
-    for name, about in learners.items():
-        for label, curve in mapping_of(about.get("curves")).items():
+    for name, learner in learners.items():
+        for label, curve in mapping_of(learner.get("curves")).items():
             if isinstance(curve, Mapping):
                 curves_of.setdefault(str(label), {})[name] = curve
     parts: list[Part] = []
@@ -166,7 +166,7 @@ def _ranking(learners: Mapping[str, JsonObject]) -> list[Part]:
                 )
             )
     calibrated = {
-        name: points for name, about in learners.items() if (points := _points(about.get("calibration_curve")))
+        name: points for name, learner in learners.items() if (points := _points(learner.get("calibration_curve")))
     }
     if calibrated:
         parts.append(
@@ -182,9 +182,9 @@ def _ranking(learners: Mapping[str, JsonObject]) -> list[Part]:
     return parts
 
 
-def _off_by(name: str, about: JsonObject) -> str:
+def _off_by(name: str, learner: JsonObject) -> str:
     """Return a sentence on how large the calibration error is, and how large it would be by chance."""
-    error, chance = number_of(about.get("calibration_error")), about.get("calibration_chance")
+    error, chance = number_of(learner.get("calibration_error")), learner.get("calibration_chance")
     if error is None:
         return ""
     perfect = f"; perfect probabilities would have {chance:.4f} on so many rows" if isinstance(chance, float) else ""
@@ -204,10 +204,10 @@ def _points(value: Json) -> list[tuple[float, float]]:
 def _worst(learners: Mapping[str, JsonObject], column: Json) -> list[Part]:
     """Return a table for each learner, and a text on them; `column` has the ids of the rows."""
     tables, sure = [], False
-    for name, about in learners.items():
-        rows = objects_of(list_of(about.get("worst"))[:SHOWN])
+    for name, learner in learners.items():
+        rows = objects_of(list_of(learner.get("worst"))[:SHOWN])
         if rows:
-            probable = about.get("log_loss") is not None
+            probable = learner.get("log_loss") is not None
             sure |= probable
             named = any("id" in row for row in rows)
             head = (

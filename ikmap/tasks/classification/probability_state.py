@@ -8,12 +8,12 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks.json_values import Json, list_of, whole_number, whole_numbers
+from ikmap.json_values import Json, list_of, whole_number, whole_numbers
 
 BINS = 15
-"""Number of bins of equal width in which probabilities are compared with what came true."""
+"""Number of bins of equal width in which probabilities are compared with observed frequencies."""
 UNIT = 1 << 32
-"""Sums are of whole multiples of its inverse: a row is rounded by less than 2e-10."""
+"""Inverse of the unit of sums: the value of a row is rounded by less than 2e-10."""
 LEAST = 2.0**-52
 """Smallest probability: the logarithm of 0 would be infinite."""
 AT_ONCE = 1 << 20
@@ -23,7 +23,7 @@ AT_ONCE = 1 << 20
 class ProbabilityState:
     """Losses of probabilities, and how often probabilities of each bin came true.
 
-    With two classes, what is compared is the probability of the second class; with more, the largest one.
+    With two classes, the probability of the second class is compared; with more, the largest one.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class ProbabilityState:
 
     @classmethod
     def from_json(cls, values: Json) -> Self:
-        """Return the state of which :meth:`as_json` made these values."""
+        """Return the state from which :meth:`as_json` made these values."""
         rows, logs, squares, *bins = list_of(values)
-        counts, probable, true, doubt = (tuple(whole_numbers(each)) for each in bins)
+        counts, probable, true, doubt = (tuple(whole_numbers(values)) for values in bins)
         return cls(whole_number(rows), whole_number(logs), whole_number(squares), counts, probable, true, doubt)
 
     def metrics(self) -> dict[str, Json]:
@@ -110,7 +110,7 @@ def _mean_deviation(variance: float) -> float:
 def losses(target: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log loss and squared error of each row.
 
-    With two classes the squared error is that of the probability of the second; with more, the sum over all classes.
+    The squared error is that of the probability of the second of two classes, or the sum over all of more classes.
     """
     own = probability[np.arange(target.size), target]
     squares = (1 - own) ** 2

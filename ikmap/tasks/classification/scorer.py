@@ -8,18 +8,18 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import Json, Label, list_of, mapping_of, real_number, whole_number, whole_numbers
 from ikmap.tasks.capabilities import WeightedScorer
 from ikmap.tasks.classification.class_scores import ClassScores
 from ikmap.tasks.classification.decisions import ClassDecisions
 from ikmap.tasks.classification.probability_state import ProbabilityState, losses
-from ikmap.tasks.json_values import Json, Label, list_of, mapping_of, real_number, whole_number, whole_numbers
 from ikmap.tasks.task import Scorer
 from ikmap.tasks.weighted import WEIGHT
 
 MOST_WORST = 20
 """Number of the worst predicted rows that are kept."""
 MOST_CURVES = 4
-"""Largest number of classes of which curves are kept; a chart of more curves tells nothing."""
+"""Largest number of classes whose curves are kept: a chart of more curves cannot be read."""
 SCORE = "score"
 
 
@@ -29,19 +29,19 @@ type WorstRow = tuple[int, int, int, float, float]
 
 @dataclass(frozen=True, eq=False)
 class ClassState:
-    """How many rows of each class were predicted as which, and how decisions and probabilities are distributed.
+    """The confusion matrix of some rows, and the distributions of their decisions and probabilities.
 
     Attributes
     ----------
     labels : list of labels
-        By class number.
+        Labels by class number.
     counts : ndarray of int64, shape (classes, classes)
-        True by predicted class.
+        Number of rows by true and by predicted class.
     scores : ClassScores
     probabilities : ProbabilityState or None
-        None where there are no probabilities.
+        None if there are no probabilities.
     worst : list of rows
-        Wrong rows only, the worst first, ties by how far the decision is from being right, then by row number.
+        Wrongly predicted rows, the worst first; ties by the distance of the decision from being right, then by number.
     """
 
     labels: list[Label]
@@ -67,7 +67,7 @@ class ClassState:
         return type(self)(self.labels, self.counts + other.counts, self.scores + other.scores, both, worst)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the pairs of classes that occur, with their rows, and the rest of the state."""
+        """Return the pairs of true and predicted class that occur, with their counts, and the rest of the state."""
         true, predicted = np.nonzero(self.counts)
         return {
             "pairs": np.column_stack([true, predicted, self.counts[true, predicted]]).tolist(),
@@ -78,7 +78,7 @@ class ClassState:
 
     @classmethod
     def from_json(cls, values: Json, labels: list[Label], outputs: int) -> Self:
-        """Return the state of which :meth:`as_json` made these values; of None, that of no rows."""
+        """Return the state from which :meth:`as_json` made these values, or the state of no rows for None."""
         counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
         if values is None:
             return cls(labels, counts, ClassScores.none(outputs))
@@ -108,7 +108,7 @@ class ClassState:
             "confusion": self.counts.tolist(),
             "labels": labels,
             "balanced_accuracy": _mean(recall),
-            # With two classes that of the second one, as scikit-learn has it.
+            # The F1 of the second of two classes, as in scikit-learn.
             "f1": f1[1] if len(labels) == 2 else _mean(f1),
             "recall": recall,
             "precision": precision,
@@ -131,13 +131,13 @@ class ClassScorer(Scorer, WeightedScorer):
     Attributes
     ----------
     decisions : ClassDecisions
-        What decisions of the learner mean.
+        Meaning of the decisions of the learner.
     """
 
     decisions: ClassDecisions
 
     def accumulate(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> ClassState:
-        """Return the state of some rows; the worst of them are named where their numbers are given."""
+        """Return the state of some rows; the worst of them are named if their numbers are given."""
         decisions, n = self.decisions, len(self.decisions.labels)
         predicted, probability = decisions.predict(decision), decisions.probabilities(decision)
         counts = np.bincount(n * target.astype(np.int64) + predicted, minlength=n * n).reshape(n, n)
@@ -169,7 +169,7 @@ class ClassScorer(Scorer, WeightedScorer):
         return terms
 
     def weighted_metrics(self, sums: Mapping[str, float]) -> dict[str, float | None]:
-        """Return accuracy and mean recall, and where there are probabilities both of their losses."""
+        """Return accuracy and mean recall, and if there are probabilities also log loss and Brier score."""
         weight = sums[WEIGHT]
         known = [k for k in range(len(self.decisions.labels)) if sums[f"there {k}"] > 0]
         recall = sum(sums[f"right {k}"] / sums[f"there {k}"] for k in known) / len(known)
@@ -178,9 +178,9 @@ class ClassScorer(Scorer, WeightedScorer):
 
 
 def shares_of(counts: np.ndarray) -> tuple[list[float | None], list[float | None], list[float | None]]:
-    """Return recall, precision and F1 of each class; None where no row is of the class, or none was predicted as it.
+    """Return recall, precision and F1 of each class; None if no row is of the class, or none was predicted as it.
 
-    F1 is 0 where there are rows of the class and none was found.
+    F1 is 0 if there are rows of the class and none of them was predicted.
     """
     hits, there, predicted = np.diag(counts).tolist(), counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
     recall = [hit / n if n else None for hit, n in zip(hits, there, strict=True)]

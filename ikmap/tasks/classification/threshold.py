@@ -1,4 +1,4 @@
-"""A threshold for two classes, chosen for what errors cost or for a precision that is wanted."""
+"""A threshold between two classes, chosen by the costs of errors or for a wanted precision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ikmap.tasks.json_values import Json
+from ikmap.json_values import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,11 +23,11 @@ class Threshold:
     Attributes
     ----------
     word : str
-        The goal as a user typed it.
+        Goal as the user typed it.
     goal : {"cost", "precision", "recall", "f1", "balanced"}
     numbers : tuple of float
-        For "cost", what a missed row of the second class costs, and what a row of the first class costs that is taken
-        for the second; else the wanted share.
+        For "cost", the cost of a missed row of the second class, and of a row of the first class that is taken for the
+        second; otherwise the wanted share.
     """
 
     word: str
@@ -36,7 +36,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, word: str) -> Threshold:
-        """Return the goal of a word, as of ``--threshold-for``.
+        """Return the goal of a word of ``--threshold-for``.
 
         Raises
         ------
@@ -57,8 +57,8 @@ class Threshold:
     def choose(self, scores: ClassScores) -> tuple[float, dict[str, Json]]:
         """Return the best threshold, and its number of rows, precision and recall on these rows.
 
-        Of several that are as good, it is the highest. Where no threshold has the wanted precision, it is the one with
-        the highest precision, and "reached" is false.
+        Of equally good thresholds, the highest is chosen. If no threshold has the wanted precision, the one with the
+        highest precision is chosen, and "reached" is false.
         """
         import numpy as np
 
@@ -66,7 +66,7 @@ class Threshold:
 
         (column,), bits = scores.columns, scores.bits
         others, own = column.counts.T
-        # Candidates from the highest down: nothing is taken, the highest bin is, and so on.
+        # Candidates from the highest threshold down: first no row is taken, then the rows of the highest bin, ...
         hits, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
         best, reached = self._best(hits, false)
         if best == 0:
@@ -100,6 +100,6 @@ class Threshold:
         precision = np.r_[-1.0, hits[1:] / (hits[1:] + false[1:])]
         enough = np.flatnonzero(precision >= self.numbers[0])
         if enough.size:
-            most = hits[enough].max()  # the highest recall, and of these the highest threshold
+            most = hits[enough].max()  # the highest recall, and among equals the highest threshold
             return int(enough[np.argmax(hits[enough] == most)]), True
         return int(np.argmax(precision)), False

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ikmap.tasks.json_values import JsonObject, Label, labels_of, mapping_of, number_of
+from ikmap.json_values import JsonObject, Label, labels_of, mapping_of, number_of
 from ikmap.tasks.verdict import BASELINE, CALIBRATION, NOTHING, UNFOUND, Verdict, Z, auc_by_chance, highest_share
 
 HARDLY = 0.1
-"""A class is hardly ever found if a smaller share of its rows is found."""
+"""Share of the rows of a class below which the class is hardly ever found."""
 SHOWN = 5
-"""Largest number of such classes that are named."""
+"""Largest number of missed classes that are named."""
 POOR = 0.02
-"""Probabilities that are further off than this, beyond what chance explains, are poor: two percentage points."""
+"""Calibration error beyond chance above which probabilities are poor: two percentage points."""
 
 
 def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[Verdict]:
@@ -50,12 +50,12 @@ def _no_better(
     there, hits = counts.sum(axis=1), np.diag(counts)
     known = isinstance(in_training, list) and len(in_training) == len(counts)
     usual = int(np.argmax(np.array(in_training) if known else there))
-    # As in McNemar's test: rows that only one of the two has right.
+    # McNemar's test compares the rows on which only one of the two is right.
     only_own, only_usual = hits.sum() - hits[usual], there[usual] - hits[usual]
     if only_own - only_usual > Z * math.sqrt(only_own + only_usual):
         return None
     rows, present = counts.sum(), there[there > 0]
-    what = (
+    comparison = (
         f"{name} is right on {hits.sum() / rows:.1%} of {rows:,.0f} rows, no better than always answering "
         f"{labels[usual]} ({there[usual] / rows:.1%})"
     )
@@ -65,23 +65,23 @@ def _no_better(
     deviation = math.sqrt((recall * (1 - recall) / present).sum()) / recall.size
     finds = recall.mean() > 1 / recall.size + Z * deviation
     if not (ranks or finds):
-        return Verdict(NOTHING, f"{what}: it has learned nothing from these columns", name)
+        return Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)
     if _trades_accuracy(name, metrics):
         return None
     mean = f"its mean recall of {recall.mean():.1%} is better than chance"
     though = f"it ranks rows better than chance (ROC AUC {area:.3f})" if ranks else mean
-    return Verdict(BASELINE, f"{what}, though {though}: {_instead(name, len(counts), metrics)}", name)
+    return Verdict(BASELINE, f"{comparison}, though {though}: {_instead(name, len(counts), metrics)}", name)
 
 
 def _trades_accuracy(name: str, metrics: JsonObject) -> bool:
-    """Return whether the run was asked to have rare classes found at the cost of accuracy."""
+    """Return whether the user traded accuracy for finding rare classes."""
     params = mapping_of(metrics.get("params"))
     balanced = mapping_of(mapping_of(params.get("methods")).get(name)).get("class_weight") == "balanced"
     return balanced or bool(params.get("threshold_for")) or params.get("select_by") == "balanced_accuracy"
 
 
 def _unfound(name: str, counts: np.ndarray, labels: Sequence[Label], metrics: JsonObject) -> Verdict | None:
-    """Name the classes of which hardly any row is found, and certainly not half of them."""
+    """Warn of the classes of which hardly any row is found, and certainly not half of them."""
     missed = [
         f"{hits:,} of {rows:,} rows of class {label}"
         for label, hits, rows in zip(
@@ -120,7 +120,7 @@ def _uncalibrated(name: str, learner: JsonObject, metrics: JsonObject) -> Verdic
 
 
 def _instead(name: str, classes: int, metrics: JsonObject) -> str:
-    """Return the first option that would make rare classes count for more and that the run does not have yet."""
+    """Return advice to use the first option that makes rare classes count more and that the run does not have yet."""
     params = mapping_of(metrics.get("params"))
     own, words = mapping_of(mapping_of(params.get("methods")).get(name)), ""
     if classes == 2 and not metrics.get("online") and not params.get("threshold_for"):

@@ -1,4 +1,4 @@
-"""Novelty: which rows are unlike those that were learned from."""
+"""Novelty: finds rows that are unlike the training rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that say which rows are anomalies; they evaluate, and may say which rows are learned from."""
+"""The codec of labels that mark anomalies, for evaluation and to leave anomalies out of training."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Json, Label, labels_of, plain_label, whole_number
 from ikmap.tasks.capabilities import Census, LearnsFromSome, StoresOtherwise
-from ikmap.tasks.json_values import Json, Label, labels_of, plain_label, whole_number
 from ikmap.tasks.task import Codec, LabelSummary, PartLabels
 
 NORMAL, NOVEL = 0, 1
@@ -17,19 +17,19 @@ NORMAL, NOVEL = 0, 1
 
 @dataclass(frozen=True)
 class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
-    """A target is 1 for a row whose label says that it is an anomaly, 0 for other rows, and -1 without a label.
+    """Turns labels into 1 for anomalies, 0 for other rows, and -1 for rows without a label.
 
-    Where labels of normal rows are named, only rows with one of these are learned from. Otherwise all rows are learned
-    from, and the label with the fewest rows is that of the anomalies, the last of several such.
+    If labels of normal rows are named, only rows with one of these labels are learned from. Otherwise all rows are
+    learned from, and the label with the fewest rows, in a tie the last one, marks the anomalies.
 
     Attributes
     ----------
     normal : list of labels, or None
-        Labels of rows that are no anomalies, where they were named.
+        Labels of normal rows, if they were named.
     anomaly : label, or None
-        The rarest label, where none were named; None also where there are no labels.
+        The rarest label, if no labels were named and there are labels.
     labels : list of (label, number of rows)
-        All labels.
+        All labels with their counts.
     """
 
     dtype: ClassVar[str] = "int32"
@@ -40,7 +40,7 @@ class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
 
     @property
     def evaluates(self) -> bool:
-        """True if labels say which rows are anomalies."""
+        """True if labels mark the anomalies."""
         return self.normal is not None or self.anomaly is not None
 
     @property

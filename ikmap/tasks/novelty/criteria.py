@@ -1,4 +1,4 @@
-"""The main metric of novelty, which says nothing of how good learners are."""
+"""The main metric of novelty, which does not rank learners."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class AlertRate(Criterion):
     metric: ClassVar[Metric] = ALERT_RATE
     tasks: ClassVar[frozenset[str]] = frozenset({Novelty.name})
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:  # noqa: ARG002
-        """Return which rows are novel."""
-        return judged > 0
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """Return a mask of the novel rows."""
+        return predicted > 0

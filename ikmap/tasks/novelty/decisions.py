@@ -1,4 +1,4 @@
-"""What the decision values of a learner of novelty mean: how far a row's score lies above the threshold."""
+"""The meaning of the decision values of a learner of novelty: the score of a row less the threshold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ikmap.tasks.task import ColumnType, Decisions
 
 @dataclass(frozen=True)
 class NoveltyDecisions(Decisions):
-    """A decision has one column; above 0, the row is novel."""
+    """Decisions of one column, above 0 for novel rows."""
 
     dtype: ClassVar[str] = "int32"
 
@@ -27,5 +27,5 @@ class NoveltyDecisions(Decisions):
         return (decision[:, 0] > 0).astype(np.int32)
 
     def values(self, decision: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Return whether a row is novel, and how far its score lies above the threshold."""
+        """Return a mask of the novel rows, and the scores less the threshold."""
         return {"alert": self.predict(decision) == NOVEL, "score": decision[:, 0]}

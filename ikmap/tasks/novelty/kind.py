@@ -1,4 +1,4 @@
-"""Novelty as a kind of task: no labels are needed; if given, they only evaluate."""
+"""Novelty as a kind of task: labels are not needed, and serve for evaluation only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from ikmap.json_values import JsonObject, Label, labels_of, list_of, plain_label, whole_number, whole_numbers
 from ikmap.tasks.capabilities import AlertsRows
-from ikmap.tasks.json_values import JsonObject, Label, labels_of, list_of, plain_label, whole_number, whole_numbers
 from ikmap.tasks.novelty.presenter import NoveltyPresenter
 from ikmap.tasks.task import LabelRequest, LabelRules, PartLabels, Presenter, Task, TaskKind, Usual
 
@@ -18,7 +18,7 @@ MOST_LABELS = 1000
 
 
 class Novelty(TaskKind, AlertsRows):
-    """Which rows are unlike those that were learned from."""
+    """Finds rows that are unlike the training rows."""
 
     name: ClassVar[str] = "novelty"
     labels: ClassVar[LabelRules] = LabelRules(needed=False, inliers=True)
@@ -31,7 +31,7 @@ class Novelty(TaskKind, AlertsRows):
         anomaly: Label | None = None,
         labels: Sequence[tuple[Label, int]] = (),
     ) -> Task:
-        """Return the task of these labels of normal rows, or of this label of anomalies.
+        """Return the task of given labels of normal rows, or of the label of anomalies.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Novelty(TaskKind, AlertsRows):
         return Task(self, codec, NoveltyDecisions(), NoveltyScorer())
 
     def read(self, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, PartLabels]:
-        """Return the number of each label among those of the part, or -1; and the labels, with the rows of each."""
+        """Return the number of each label among the labels of the part, or -1, and these labels with their counts."""
         import numpy as np
 
         if labels is None or n == 0:

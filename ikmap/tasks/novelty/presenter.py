@@ -1,14 +1,13 @@
-"""What a report shows of novelty: words, the JSON Schema of each metric, and the most novel rows."""
+"""Presentation of novelty: words, the JSON Schema of each metric, and the most novel rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ikmap.tasks.json_values import (
+from ikmap.json_values import (
     JsonObject,
     learners_of,
-    list_of,
     mapping_of,
     number_of,
     objects_of,
@@ -39,7 +38,7 @@ ALERT_RATE = Metric(
 
 
 class NoveltyPresenter(Presenter):
-    """Shows learners that find novel rows."""
+    """Presents learners that find novel rows."""
 
     metric: ClassVar[Metric] = ALERT_RATE
     schema: ClassVar[MetricsSchema] = MetricsSchema(
@@ -100,7 +99,7 @@ class NoveltyPresenter(Presenter):
         ]
 
     def sentence(self, learner: JsonObject) -> str:
-        """Say which rows are novel, the first few, and by labels, how well scores tell them."""
+        """Name the first few novel rows, and if there are labels, the metrics of the scores."""
         alerts, most_novel = learner.get("alerts"), learner.get("most_novel")
         if not isinstance(alerts, int) or not isinstance(most_novel, list):
             return ""
@@ -116,24 +115,24 @@ class NoveltyPresenter(Presenter):
         return " ".join(sentences)
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
-        """Say whether the scores are no better than chance, by the labels."""
+        """Warn if the scores are no better than chance, by the labels."""
         area, rows = number_of(learner.get("roc_auc")), learner.get("rows_by_label")
         if area is None or not isinstance(rows, list):
             return ()
         normal, novel = map(whole_number, rows)
         if area > auc_by_chance(normal, novel):
             return ()
-        what = f"by the labels, the scores of {name} are no better than chance"
+        finding = f"by the labels, the scores of {name} are no better than chance"
         known = f"ROC AUC {area:.3f}, {novel:,} anomalies among {normal + novel:,} rows"
-        return [Verdict(NOTHING, f"{what} ({known}): give another --learner or --partitioner", name)]
+        return [Verdict(NOTHING, f"{finding} ({known}): give another --learner or --partitioner", name)]
 
     def sections(self, metrics: JsonObject) -> Sequence[Section]:
         """Show the most novel rows of each learner."""
         column, parts = str(mapping_of(metrics.get("data")).get("id", "id")), list[Part]()
-        for name, about in learners_of(metrics).items():
-            novel = objects_of(about.get("most_novel"))
-            if list_of(about.get("most_novel")):
-                named = any("id" in row for row in novel)  # what tells rows apart comes first
+        for name, learner in learners_of(metrics).items():
+            novel = objects_of(learner.get("most_novel"))
+            if novel:
+                named = any("id" in row for row in novel)
                 rows: list[Sequence[Cell]] = [
                     (*((str(row.get("id", "")),) if named else ()), row.get("row"), row.get("score")) for row in novel
                 ]

@@ -7,28 +7,28 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.tasks.json_values import Json, list_of, mapping_of, real_number, whole_number, whole_numbers
+from ikmap.json_values import Json, list_of, mapping_of, real_number, whole_number, whole_numbers
 from ikmap.tasks.novelty.presenter import MOST_ROWS
 from ikmap.tasks.score_histogram import ScoreHistogram, average_precision, roc_auc
 from ikmap.tasks.task import Scorer
 
 BITS = 10
-"""Scores are counted in bins narrower than a thousandth of their distance from the threshold."""
+"""Bits of the mantissa of scores in bins, which are narrower than a thousandth of the distance from the threshold."""
 GROUPS = 2
-"""Rows that are normal by their label, and novel ones."""
+"""Number of groups of rows: normal and novel ones, by their label."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoveltyState:
-    """Rows, those above the threshold, the scores of rows with a label, and the rows that score highest.
+    """Counts of rows and alerts, the scores of rows with a label, and the rows with the highest scores.
 
     Attributes
     ----------
     rows, alerts : int
     scores : ScoreHistogram
-        Of rows with a label: normal ones and novel ones.
+        Scores of normal and of novel rows, by their label.
     first : list of (row number, score)
-        The highest scores first, ties by row number; at most :data:`MOST_ROWS`.
+        At most :data:`MOST_ROWS` rows, the highest scores first, ties by row number.
     """
 
     rows: int
@@ -46,7 +46,7 @@ class NoveltyState:
         return {"rows": self.rows, "alerts": self.alerts, "scores": self.scores.as_json(), "first": first}
 
     def metrics(self) -> dict[str, Json]:
-        """Return the share of alerts; where labels tell anomalies from others, how well scores do."""
+        """Return the share of alerts, and if labels mark anomalies, how well scores rank them."""
         normal, novel = self.scores.counts.T
         area, error = roc_auc(normal, novel) or (None, None)
         return {

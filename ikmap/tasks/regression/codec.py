@@ -1,4 +1,4 @@
-"""Labels that are numbers: each is its own target."""
+"""The codec of labels that are numbers: each is its own target."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Json, Label, labels_of, list_of, real_number, whole_numbers
 from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.capabilities import Census, EncodesWords, KnowsLabels
 from ikmap.tasks.exact_sums import ExactSum
-from ikmap.tasks.json_values import Json, Label, labels_of, list_of, real_number, whole_numbers
 from ikmap.tasks.score_histogram import ScoreHistogram, bins_of
 from ikmap.tasks.task import Codec, LabelSummary, PartLabels
 
 LARGEST = 1e150
-"""Squares of larger numbers are out of the range of float64."""
+"""Largest absolute label: squares of larger numbers leave the range of float64."""
 LABEL_BITS = 10
-"""Deciles of the labels are found by bins narrower than a thousandth of the labels in them."""
+"""Bits of the mantissa of labels in bins, which are narrower than a thousandth of a label, for their deciles."""
 ENCODING_UNITS = float(1 << 30)
 FAR = 256.0
 """Largest distance from the mean in the encoding of words, in deviations: the sum of 2**24 rows is below 2**63."""
@@ -26,14 +26,14 @@ FAR = 256.0
 
 @dataclass(frozen=True)
 class NumberCodec(Codec, KnowsLabels, Census, EncodesWords):
-    """A target is the label itself, a finite float64 number, and NaN where there is no label.
+    """Takes each label, a finite float64 number, as its own target, with NaN for a row without a label.
 
     Attributes
     ----------
     mean, deviation : float
-        Of the labels of all rows of the training file, or of the first rows of a stream that has no end yet.
+        Moments of the labels of all rows of the training file, or of the first rows of a stream.
     deciles : list of float
-        Nine numbers, or fewer where some are equal, that divide these labels into tenths.
+        Nine numbers, or fewer if some are equal, that divide these labels into tenths.
     """
 
     dtype: ClassVar[str] = "float64"
@@ -83,7 +83,7 @@ class NumberCodec(Codec, KnowsLabels, Census, EncodesWords):
         return [""], self.deviation / ENCODING_UNITS
 
     def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets in small fractions of the deviation, so that sums are exact; very far ones are clipped."""
+        """Return targets in small fractions of the deviation, so that sums are exact; distant targets are clipped."""
         far = np.clip((targets - self.mean) / self.deviation, -FAR, FAR)
         return np.rint(ENCODING_UNITS * far).astype(np.int64)[:, None]
 
@@ -94,7 +94,7 @@ def finite_numbers(labels: np.ndarray) -> np.ndarray:
     Raises
     ------
     BadLabel
-        A label is no finite number, or too large.
+        A label is not a finite number, or is too large.
     """
     if labels.dtype == object:
         for row, label in enumerate(labels):
@@ -112,7 +112,7 @@ def finite_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def moments(numbers: np.ndarray, counts: np.ndarray) -> dict[str, Json]:
-    """Return rows, ends, exact moments and a histogram of numbers that occur so often."""
+    """Return count, smallest and largest value, exact moments and a histogram of numbers with these counts."""
     if not numbers.size:
         return {"rows": 0}
     values = np.repeat(numbers, counts)
@@ -129,7 +129,7 @@ def moments(numbers: np.ndarray, counts: np.ndarray) -> dict[str, Json]:
 
 
 def moments_of(part: PartLabels) -> PartLabels:
-    """Return the moments of a part, also if it was stored before the task was known, as labels and their counts."""
+    """Return the moments of a part, even if it was stored as labels and counts before the task was known."""
     if "rows" in part:
         return part
     labels = labels_of(part["labels"])

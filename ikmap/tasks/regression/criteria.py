@@ -1,4 +1,4 @@
-"""What a search over regressions goes by."""
+"""The criterion of a search over regressions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class ExplainedVariance(Criterion):
-    """Share of the variance of the labels that predictions explain (R2)."""
+    """R2, the share of the variance of the labels that predictions explain."""
 
     metric: ClassVar[Metric] = R2
     tasks: ClassVar[frozenset[str]] = frozenset({Regression.name})
 
-    def row_scores(self, target: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Return squared errors in units of the variance of the labels, below 0."""
         from ikmap.tasks.regression.codec import NumberCodec
 
         assert isinstance(self.task.codec, NumberCodec)
-        return -(((target - judged) / self.task.codec.deviation) ** 2)
+        return -(((target - predicted) / self.task.codec.deviation) ** 2)
 
     def score[N: (float, np.ndarray)](self, total: N, rows: N) -> N:
         return 1 + total / rows

@@ -1,4 +1,4 @@
-"""What the decision values of a regression mean: the prediction itself."""
+"""The meaning of the decision values of a regression: they are the predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NumberDecisions(Decisions):
-    """A decision has one column, the predicted number."""
+    """Decisions of one column, the predicted number."""
 
     dtype: ClassVar[str] = "float64"
 

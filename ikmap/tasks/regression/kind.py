@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from ikmap.json_values import JsonObject, list_of, real_number, whole_number, whole_numbers
 from ikmap.tasks.capabilities import NeedsLoops
-from ikmap.tasks.json_values import JsonObject, list_of, real_number, whole_number, whole_numbers
 from ikmap.tasks.regression.presenter import GROUPS, NumberPresenter
 from ikmap.tasks.task import Codec, LabelRequest, LabelRules, PartLabels, Presenter, Task, TaskKind, Usual
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Regression(TaskKind, NeedsLoops):
-    """A number to predict for each row. Labels are finite numbers.
+    """Predicts a number for each row. Labels are finite numbers.
 
-    R2 of a curve, a search or a stream compares squared errors with the variance of the labels that the data began
-    with, which is known before the rows are; R2 of test rows with the variance of these rows.
+    R2 of a curve, a search or a stream compares squared errors with the variance of the labels at the beginning of the
+    data, which is known before the rows are; R2 of test rows compares them with the variance of these rows.
     """
 
     name: ClassVar[str] = "regression"
@@ -29,7 +29,7 @@ class Regression(TaskKind, NeedsLoops):
     all_loops: ClassVar[frozenset[str]] = frozenset({"numbers"})
 
     def of(self, mean: float = 0.0, deviation: float = 1.0, deciles: Sequence[float] = ()) -> Task:
-        """Return the task of labels with this mean and deviation; `deciles` divide them into tenths."""
+        """Return the task of labels with this mean and deviation, which `deciles` divide into tenths."""
         from ikmap.tasks.regression.codec import NumberCodec
         from ikmap.tasks.regression.decisions import NumberDecisions
         from ikmap.tasks.regression.scorer import NumberScorer
@@ -43,7 +43,7 @@ class Regression(TaskKind, NeedsLoops):
         Raises
         ------
         BadLabel
-            A label is no finite number.
+            A label is not a finite number.
         """
         import numpy as np
 

@@ -1,12 +1,11 @@
-"""What a report shows of regressions: words, the JSON Schema of each metric, errors, residuals and intervals."""
+"""Presentation of regressions: words, the JSON Schema of each metric, errors, residuals and intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from ikmap.tasks.importance import IMPORTANCE, importance_sections
-from ikmap.tasks.json_values import (
+from ikmap.json_values import (
     Json,
     JsonObject,
     learners_of,
@@ -17,6 +16,7 @@ from ikmap.tasks.json_values import (
     real_number,
     whole_number,
 )
+from ikmap.tasks.importance import IMPORTANCE, importance_sections
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.sections import Cell, Lines, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
@@ -42,7 +42,7 @@ R2 = Metric(
 
 
 class NumberPresenter(Presenter):
-    """Shows regressions, of one number or of several quantiles."""
+    """Presents regressions, of one number or of several quantiles."""
 
     metric: ClassVar[Metric] = R2
     schema: ClassVar[MetricsSchema] = MetricsSchema(
@@ -95,7 +95,7 @@ class NumberPresenter(Presenter):
         ]
 
     def sentence(self, learner: JsonObject) -> str:
-        """Say how far off the predictions are, in the unit of the target."""
+        """Report the errors of the predictions, in the unit of the target."""
         rmse, mae = number_of(learner.get("rmse")), number_of(learner.get("mae"))
         if rmse is None:
             return ""
@@ -105,17 +105,17 @@ class NumberPresenter(Presenter):
         return f"{off} {interval_sentence(learner)}".rstrip()
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
-        """Say whether the learner is no better than the mean of the targets."""
+        """Warn if the learner is no better than the mean of the targets."""
         r2 = number_of(learner.get("r2"))
         rows = sum(whole_number(group["rows"]) for group in objects_of(learner.get("by_decile")))
         if not rows or r2 is None or r2 > r2_by_chance(rows):
             return ()
-        what = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
-        return [Verdict(NOTHING, f"{what}: it has learned nothing from these columns", name)]
+        comparison = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
+        return [Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)]
 
     def sections(self, metrics: JsonObject) -> Sequence[Section]:
         """Show predicted against true values, errors by decile, and residuals, of all learners."""
-        learners = {name: about for name, about in learners_of(metrics).items() if about.get("by_decile")}
+        learners = {name: learner for name, learner in learners_of(metrics).items() if learner.get("by_decile")}
         if not learners:
             return ()
         return [
@@ -129,9 +129,10 @@ class NumberPresenter(Presenter):
 def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:
     lines: dict[str, Sequence[Point]] = {
         name: [
-            (real_number(group["target"]), real_number(group["prediction"])) for group in objects_of(about["by_decile"])
+            (real_number(group["target"]), real_number(group["prediction"]))
+            for group in objects_of(learner["by_decile"])
         ]
-        for name, about in learners.items()
+        for name, learner in learners.items()
     }
     ends = [x for line in lines.values() for x, _ in line]
     lines["true value"] = [(min(ends), min(ends)), (max(ends), max(ends))]
@@ -139,16 +140,16 @@ def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:
     parts: list[Part] = [Lines("Predicted against true", "true value", "prediction", lines, note)]
     head = ("mean true value", "rows", "mean prediction", "RMSE", "mean absolute error")
     keys = ("target", "rows", "prediction", "rmse", "mae")
-    for name, about in learners.items():
-        rows = [[_five_digits(group[key]) for key in keys] for group in objects_of(about["by_decile"])]
+    for name, learner in learners.items():
+        rows = [[_five_digits(group[key]) for key in keys] for group in objects_of(learner["by_decile"])]
         parts.append(Table(f"Errors of {name} by tenths of the true values", head, rows))
     return parts
 
 
 def _residuals(learners: Mapping[str, JsonObject]) -> list[Part]:
     lines: dict[str, Sequence[Point]] = {}
-    for name, about in learners.items():
-        if residuals := mapping_of(about.get("residuals")):
+    for name, learner in learners.items():
+        if residuals := mapping_of(learner.get("residuals")):
             middles, shares = (map(real_number, list_of(residuals[key])) for key in ("middle", "share"))
             lines[name] = list(zip(middles, shares, strict=True))
     text = Text("True value less prediction: above 0 the prediction was too low.")
@@ -159,46 +160,48 @@ def _residuals(learners: Mapping[str, JsonObject]) -> list[Part]:
 def interval_summary(learner: JsonObject) -> list[SummaryLine]:
     """Return coverage and width of each prediction interval of a learner, for tables."""
     lines: list[SummaryLine] = []
-    for one in objects_of(learner.get("intervals")):
-        lines.append((f"{real_number(one['nominal']):.0%} interval holds", one["coverage"], "share"))
-        lines.append((f"{real_number(one['nominal']):.0%} interval, width", one["width"], "number"))
+    for interval in objects_of(learner.get("intervals")):
+        lines.append((f"{real_number(interval['nominal']):.0%} interval holds", interval["coverage"], "share"))
+        lines.append((f"{real_number(interval['nominal']):.0%} interval, width", interval["width"], "number"))
     return lines
 
 
 def interval_sentence(learner: JsonObject) -> str:
     """Return a sentence on the widest prediction interval of a learner, or "" if it has none."""
-    for one in objects_of(learner.get("intervals"))[:1]:
-        return (
-            f"Its prediction intervals, made to hold {real_number(one['nominal']):.0%} of the true values, hold "
-            f"{real_number(one['coverage']):.1%} of them; they are {real_number(one['width']):.4g} wide on average."
-        )
-    return ""
+    intervals = objects_of(learner.get("intervals"))
+    if not intervals:
+        return ""
+    nominal, coverage, width = (real_number(intervals[0][key]) for key in ("nominal", "coverage", "width"))
+    return (
+        f"Its prediction intervals, made to hold {nominal:.0%} of the true values, hold {coverage:.1%} of them; "
+        f"they are {width:.4g} wide on average."
+    )
 
 
 def quantile_sections(learners: Mapping[str, JsonObject]) -> list[Section]:
     """Return a section on how well quantiles are met, if any learner predicts some."""
     parts: list[Part] = []
-    for name, about in learners.items():
-        if intervals := objects_of(about.get("intervals")):
+    for name, learner in learners.items():
+        if intervals := objects_of(learner.get("intervals")):
             rows: list[Sequence[Cell]] = [
                 (
-                    f"{real_number(one['low']):g} to {real_number(one['high']):g}",
-                    one["nominal"],
-                    _short(one["coverage"]),
-                    _short(one["width"]),
+                    f"{real_number(interval['low']):g} to {real_number(interval['high']):g}",
+                    interval["nominal"],
+                    _short(interval["coverage"]),
+                    _short(interval["width"]),
                 )
-                for one in intervals
+                for interval in intervals
             ]
             parts.append(
                 Table(f"Prediction intervals of {name}", ("quantiles", "should hold", "hold", "mean width"), rows)
             )
-        if quantiles := objects_of(about.get("quantiles")):
+        if quantiles := objects_of(learner.get("quantiles")):
             rows = [
-                (f"{real_number(one['level']):g}", _short(one["not_above"]), _short(one["pinball"]))
-                for one in quantiles
+                (f"{real_number(quantile['level']):g}", _short(quantile["not_above"]), _short(quantile["pinball"]))
+                for quantile in quantiles
             ]
             parts.append(Table(f"Quantiles of {name}", ("level", "share of rows not above it", "pinball loss"), rows))
-            crossed = number_of(about.get("crossed")) or 0
+            crossed = number_of(learner.get("crossed")) or 0
             parts.append(Text(f"Of {crossed:.2%} of the rows quantiles crossed; they were put in order."))
     return [Section("intervals", "Prediction intervals", parts)] if parts else []
 

@@ -1,4 +1,4 @@
-"""Regression where a learner predicts several quantiles of a target: how good they are, and intervals between them."""
+"""Regression by a learner of several quantiles: their metrics, and the intervals between them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ikmap.json_values import Json, list_of, mapping_of, whole_number, whole_numbers
 from ikmap.tasks.exact_sums import ExactSum
-from ikmap.tasks.json_values import Json, list_of, mapping_of, whole_number, whole_numbers
 from ikmap.tasks.regression.codec import NumberCodec
 from ikmap.tasks.regression.scorer import NumberScorer, NumberState
 from ikmap.tasks.task import ColumnType, Decisions, Task
@@ -18,10 +18,10 @@ from ikmap.tasks.task import ColumnType, Decisions, Task
 
 @dataclass(frozen=True)
 class QuantileDecisions(Decisions):
-    """A decision has one column for each quantile.
+    """Decisions of one column for each quantile.
 
-    Quantiles of a row that cross are put in order, which makes no pinball loss larger (Chernozhukov, Fernández-Val,
-    Galichon, 2010), and counted. The prediction is the quantile next to a half, of two the lower one.
+    Quantiles of a row that cross are counted and put in order, which makes no pinball loss larger (Chernozhukov,
+    Fernández-Val, Galichon, 2010). The prediction is the quantile whose level is nearest to a half, in a tie the lower.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class QuantileDecisions(Decisions):
 
 
 def pairs_of(levels: int) -> list[tuple[int, int]]:
-    """Return the first and the last column of each prediction interval between so many quantiles."""
+    """Return the first and the last column of each prediction interval, for a number of quantiles."""
     return [(k, levels - 1 - k) for k in range(levels // 2)]
 
 
 @dataclass(frozen=True, eq=False)
 class QuantilesState:
-    """Errors of the prediction, and sums of which pinball losses and the coverage of intervals follow.
+    """Errors of the prediction, and the sums from which pinball losses and the coverage of intervals follow.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class QuantilesState:
         Ascending, in (0, 1).
     errors : NumberState
     not_above, inside : list of int
-        Rows whose target is not above a quantile, and those within an interval, its ends included.
+        Number of rows whose target is not above a quantile, and of those within an interval, its ends included.
     off, off_below : list of ExactSum
-        Of targets less quantiles: of all rows, and of those whose target is below it.
+        Sums of targets less quantiles, over all rows, and over the rows whose target is below the quantile.
     widths : list of ExactSum
-        Of intervals.
+        Sums of the widths of intervals.
     crossed : int
-        Rows whose quantiles were not in order.
+        Number of rows whose quantiles were not in order.
     """
 
     levels: list[float]
@@ -133,28 +133,28 @@ class QuantilesState:
             "not_above": self.not_above,
             "inside": self.inside,
             "crossed": self.crossed,
-            "off": [one.as_json() for one in self.off],
-            "off_below": [one.as_json() for one in self.off_below],
-            "widths": [one.as_json() for one in self.widths],
+            "off": [total.as_json() for total in self.off],
+            "off_below": [total.as_json() for total in self.off_below],
+            "widths": [total.as_json() for total in self.widths],
         }
 
     @classmethod
     def from_json(cls, values: Json, levels: list[float], errors: NumberState) -> Self:
-        """Return the state of which :meth:`as_json` made these values; of None, that of no rows."""
+        """Return the state from which :meth:`as_json` made these values, or the state of no rows for None."""
         intervals, none = len(pairs_of(len(levels))), [ExactSum()]
         record = mapping_of(values)
         if not record:
             off = none * len(levels)
             return cls(levels, errors, [0] * len(levels), [0] * intervals, off, off, none * intervals, 0)
         off, below, widths = (
-            [ExactSum.from_json(list_of(one)) for one in list_of(record[name])]
+            [ExactSum.from_json(list_of(total)) for total in list_of(record[name])]
             for name in ("off", "off_below", "widths")
         )
         not_above, inside = whole_numbers(record["not_above"]), whole_numbers(record["inside"])
         return cls(levels, errors, not_above, inside, off, below, widths, whole_number(record["crossed"]))
 
     def metrics(self) -> dict[str, Json]:
-        """Return those of the prediction, pinball losses, and the coverage and mean width of the intervals."""
+        """Return the metrics of the prediction, pinball losses, and coverage and mean width of the intervals."""
         metrics = self.errors.metrics()
         if not self.rows:
             return metrics
@@ -182,7 +182,7 @@ class QuantilesState:
 
 @dataclass(frozen=True)
 class QuantileScorer(NumberScorer):
-    """Accumulates the metrics of predicted quantiles, and those of the prediction among them.
+    """Accumulates the metrics of predicted quantiles, and of the prediction among them.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class QuantileScorer(NumberScorer):
 
 
 def with_quantiles(task: Task, levels: Sequence[float]) -> Task:
-    """Return what a regression is for a learner of these quantiles."""
+    """Return the task of a regression for a learner of quantiles with these levels."""
     assert isinstance(task.codec, NumberCodec)
     decisions = QuantileDecisions(list(levels))
     scorer = QuantileScorer(decisions, task.codec.mean, task.codec.deciles, decisions.levels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ikmap.tasks.json_values import JsonObject
+from ikmap.json_values import JsonObject
 
 _SHARE: JsonObject = {"type": "number", "minimum": 0, "maximum": 1}
 QUANTILES: Mapping[str, JsonObject] = {

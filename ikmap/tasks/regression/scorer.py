@@ -10,35 +10,33 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import Json, list_of, mapping_of, whole_number, whole_numbers
 from ikmap.tasks.capabilities import WeightedScorer
 from ikmap.tasks.exact_sums import ExactSum
-from ikmap.tasks.json_values import Json, list_of, mapping_of, whole_number, whole_numbers
 from ikmap.tasks.score_histogram import ScoreHistogram, bins_of, upper_edge
 from ikmap.tasks.task import Decisions, Scorer
 from ikmap.tasks.weighted import WEIGHT
 
 BITS = 6
-"""Residuals are counted in bins narrower than a sixtieth of the residuals in them."""
+"""Bits of the mantissa of residuals in bins, which are narrower than a sixtieth of a residual."""
 SHOWN = 41
 """Number of bins of equal width of the residuals in a report."""
 BEYOND = 0.005
-"""Share of the rows on either side that lie beyond these bins."""
-
-
+"""Share of the rows on either side that lie beyond the bins of a report."""
 ZERO = ExactSum()
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Exact sums over some rows. Targets and predictions are taken less the mean of the training file.
+    """Exact sums over some rows, from which the mean of the training file is subtracted in targets and predictions.
 
     Attributes
     ----------
     rows : int
     squared, absolute : ExactSum
-        Of errors.
+        Sums of the squared and of the absolute errors.
     target, squares, prediction : ExactSum
-        Of targets, of their squares, and of predictions.
+        Sums of targets, of their squares, and of predictions.
     """
 
     rows: int = 0
@@ -71,13 +69,13 @@ class Errors:
 
     def as_json(self) -> list[Json]:
         """Return the sums for a record."""
-        return [self.rows, *(one.as_json() for one in self._sums)]
+        return [self.rows, *(total.as_json() for total in self._sums)]
 
     @classmethod
     def from_json(cls, values: Json) -> Self:
-        """Return the sums of which :meth:`as_json` made these values."""
+        """Return the sums from which :meth:`as_json` made these values."""
         rows, *sums = list_of(values)
-        return cls(whole_number(rows), *(ExactSum.from_json(list_of(one)) for one in sums))
+        return cls(whole_number(rows), *(ExactSum.from_json(list_of(total)) for total in sums))
 
     @property
     def rmse(self) -> float | None:
@@ -91,7 +89,7 @@ class Errors:
 
     @property
     def r2(self) -> float | None:
-        """One less the share of the squared errors in the variance of the targets; None where all targets are equal."""
+        """One less the ratio of the squared errors to the variance of the targets; None if all targets are equal."""
         if not self.rows:
             return None
         around: Fraction = self.squares.fraction - self.target.fraction**2 / self.rows
@@ -110,15 +108,15 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class NumberState:
-    """Errors of the rows of each tenth of the true values, and how the residuals are distributed.
+    """Errors of the rows in each tenth of the true values, and the distribution of the residuals.
 
     Attributes
     ----------
     mean : float
-        Of the labels of the training file.
+        Mean of the labels of the training file.
     groups : list of Errors
     residuals : ScoreHistogram
-        Targets less predictions, of all rows.
+        Targets less predictions of all rows.
     """
 
     mean: float
@@ -127,7 +125,7 @@ class NumberState:
 
     @classmethod
     def of(cls, target: np.ndarray, predicted: np.ndarray, edges: Sequence[float], mean: float) -> Self:
-        """Return the state of some rows, whose true values are divided by ascending `edges` into groups."""
+        """Return the state of some rows, whose true values ascending `edges` divide into groups."""
         group = np.searchsorted(edges, target, side="left")
         groups = [Errors.of(target[group == k], predicted[group == k], mean) for k in range(len(edges) + 1)]
         bins, counts = np.unique(bins_of(target - predicted, BITS), return_counts=True)
@@ -143,7 +141,7 @@ class NumberState:
 
     @classmethod
     def from_json(cls, values: Json, n_groups: int, mean: float) -> Self:
-        """Return the state of which :meth:`as_json` made these values; of None, that of no rows."""
+        """Return the state from which :meth:`as_json` made these values, or the state of no rows for None."""
         if values is None:
             return cls(mean, [Errors()] * n_groups, ScoreHistogram.from_json([], 1))
         record = mapping_of(values)
@@ -152,7 +150,7 @@ class NumberState:
         return cls(mean, groups, ScoreHistogram.from_json(residuals, 1))
 
     @property
-    def whole(self) -> Errors:
+    def total(self) -> Errors:
         """Errors of all rows."""
         return sum(self.groups, Errors())
 
@@ -162,12 +160,12 @@ class NumberState:
         return sum(group.rows for group in self.groups)
 
     def metrics(self) -> dict[str, Json]:
-        """Return R2, None where all targets are the same, errors, also by decile, and how residuals are distributed."""
-        whole = self.whole
+        """Return R2 (None if all targets are equal), errors, errors by decile, and the distribution of residuals."""
+        total = self.total
         return {
-            "r2": whole.r2,
-            "rmse": whole.rmse,
-            **({} if whole.mae is None else {"mae": whole.mae}),
+            "r2": total.r2,
+            "rmse": total.rmse,
+            **({} if total.mae is None else {"mae": total.mae}),
             "by_decile": [
                 {
                     "rows": group.rows,
@@ -204,9 +202,9 @@ class NumberScorer(Scorer, WeightedScorer):
     ----------
     decisions : Decisions
     mean : float
-        Of the labels of the training file.
+        Mean of the labels of the training file.
     deciles : list of float
-        Of these labels.
+        Deciles of these labels.
     """
 
     decisions: Decisions

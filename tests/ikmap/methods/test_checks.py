@@ -13,6 +13,7 @@ import pytest
 from annotated_types import Ge
 
 from ikmap.cells import Cells
+from ikmap.conformance import faults_of
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.methods import (
@@ -251,6 +252,9 @@ class _State(OGDState):
         # From each piece it leaves out the last row: it matters where rows are cut.
         return super().partial_fit(rows, y) if self.how != "pieces" else _Half(super().partial_fit(rows, y))
 
+    def restore(self, arrays: Any) -> Any:
+        return _Lost() if self.how == "lost" else super().restore(arrays)
+
     def checkpoint(self) -> dict[str, np.ndarray]:
         kept = super().checkpoint()
         if self.how == "forgets":
@@ -265,13 +269,33 @@ class _Half:
         self.predicted = np.r_[step.predicted[:-1], 1 - step.predicted[-1]]
 
 
+class _Lost:
+    """A restored state that cannot learn."""
+
+    n_seen = 37
+
+    def partial_fit(self, rows: Any, y: np.ndarray) -> Any:  # noqa: ARG002
+        raise LookupError("nothing was kept")
+
+
+class _Demanding(_State):
+    def model(self, classes: Any, params: Any) -> Any:  # type: ignore[override]
+        return super().model(classes, params)
+
+
+class _Particular(_State):
+    def model(self, classes: Any, params: Any = None) -> Any:  # type: ignore[override]
+        return super().model(classes, {"eta": 1.0} if params is None else params)
+
+
 class BrokenLearner(GradientLearner):
     about: ClassVar[LearnerAbout] = LearnerAbout(name="broken", title="x")
     how: ClassVar[str] = ""
 
     def start(self, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
-        kind: type[_State] = type("State", (_State,), {"how": self.how})
+        base = {"demanding": _Demanding, "particular": _Particular}.get(self.how, _State)
+        kind: type[_State] = type("State", (base,), {"how": self.how})
         eta = self.eta * n_threads if self.how == "threads" else self.eta
         return kind.start(int(sample.offsets[-1]), sample.n_classes, eta=eta, divisor=5.0)
 
@@ -285,6 +309,9 @@ class BrokenLearner(GradientLearner):
         ("pieces", ("State.partial_fit: predictions while learning from pieces that begin at",)),
         ("forgets", ("State.restore: ", "after going on from a checkpoint: found")),
         ("objects", ("State.checkpoint: ", "of the checkpoint: found object, expected numbers")),
+        ("lost", ("checkpoint on ", "_Lost.partial_fit raises LookupError: nothing was kept")),
+        ("demanding", ("stream of ", "State.model raises TypeError: ", "params")),
+        ("particular", ("State.model: found another model with no parameters",)),
         ("threads", ("Broken.start: decisions of two threads: found",)),
         ("summary", ("Broken.summary: summary: found",)),
     ],
@@ -327,6 +354,22 @@ class Stubborn(CountsLearner):
 def test_states_that_lack_a_member_and_learners_that_raise_are_found() -> None:
     the_line(Stateless, "object lacks the member partial_fit")
     the_line(Stubborn, "Stubborn.count raises KeyError: 'no such row'")
+
+
+class Strange:
+    def work(self) -> None:
+        raise KeyError("lost")
+
+
+def test_a_line_has_class_and_member_wherever_a_check_meets_the_error() -> None:
+    assert faults_of([Check("strange", "work", Strange().work)]) == [
+        "strange, work: Strange.work raises KeyError: 'lost'"
+    ]
+
+
+def test_a_fault_that_several_checks_meet_has_one_line() -> None:
+    checks = [Check("strange", title, Strange().work) for title in ("work", "more work")]
+    assert faults_of(checks) == ["strange, work: Strange.work raises KeyError: 'lost'"]
 
 
 # The commands

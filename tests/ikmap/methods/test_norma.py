@@ -36,9 +36,9 @@ def test_the_task_says_the_loss(task: str, loss: str) -> None:
 def test_nothing_is_searched_for_novelty() -> None:
     anne, searched = Anne.of_record({})
     norma = Params.given(learners=("norma",), task="novelty").of("norma")
-    assert norma.replaces_search(anne, searched)
-    assert [norma.map_on(anne, searched, n) for n in (1000, 40)] == [Anne(psi=32), Anne(psi=10)]
-    assert not Params.given(learners=("norma",), task="binary").of("norma").replaces_search(anne, searched)
+    psis = [norma.unsearched_psi(n) for n in (1000, 40)]
+    assert [anne.unsearched(searched, 40, psi) for psi in psis if psi] == [Anne(psi=32), Anne(psi=10)]
+    assert Params.given(learners=("norma",), task="binary").of("norma").unsearched_psi(1000) is None
     for psi, width in (("auto", 10), (64, 64)):
         assert (
             Params.given(learners=("norma",), partitioner="anne", task="novelty", psi=psi).width("norma", 40) == width

@@ -248,13 +248,13 @@ def test_what_searches_go_by_adds_up_over_rows(classes: int) -> None:
         ("balanced_accuracy", metrics.balanced_accuracy_score(target, task.decisions.predict(decision))),
     ):
         judge = criterion_of(task, by)
-        scores = judge.row_scores(target, judge.judged(decision))
+        scores = judge.row_scores(target, judge.scored_values(decision))
         assert judge.score(scores.sum(), scores.size) == pytest.approx(expected)
         assert judge.metric.key == by
     for by in ("log_loss", "brier"):
         judge = criterion_of(task, by)
         noise = np.random.default_rng(0).normal(size=decision.shape)
-        better, worse = (judge.row_scores(target, judge.judged(d)).sum() for d in (decision, noise))
+        better, worse = (judge.row_scores(target, judge.scored_values(d)).sum() for d in (decision, noise))
         assert better > worse
         assert 0 < judge.score(better, 800) < judge.score(worse, 800)
     assert criterion_of(task) == criterion_of(task, "accuracy")
@@ -265,7 +265,7 @@ def test_log_odds_are_judged_as_they_are(classes: int) -> None:
     """Decisions that are too sure are worse, though Platt's method would make up for it."""
     task, target, decision = rows(800, classes, seed=8)
     judge = criterion_of(calibrated(task, fit_calibrator(LOG_ODDS)), "log_loss")
-    scores = judge.row_scores(target, judge.judged(decision))
+    scores = judge.row_scores(target, judge.scored_values(decision))
     own = expit(decision)
     probability = np.column_stack([1 - own, own]) if classes == 2 else own / own.sum(axis=1, keepdims=True)
     assert judge.score(scores.sum(), 800) == pytest.approx(metrics.log_loss(target, probability))
