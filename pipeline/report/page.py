@@ -23,7 +23,7 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
     Parameters
     ----------
     metrics : mapping
-        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Every part may be missing.
     dask_report : str, optional
         Relative address of the Dask performance report, to link to.
     """
@@ -60,7 +60,7 @@ def write_report(metrics: Metrics, path: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     metrics : mapping
-        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Every part may be missing.
     path : path
         The file to write; its directory must exist.
 

@@ -19,34 +19,33 @@ def check_values(
     Parameters
     ----------
     where : callable
-        File and row, for people, of a row by its number; that of the first of `rows` is `first`.
-
+        Function from the number of a row to its file and row, for people; the number of the first row is `first`.
     kernel : str
-        Name of the kernel that it has, if it has one.
+        Name of the learner's kernel, if it has one.
 
     Raises
     ------
     NegativeValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
-    able = [one.of_record({})[0] for one in (LEARNERS.get(name), KERNELS.get(kernel)) if one is not None]
-    found = next(filter(None, (one.refused(rows) for one in able)), None)
-    if found is not None:
-        row, column, value, expected = found
-        named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
-        asked = f"expected {expected} for --learner {name} (--scale minmax)"
-        raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
+    methods = [method.of_record({})[0] for method in (LEARNERS.get(name), KERNELS.get(kernel)) if method is not None]
+    refusal = next(filter(None, (method.refused(rows) for method in methods)), None)
+    if refusal is not None:
+        row, column, value, expected = refusal
+        column_name = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
+        expectation = f"expected {expected} for --learner {name} (--scale minmax)"
+        raise NegativeValues(f"{where(first + row)}, {column_name}: found {value:g}, {expectation}")
 
 
 def kernel_in(model: object) -> str:
-    """Name of the kernel that a model has; empty: it has none."""
-    found = getattr(model, "kernel", None)
-    return str(found["name"]) if isinstance(found, dict) else ""
+    """Return the name of the kernel of a model, or an empty text if it has none."""
+    kernel = getattr(model, "kernel", None)
+    return str(kernel["name"]) if isinstance(kernel, dict) else ""
 
 
 @contextmanager
 def refusing_steps(learner: str) -> Iterator[None]:
-    """Say whose steps are too large for the rows.
+    """Turn the error for steps that are too large into one that names the learner.
 
     Raises
     ------
