@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from ikmap.json_values import Json
+from ikmap.json_values import Json, JsonObject
+
+if TYPE_CHECKING:
+    from ikmap.methods.search import Value
 
 type Record = dict[str, Any]
 """A JSON object whose keys its writer decides: the record of a task, the result of a stage, a document of Zarr."""
 type RecordView = Mapping[str, Any]
 """The same, to read only."""
+type Result = Mapping[str, object]
+"""The result of a stage, whichever stage it is."""
+type Alert = tuple[int, int | str, float, float | None, int, str]
+"""An alert: place in the stream from 0, row id, score above the threshold, threshold, block from 0, and time."""
 
 
 class WorkerBusy(TypedDict):
@@ -47,6 +54,441 @@ class Promise(TypedDict):
     sha256: str
 
 
+class TaskProgress(TypedDict, total=False):
+    """A finished task as progress shows it (:meth:`pipeline.monitoring.events.Events.task_done`)."""
+
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    total_tasks: int
+    skipped: bool
+    note: str
+    left: float
+
+
+class StageProgress(TypedDict, total=False):
+    """A finished stage as progress shows it (:meth:`pipeline.monitoring.events.Events.stage_finished`)."""
+
+    seconds: float
+    rows: int
+    rows_per_second: float
+    bytes_read: int
+    bytes_written: int
+    tasks: int
+    tasks_skipped: int
+    seconds_before: float
+
+
+class TaskRecord(TypedDict, total=False):
+    """The record of a task, of any stage.
+
+    ``outputs`` names what the task wrote; ``temporary`` outputs serve the rest of the stage only. The last six fields
+    are measured (:func:`pipeline.running.measured.measured`).
+    """
+
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    outputs: list[str]
+    temporary: bool
+    predicted: Promise
+    decided: Promise
+    busy: dict[str, float]
+    compile_seconds: float
+    compiled: list[str]
+    seconds: float
+    peak_rss_bytes: int
+    worker: str
+
+
+# Ingest
+
+
+class PartRecord(TypedDict):
+    """A part of the rows that ingest has stored: what its rows turned out to be."""
+
+    name: str
+    rows: int
+    columns: int
+    nnz: int
+    found: JsonObject
+    missing: NotRequired[int]
+    weight: NotRequired[float]
+    bytes_written: NotRequired[int]
+
+
+class PartName(TypedDict):
+    """A stored part of the rows, by name."""
+
+    name: str
+    rows: int
+
+
+class SideRecord(TypedDict):
+    """Training or test rows, as an attribute of the store describes them: parts, and how many rows of each are meant.
+
+    ``split`` has the fields of :class:`pipeline.rows.split.Split`, ``divided`` those of a
+    :class:`pipeline.rows.fitted_split.FittedSplit`.
+    """
+
+    parts: list[PartName]
+    counts: list[int]
+    split: Record
+    url: NotRequired[str]
+    learned: NotRequired[bool]
+    divided: NotRequired[JsonObject]
+
+
+class PartsRecord(TaskRecord):
+    """The record of a task that stores parts of the rows."""
+
+    parts: list[PartRecord]
+
+
+class SplitRecord(TaskRecord):
+    """The record of the task that finds out which rows are training rows."""
+
+    divided: JsonObject
+    counts: list[int]
+
+
+class LearnedRecord(TaskRecord):
+    """How many training rows of a part the task learns from."""
+
+    learned: int
+
+
+class RangesRecord(TaskRecord):
+    """Lowest and highest value of each column."""
+
+    low: list[float]
+    high: list[float]
+
+
+class CountedRecord(TaskRecord):
+    """How many training rows of a table a task has counted."""
+
+    counted: int
+
+
+class IngestResult(TypedDict):
+    """The result of the stage that takes in rows, without what it says of the task and of a table."""
+
+    rows_train: int
+    rows_test: int
+    columns: int
+    nnz: int
+
+
+class ShuffleResult(TypedDict):
+    """How rows became a stream."""
+
+    rows_initial: int
+    chunk_rows: int
+    rows_stream: NotRequired[int]
+    block_rows: NotRequired[int]
+    chunks: NotRequired[int]
+    source: NotRequired[str]
+
+
+# Cross-validation
+
+
+class TrialRecord(TaskRecord):
+    """The record of a task that scores values in cross-validation.
+
+    Each of ``scores`` is a learner, a value, and for each C the packed scores of the rows held out.
+    """
+
+    held_out: int
+    scores: list[tuple[str, Value, list[str]]]
+    swept: NotRequired[Record]
+    cpu_seconds: NotRequired[float]
+    at: NotRequired[float]
+
+
+class BudgetResult(TypedDict):
+    """What came of the budget of a search."""
+
+    seconds: float
+    spent: float
+    reached: bool
+    folds: dict[str, int]
+    not_tried: JsonObject
+
+
+class TunedResult(TypedDict):
+    """What cross-validation has chosen for a learner on rows; beside it, the values and their metric."""
+
+    parameter: str
+    chosen: Value
+
+
+class SelectResult(TypedDict):
+    """The result of cross-validation, without the metrics of what was tried."""
+
+    rows: int
+    folds: int
+    search: str
+    chosen: dict[str, Value]
+    parameter: NotRequired[str]
+    chosen_C: NotRequired[dict[str, float]]
+    tuned: NotRequired[dict[str, TunedResult]]
+    swept: NotRequired[dict[str, Record]]
+    budget: NotRequired[BudgetResult]
+
+
+# Maps and cells
+
+
+class FittedRecord(TaskRecord):
+    """The record of a task that fits and stores a map."""
+
+    most_cells: int
+    t: int
+    content_hash: str
+
+
+class PartitionResult(TypedDict):
+    """Fitted maps: the fields of :class:`pipeline.storage.fitted.Fitted` of each."""
+
+    fitted: list[Record]
+
+
+class GPURecord(TypedDict):
+    """The GPU that a task used, and how its cells compared with the processor's."""
+
+    device: JsonObject
+    how: list[str]
+    cells_checked: int
+    mismatches: int
+
+
+class GPUResult(TypedDict):
+    """The entry ``gpu`` of ``metrics.json``."""
+
+    devices: list[JsonObject]
+    how: list[str]
+    rows: int
+    rows_of_processors: int
+    cells_checked: int
+    mismatches: int
+
+
+class GPUTask(TaskRecord):
+    """The record of a task that maps rows to cells, perhaps on a GPU."""
+
+    gpu: NotRequired[GPURecord]
+
+
+class UsedGPU(TypedDict, total=False):
+    """An object that has the entry ``gpu`` only if a GPU was used."""
+
+    gpu: GPUResult
+
+
+class CellsRecord(GPUTask):
+    """The record of a task that maps training or test rows to cells."""
+
+    side: str
+    map: str
+    without_cells: NotRequired[int]
+    census: Json
+
+
+class CellsResult(UsedGPU):
+    """The result of the stage that maps rows to cells."""
+
+    counted: JsonObject
+
+
+# Learners
+
+
+class CalibrationRecord(TaskRecord):
+    """Decision values of one fold, counted; None where the other folds lack a class."""
+
+    evidence: Json
+
+
+class CalibrationResult(TypedDict):
+    """The calibration of a learner."""
+
+    reading_hash: str
+    calibration: Json
+    decision_threshold: NotRequired[Json]
+
+
+class ModelRecord(TaskRecord):
+    """The record of a task that stores a model."""
+
+    content_hash: str
+
+
+class TrainedRecord(ModelRecord):
+    """The record of a task that trains and stores a model; ``learner`` is the learner's summary."""
+
+    learner: JsonObject
+
+
+class SolutionRecord(TaskRecord):
+    """The record of a task that solves linear problems; the one that solves all of them stores the model too."""
+
+    certificate: JsonObject
+    content_hash: NotRequired[str]
+
+
+class TrainResult(TypedDict):
+    """The result of training a learner, without the value of its map and its summary."""
+
+    content_hash: str
+    converged: NotRequired[bool]
+    duality_gap: NotRequired[float]
+
+
+class EvaluationRecord(TaskRecord):
+    """Predictions of some test rows, added up: metrics, and weighted sums."""
+
+    tally: Json
+    weighed: NotRequired[JsonObject]
+
+
+class IdsRecord(TaskRecord):
+    """Ids of test rows, by their numbers."""
+
+    ids: list[tuple[int, float | str | None]]
+
+
+class ImportanceRecord(TaskRecord):
+    """How much worse predictions become as each of some columns is shuffled."""
+
+    columns: list[JsonObject]
+
+
+class DependenceRecord(TaskRecord):
+    """Partial dependence of one column."""
+
+    dependence: JsonObject
+
+
+class ImportanceResult(TypedDict):
+    """The importance of each column, and the partial dependence of the first ones."""
+
+    importance: list[JsonObject]
+    importance_rows: int
+    partial_dependence: list[JsonObject]
+
+
+class LabelledRecord(TypedDict):
+    """Rows whose labels came after the last chunk of a stream: how many, the sum of their scores, and metrics."""
+
+    labelled: int
+    scored: float
+    tally: Json
+
+
+class MapRecord(GPUTask):
+    """The record of a task that maps a chunk of a stream: seconds by map."""
+
+    map_seconds: dict[str, float]
+
+
+class GrownRecord(ModelRecord):
+    """The record of a task that stores a map which has grown: its most cells, and its cells before and after."""
+
+    most_cells: int
+    cells: list[int]
+
+
+class LearnRecord(TaskRecord, total=False):
+    """The record of a task in which a learner goes through a chunk of a stream, or through the initial rows.
+
+    Each of ``blocks`` has its rows, the sum of their scores, seconds of predicting and of learning, support points, and
+    the learner's traces.
+    """
+
+    train_seconds: float
+    n_support: int
+    blocks: list[list[Any]]
+    labelled: list[int]
+    alerts: Sequence[Alert]
+    drifts: list[int]
+    redraws: list[int]
+    map_seconds_of_blocks: list[float]
+    tally: Json
+
+
+class SavedRecord(ModelRecord):
+    """The record of a task that saves a learner at the end of its stream."""
+
+    at_end: NotRequired[LabelledRecord]
+    redrawn: NotRequired[Record]
+
+
+class GrownResult(TypedDict, total=False):
+    """Maps that have grown with a stream, and their cells before and after."""
+
+    grown: list[Record]
+    cells_grown: dict[str, list[int]]
+
+
+class OwnMapsResult(TypedDict, total=False):
+    """Maps that learners have of their own at the end of a stream, by learner."""
+
+    redrawn: dict[str, Record]
+
+
+class LateState(TypedDict):
+    """How far a file of late labels was read, whether its labels are text, and counts of its labels."""
+
+    offset: int
+    line: int
+    text: bool | None
+    counts: dict[str, int]
+
+
+class LabelsResult(TypedDict, total=False):
+    """Labels that came after their rows."""
+
+    labels: JsonObject
+
+
+class AlertsResult(TypedDict, total=False):
+    """Alerts that were sent while a stream ran."""
+
+    alerts: JsonObject
+
+
+class StreamResult(UsedGPU, GrownResult, OwnMapsResult, AlertsResult, LabelsResult):
+    """The result of the stream."""
+
+    rows_stream: int
+    chunks: int
+    nnz: int
+    predicted: dict[str, Promise]
+    learners: dict[str, JsonObject]
+
+
+# Scoring and studies
+
+
+class ScoredRecord(TaskRecord):
+    """The record of a task that has scored a piece of new data."""
+
+    tally: Json
+    rows_labelled: int
+    sha256: str
+
+
+class StudyRecord(TaskRecord):
+    """The record of a part of a study."""
+
+    result: Record
+
+
+# The run
+
+
 class FinishedStage(TypedDict):
     """A finished stage in the manifest."""
 
@@ -75,9 +517,9 @@ class Manifest(Session):
     id: str
     status: str
     started: str
-    identity: dict[str, Json]
+    identity: JsonObject
     stages: dict[str, FinishedStage]
     start_seconds: NotRequired[float]
     compile_seconds: NotRequired[float]
-    settled: NotRequired[Record]
+    settled: NotRequired[JsonObject]
     stop_seconds: NotRequired[float]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 from prefect import get_client, get_run_logger
@@ -17,6 +16,7 @@ from flows.prefect.artifacts import StageBars, tries
 from pipeline.monitoring.events import Events, StageState
 from pipeline.monitoring.plain_text import printable
 from pipeline.monitoring.progress_log import LogProgress
+from pipeline.record_types import StageProgress, TaskProgress
 
 _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""
@@ -42,7 +42,7 @@ class RunLog(LogProgress):
         super().stage_started(name, total_tasks, total_rows)
         self.stop_if_cancelled()
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: TaskProgress) -> None:
         super().task_done(name, record)
         self.stop_if_cancelled()
 
@@ -93,12 +93,12 @@ class Tee:
         for listener in self._listeners:
             listener.stage_started(name, total_tasks, total_rows)
 
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+    def task_done(self, name: str, record: TaskProgress) -> None:
         """Tell all."""
         for listener in self._listeners:
             listener.task_done(name, record)
 
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+    def stage_finished(self, name: str, summary: StageProgress) -> None:
         """Tell all."""
         for listener in self._listeners:
             listener.stage_finished(name, summary)

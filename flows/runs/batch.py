@@ -1,4 +1,4 @@
-"""What ``python -m flows.batch`` does, once its options are read; with or without Prefect around it."""
+"""The work of ``python -m flows.batch``, once its options are read; with or without Prefect around it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
-    """Do what the options ask for and return the contents of ``metrics.json``.
+    """Run as the options say, and return the contents of ``metrics.json``.
 
     Parameters and exceptions are those of :func:`run_pipeline`.
     """
@@ -64,19 +64,19 @@ def run_pipeline(
     Parameters
     ----------
     pipeline : callable
-        Of (context, data, invocation, call=...); returns the contents of ``metrics.json``.
+        Function of (context, data, invocation, call=...) that returns the contents of ``metrics.json``.
     more : mapping
         JSON values that decide the result, beside the parameters of a batch run.
     sources : list of dict, optional
-        What is known of the data beforehand; default: url, size and checksum of the files.
+        Identities of the sources; default: url, size and checksum of the files.
     call : callable, optional
-        How a stage is called (:data:`pipeline.runs.batch.Call`).
+        Function that calls a stage (:data:`pipeline.runs.batch.Call`).
     events : Events, optional
-        Where progress goes; default: bars on a terminal, log lines elsewhere.
+        Receiver of progress; default: bars on a terminal, log lines elsewhere.
     on_cluster : callable, optional
-        Called with the cluster, when it is up, and the run directory.
+        Function that is called with the cluster, when it is up, and the run directory.
     began : float, optional
-        When the command began, in seconds since the epoch; default: now.
+        Time at which the command began, in seconds since the epoch; default: now.
 
     Raises
     ------
@@ -158,16 +158,16 @@ def resuming(options: BatchOptions, path: Path) -> BatchOptions:
 
 
 def listening(options: CommonOptions, events: Events | None) -> Events:
-    """Return where progress goes: what is given, else bars on a terminal, log lines elsewhere."""
+    """Return the given receiver of progress, else bars on a terminal, log lines elsewhere."""
     from pipeline.monitoring.progress import choose_progress
 
     return events or choose_progress(options.quiet)
 
 
 def starting(options: CommonOptions, events: Events) -> None:
-    """Begin what a cluster needs, and tell that a command has begun; to be called before the imports that take long.
+    """Begin to start a cluster, and say that a command has begun; to be called before the imports that take long.
 
-    They, the processes and the data take seconds, on a busy machine half a minute, and there is nothing yet to count.
+    Imports, processes and data take seconds, on a busy machine half a minute, in which there is no progress to show.
     """
     prepare(options.cluster)
     events.message(
@@ -176,7 +176,7 @@ def starting(options: CommonOptions, events: Events) -> None:
 
 
 def imported_meanwhile(module: str) -> Thread:
-    """Import a module in a thread while this process waits. If that fails, whoever imports it next says why."""
+    """Import a module in a thread while this process waits. If that fails, the next import raises the error."""
 
     def load() -> None:
         with suppress(ImportError):
@@ -188,7 +188,7 @@ def imported_meanwhile(module: str) -> Thread:
 
 
 def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
-    """The arguments of `cluster.connect`, apart from the kind of cluster."""
+    """Return the arguments of `cluster.connect`, apart from the kind of cluster."""
     return {
         "workers": options.workers,
         "memory_limit": options.memory_limit,
@@ -198,7 +198,7 @@ def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
 
 
 def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
-    """Url, size and checksum of the files of a data set."""
+    """Return url, size and checksum of the files of a data set."""
     return [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
 
 

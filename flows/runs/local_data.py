@@ -1,4 +1,4 @@
-"""The data sets that ``flows.reproduce`` finds: nothing is downloaded for it."""
+"""The data sets that ``flows.reproduce`` finds on this machine: it downloads nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.datasets.registry import ResolvedDataset, resolve
 
 
 class LocalData:
-    """Data sets by name, and why others are not there.
+    """Data sets by name, and the reasons why others are missing.
 
     Attributes
     ----------
     there : dict
-        Those that are, in the order in which they were looked for.
+        Data sets that are there, in the order in which they were looked for.
     skipped : dict of str
-        A line for each of the others.
+        A line for each missing data set.
     """
 
     def __init__(self, options: ReproduceOptions) -> None:
@@ -42,10 +42,10 @@ class LocalData:
         if missing := missing_files(spec, self.folder):
             self.skipped[spec.name] = f"{spec.name}: {' and '.join(missing)} not found in {self.folder}"
         else:
-            # A paper has all columns, unless it says something else.
+            # Papers use all columns, unless they say something else.
             self.there[spec.name] = replace(resolve(spec, self.folder), drop=())
 
     def those_of(self, names: Iterable[str]) -> list[str]:
-        """Those that are there, once each, as the registry calls them."""
-        found = dict.fromkeys(self.registry.find(name).name for name in names)
-        return [name for name in found if name in self.there]
+        """Return the data sets that are there, once each, by their names in the registry."""
+        known_names = dict.fromkeys(self.registry.find(name).name for name in names)
+        return [name for name in known_names if name in self.there]

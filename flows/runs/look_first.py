@@ -1,6 +1,6 @@
-"""Look at what a command was given before anything is started, and say at once what is missing.
+"""Look at the files and names given to a command before anything is started, and refuse missing ones at once.
 
-Only what answers in no time is asked here: this machine's files and the names of data sets. Servers are asked later.
+Only quick checks are made here: of this machine's files and of the names of data sets. Servers are asked later.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STANDARD_INPUT = "-"
 
 
 def look_at_data[O: BatchOptions](options: O, say: Callable[[str], None]) -> O:
-    """Refuse data that are not there; take a --dataset that is none, but a URL or a file, as --input.
+    """Refuse data that are not there; take a --dataset that is a URL or a file as --input.
 
     Parameters
     ----------
     say : callable
-        Told, in one line, what is taken as what.
+        Function that shows one line, if a --dataset is taken as --input.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def data_folder(given: str | None) -> Path:
 
 
 def known_data(given: str | None, folder: Path) -> Registry:
-    """Return the data sets that are known, those of a file of the user's among them."""
+    """Return the known data sets, including those of a file of the user."""
     return load_registry(Path(given) if given else None, folder)
 
 
@@ -92,9 +92,9 @@ def refuse_missing(places: Iterable[str]) -> None:
     InputError
     """
     for place in map(Location, places):
-        for one in [place] if os.path.exists(place) else place.several():
-            if one.is_local:
-                _refuse_missing(one)
+        for single in [place] if os.path.exists(place) else place.several():
+            if single.is_local:
+                _refuse_missing(single)
 
 
 def _refuse_missing(place: Location) -> None:

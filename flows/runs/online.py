@@ -1,4 +1,4 @@
-"""What ``python -m flows.online`` does, once its options are read; with or without Prefect around it."""
+"""The work of ``python -m flows.online``, once its options are read; with or without Prefect around it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
-    """Do what the options ask for and return the contents of ``metrics.json``.
+    """Run on a stream as the options say, and return the contents of ``metrics.json``.
 
     Parameters and exceptions are those of :func:`~flows.runs.batch.run_pipeline`.
     """
@@ -32,8 +32,8 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
     starting(options, events)
     from pipeline.runs.online import run_online
 
-    asked = online_params(options)
-    pipeline: Any = partial(run_online, online=asked, alerts=options.alerts)
+    parameters = online_params(options)
+    pipeline: Any = partial(run_online, online=parameters, alerts=options.alerts)
     sources = None
     if is_unbounded(options):
         options = replace(options, order="file")
@@ -42,7 +42,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
         def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
             feed = open_feed(options, context.events.message)
             to, labels = options.alerts, options.labels_input
-            return run_online(context, data, invocation, asked, feed=feed, alerts=to, labels=labels, call=call)
+            return run_online(context, data, invocation, parameters, feed=feed, alerts=to, labels=labels, call=call)
 
     more = online_identity(options)
     return run_pipeline(options, pipeline, more, sources=sources, **how)
@@ -69,18 +69,18 @@ def online_params(options: OnlineOptions) -> OnlineParams:
 
 
 def online_identity(options: OnlineOptions) -> dict[str, Any]:
-    """What identifies a run on a stream, in addition to what identifies a batch run."""
+    """Return the identity of a run on a stream, beside that of a batch run."""
     return {"online": online_params(options).identity()}
 
 
 def is_unbounded(options: OnlineOptions) -> bool:
-    """Whether rows may go on arriving: standard input, or a directory to which files are added."""
+    """Return whether rows may go on arriving: from standard input, or a directory to which files are added."""
     name = options.input
     return name is not None and (name == STANDARD_INPUT or Path(name).expanduser().is_dir())
 
 
 def check_source(options: OnlineOptions) -> None:
-    """Refuse options that the source, whose rows are there or go on arriving, cannot have.
+    """Refuse options that do not suit the source, whose rows are all there or go on arriving.
 
     Raises
     ------
@@ -147,10 +147,10 @@ def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     from pipeline.readers.pipe import PipeFeed
 
     assert options.input is not None
-    of = (options.label, options.columns)
+    columns = (options.label, options.columns)
     needed = options.label is not None or options.inliers is not None or task_named(options.task).labels.needed
     needed = needed and options.labels_input is None
     if options.input == STANDARD_INPUT:
-        return PipeFeed(options.format, *of, options.initial or 0, require_label=needed)
+        return PipeFeed(options.format, *columns, options.initial or 0, require_label=needed)
     idle_seconds = options.idle_seconds or IDLE_SECONDS
-    return DirectoryFeed(options.input, *of, idle_seconds, say, require_label=needed)
+    return DirectoryFeed(options.input, *columns, idle_seconds, say, require_label=needed)

@@ -23,16 +23,16 @@ def run(
     events: Events | None = None,
     on_cluster: Callable[[ClusterHandle], None] | None = None,
 ) -> dict[str, Any]:
-    """Do what the options ask for.
+    """Score as the options say.
 
     Parameters
     ----------
     call : callable, optional
-        How the one stage is called (:data:`pipeline.runs.batch.Call`).
+        Function that calls the one stage (:data:`pipeline.runs.batch.Call`).
     events : Events, optional
-        Where progress goes; default: bars on a terminal, log lines elsewhere.
+        Receiver of progress; default: bars on a terminal, log lines elsewhere.
     on_cluster : callable, optional
-        Called with the cluster when it is up.
+        Function that is called with the cluster when it is up.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Events: what a run says while it works. All stages report here, whoever shows it.
+"""Events: all stages report here while they work, whoever shows it.
 
-The command chooses whether it becomes bars on a terminal, log lines or nothing
+The command chooses whether events become bars on a terminal, log lines or nothing
 (:func:`pipeline.monitoring.progress.choose_progress`).
 """
 
@@ -13,27 +13,30 @@ from threading import Lock
 from types import TracebackType
 from typing import Protocol, Self
 
-from pipeline.record_types import RecordView
+from pipeline.record_types import StageProgress, TaskProgress
 
 Clock = Callable[[], float]
 
 
 class Events(Protocol):
-    """Where stages report. A context manager: leaving it gives the terminal back, whatever happened."""
+    """The receiver of reports. A context manager: leaving it gives the terminal back, whatever happened."""
 
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
-        """A stage begins; None where a total is not known."""
+        """Take in that a stage begins; None where a total is not known."""
 
-    def task_done(self, name: str, record: RecordView) -> None:
-        """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run), ``note``
-        (how it stands, in words), ``left`` (seconds, where the stage knows better) and ``total_tasks`` (where there
-        are more than were known at the start) are looked at, all optional."""
+    def task_done(self, name: str, record: TaskProgress) -> None:
+        """Take in that a task of stage ``name`` is done.
 
-    def stage_finished(self, name: str, summary: RecordView) -> None:
-        """A stage is done; of its summary, ``seconds``, ``rows`` and ``rows_per_second`` are looked at."""
+        Of its record, ``rows``, ``skipped`` (done in an earlier run), ``note`` (how it stands, in words), ``left``
+        (seconds, where the stage knows better) and ``total_tasks`` (where there are more than were known at the start)
+        are used, all optional.
+        """
+
+    def stage_finished(self, name: str, summary: StageProgress) -> None:
+        """Take in that a stage is done; ``seconds``, ``rows`` and ``rows_per_second`` of its summary are used."""
 
     def message(self, text: str) -> None:
-        """One line for the user."""
+        """Show one line to the user."""
 
     def __enter__(self) -> Self: ...
 
@@ -43,7 +46,7 @@ class Events(Protocol):
 
 
 class Base:
-    """Base of those `Events` that have nothing to give back at their end."""
+    """Base of `Events` that close themselves at their end."""
 
     def __enter__(self) -> Self:
         return self
@@ -54,23 +57,23 @@ class Base:
         self.close()
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Give back resources such as the terminal."""
 
 
 class QuietProgress(Base):
-    """Says nothing."""
+    """Events that are shown to nobody."""
 
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
-    def task_done(self, name: str, record: RecordView) -> None:
-        """Nothing."""
+    def task_done(self, name: str, record: TaskProgress) -> None:
+        """Do nothing."""
 
-    def stage_finished(self, name: str, summary: RecordView) -> None:
-        """Nothing."""
+    def stage_finished(self, name: str, summary: StageProgress) -> None:
+        """Do nothing."""
 
     def message(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass
@@ -89,9 +92,9 @@ class StageState:
     final_rate: float | None = None
     note: str = ""
     until: float | None = None
-    """When the stage itself expects to be done."""
+    """Time at which the stage itself expects to be done."""
 
-    def add(self, record: RecordView) -> None:
+    def add(self, record: TaskProgress) -> None:
         """Count one task."""
         rows = int(record.get("rows") or 0)
         self.tasks += 1
@@ -102,18 +105,18 @@ class StageState:
             self.tasks_skipped += 1
             self.rows_skipped += rows
 
-    def finish(self, summary: RecordView, now: float) -> None:
-        """Take the final figures; what the summary lacks is our own count."""
+    def finish(self, summary: StageProgress, now: float) -> None:
+        """Take the final numbers; the own count stands in for those that the summary lacks."""
         self.seconds = float(summary.get("seconds", now - self.started))
         self.rows = int(summary.get("rows") or self.rows)
         self.final_rate = summary.get("rows_per_second") or self._rate(self.seconds)
 
     def elapsed(self, now: float) -> float:
-        """Seconds since the start, or those the stage took."""
+        """Return the seconds since the start, or those that the stage took."""
         return now - self.started if self.seconds is None else self.seconds
 
     def rate(self, now: float) -> float | None:
-        """Rows per second of this run (rows of an earlier run do not count), None when not known."""
+        """Return the rows per second of this run, without rows of an earlier run; None if it is not known."""
         return self._rate(now - self.started) if self.seconds is None else self.final_rate
 
     def _rate(self, seconds: float) -> float | None:
@@ -122,7 +125,7 @@ class StageState:
 
     @property
     def fraction(self) -> float | None:
-        """Share that is done, by rows if they are known, else by tasks; None when no total is known."""
+        """Share of the stage that is done, by rows if they are known, else by tasks; None if no total is known."""
         if self.seconds is not None:
             return 1.0
         if self.total_rows and self.rows:
@@ -132,7 +135,7 @@ class StageState:
         return None
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds left at the rate so far, None when that cannot be told."""
+        """Return the seconds left at the rate so far, or None if they are not known."""
         if self.until is not None and self.seconds is None:
             return max(0.0, self.until - now)
         worked, elapsed = self.tasks - self.tasks_skipped, now - self.started
@@ -146,7 +149,7 @@ class StageState:
         return None
 
     def counts(self, *, short: bool = False) -> str:
-        """Tasks and rows, against their totals where known; ``short`` leaves out the rows."""
+        """Return tasks and rows as text, against their totals where known; ``short`` leaves out the rows."""
         parts = []
         if self.tasks or self.total_tasks:
             total = f"/{self.total_tasks:,}" if self.total_tasks else ""
@@ -161,7 +164,7 @@ class StageState:
 
 
 def format_seconds(seconds: float) -> str:
-    """``0.42 s``, ``12.3 s``, ``3:05``, ``2:03:05``."""
+    """Return seconds as text: ``0.42 s``, ``12.3 s``, ``3:05``, ``2:03:05``."""
     if seconds < 59.95:
         return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     whole = round(seconds)
@@ -170,19 +173,19 @@ def format_seconds(seconds: float) -> str:
 
 
 def whole_seconds(seconds: float) -> str:
-    """As `format_seconds`, for a figure that changes all the time: finer digits would only flicker."""
+    """Return seconds as text, without the finer digits of `format_seconds`, which would only flicker."""
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 
 
 def format_rate(rate: float | None, unit: str = "rows/s") -> str:
-    """``12,345 rows/s``; nothing when not known."""
+    """Return a rate as text, ``12,345 rows/s``, or an empty text if it is not known."""
     if rate is None:
         return ""
     return f"{rate:,.0f} {unit}" if rate >= 10 else f"{rate:.2g} {unit}"
 
 
 class Stages(Base):
-    """Keeps the states; subclasses show them."""
+    """Base of events that keep the state of each stage; subclasses show it."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
@@ -195,7 +198,7 @@ class Stages(Base):
             self.stages[name] = StageState(name, total_tasks, total_rows, self._clock())
             self._show_start(self.stages[name])
 
-    def task_done(self, name: str, record: RecordView) -> None:
+    def task_done(self, name: str, record: TaskProgress) -> None:
         """Count a task; a stage nobody announced begins here."""
         if name not in self.stages:
             self.stage_started(name)
@@ -204,7 +207,7 @@ class Stages(Base):
             self.stages[name].until = self._clock() + record["left"]
         self._show_task(self.stages[name])
 
-    def stage_finished(self, name: str, summary: RecordView) -> None:
+    def stage_finished(self, name: str, summary: StageProgress) -> None:
         """Close a stage."""
         if name not in self.stages:
             self.stage_started(name)

@@ -12,9 +12,9 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return `text` as anybody may see it.
+    r"""Return `text` so that it is safe to show.
 
-    Every character that a terminal or a browser would obey is written out, as in ``\x1b[31m``, and URLs lose their
+    Every character that controls a terminal or a browser is written out, as in ``\x1b[31m``, and URLs lose their
     credentials and queries.
 
     Parameters
@@ -22,11 +22,11 @@ def printable(text: str, keep: str = "") -> str:
     keep : str
         Control characters that may stay, such as the line ends of a text of several lines.
     """
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), without_secrets(text))
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _written(match[0]), without_secrets(text))
 
 
 def not_utf8(expected: str) -> str:
-    """What is said of bytes that are no text: what was found and expected, and what to type."""
+    """Return the message for bytes that are not UTF-8: what was found and expected, and what to type."""
     return (
         f"found bytes that are not UTF-8, expected {expected} in UTF-8; convert the file, from Latin-1 for example: "
         "iconv -f latin1 -t utf-8 FILE > NEW"

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from pipeline.record_types import RecordView
+from pipeline.record_types import TaskRecord
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -25,7 +25,7 @@ class ProcessMetrics:
         Names begin with it: ``<prefix>_<name>``, of a counter ``<prefix>_<name>_total``.
     label : str
     counters, gauges : mapping of str to str
-        Name, and what it means. Counters only grow.
+        Meaning of each, by name. Counters only grow.
     """
 
     def __init__(self, prefix: str, label: str, counters: Mapping[str, str], gauges: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class ProcessMetrics:
                 self._sums[name][value] += amount
 
     def of(self, name: str) -> dict[str, float]:
-        """One of the sums, by value of the label."""
+        """Return one of the sums, by value of the label."""
         with self._lock:
             return dict(self._sums[name])
 
@@ -56,7 +56,7 @@ class ProcessMetrics:
             REGISTRY.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """Called by prometheus_client: families of metrics."""
+        """Yield families of metrics; prometheus_client calls it."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for kind, named in ((CounterMetricFamily, self.counters), (GaugeMetricFamily, self.gauges)):
@@ -79,7 +79,7 @@ WORK = ProcessMetrics(
     },
     {"running": "Tasks at work on this worker"},
 )
-"""What the tasks of this process have done."""
+"""Counters of the tasks that this process has done."""
 
 MODELS_READ = ProcessMetrics(
     "ikmap_worker_models",
@@ -87,7 +87,7 @@ MODELS_READ = ProcessMetrics(
     {"read": "Times that this worker has read the model from the store", "read_bytes": "Bytes of its arrays"},
     {},
 )
-"""Models that this process had to read, as they were not in its cache."""
+"""Counters of the models that this process had to read, as they were not in its cache."""
 
 STAGES = ProcessMetrics(
     "ikmap_stage",
@@ -106,15 +106,15 @@ STAGES = ProcessMetrics(
         "tasks_done": "Those of them that are done",
     },
 )
-"""What clients have said of their stages; in the process of the scheduler."""
+"""Counters of the stages of all clients; in the process of the scheduler."""
 
-COUNTED = ("rows", "bytes_read", "bytes_written")
-"""Of a task's record."""
+COUNTED: tuple[Literal["rows", "bytes_read", "bytes_written"], ...] = ("rows", "bytes_read", "bytes_written")
+"""Fields of a task's record that are summed up."""
 
 
 @contextmanager
-def task_of(stage: str) -> Iterator[Callable[[RecordView, float], None]]:
-    """Count one task of a stage: as running inside the ``with`` block, as done when the block calls what it is given.
+def task_of(stage: str) -> Iterator[Callable[[TaskRecord, float], None]]:
+    """Count one task of a stage: as running inside the ``with`` block, as done when the block calls the function.
 
     Yields
     ------
@@ -125,7 +125,7 @@ def task_of(stage: str) -> Iterator[Callable[[RecordView, float], None]]:
     # task of a stage would be missed if its counters appeared only with the values they have after it.
     WORK.add(stage, running=1, **dict.fromkeys(WORK.counters, 0))
 
-    def done(record: RecordView, seconds: float) -> None:
+    def done(record: TaskRecord, seconds: float) -> None:
         WORK.add(stage, tasks=1, busy_seconds=seconds, **{name: record.get(name, 0) for name in COUNTED})
 
     try:

@@ -1,4 +1,4 @@
-"""Progress as bars on a terminal, and the choice of how it is shown. All of it goes to stderr."""
+"""Progress as bars on a terminal, and the choice between bars and lines. All of it goes to stderr."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class TerminalProgress(Stages):
             self._live.refresh()
 
     def screen(self) -> Group:
-        """The bars, and how the stages that are not done stand."""
+        """Return the bars, and the notes of the stages that are not done."""
         notes = [Text(stage.note) for stage in list(self.stages.values()) if stage.note and stage.seconds is None]
         return Group(self.render(), *notes)
 
     def render(self) -> Table:
-        """The bars as they stand."""
+        """Return the bars as they are now."""
         now, wide = self._clock(), self._console.width >= 100
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
@@ -93,7 +93,7 @@ class TerminalProgress(Stages):
 
 
 def choose_progress(quiet: bool = False, stream: IO[str] | None = None) -> Events:
-    """Bars on a terminal, log lines elsewhere, nothing when ``quiet``; on ``stream``, by default stderr."""
+    """Return bars for a terminal, log lines elsewhere, nothing if ``quiet``; on ``stream``, by default stderr."""
     if quiet:
         return QuietProgress()
     target = sys.stderr if stream is None else stream

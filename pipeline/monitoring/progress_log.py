@@ -27,7 +27,7 @@ class LogProgress(Stages):
         try:
             print(time.strftime("%H:%M:%S"), printable(text), file=self._stream, flush=True)
         except BrokenPipeError:
-            self._broken = True  # nobody listens any more: the work goes on
+            self._broken = True  # the reader has gone: the work goes on
 
     def _show_start(self, stage: StageState) -> None:
         self._last[stage.name] = self._clock()
@@ -41,7 +41,7 @@ class LogProgress(Stages):
     def _show_task(self, stage: StageState) -> None:
         now, first = self._clock(), stage.tasks == 1 and stage.until is not None
         if now - self._last[stage.name] < self._every and not first:
-            return  # what is known of a long search is said as soon as it is
+            return  # only the first note of a long search is shown at once
         self._last[stage.name] = now
         left = stage.seconds_left(now)
         parts = [stage.counts(), format_rate(stage.rate(now))]

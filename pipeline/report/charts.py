@@ -1,4 +1,4 @@
-"""Where everything in a chart goes: pure functions. Templates (``*.svg``) draw it.
+"""Lay out charts: pure functions. Templates (``*.svg``) draw them.
 
 Two kinds. *Strips* have no viewBox: positions are percentages, so they fill any width and their text
 keeps its size. *Charts* have a viewBox and scale; the style sheet enlarges their text on narrow screens.
@@ -26,7 +26,7 @@ _RING = 8.0
 # Room for a label: a character and a line of the text of narrow screens, the largest (style sheet).
 _LETTER, _LINE = 9.2, 20.0
 STYLES = 4
-"""How many series differ in colour, dash (``style.css``) and marker (``macros.html``)."""
+"""Number of series that differ in colour, dash (``style.css``) and marker (``macros.html``)."""
 
 
 type Tick = tuple[float, str]
@@ -38,29 +38,29 @@ class Series:
 
     name: str
     points: Sequence[tuple[float, float]]
-    style: int = 0  # which colour, dash and marker
-    mark: float | None = None  # x of the point to ring and label; none where no point has it
+    style: int = 0  # number of its colour, dash and marker, before wrapping around
+    mark: float | None = None  # x of the point to ring and label; no point is marked if none has it
 
     @property
     def colour(self) -> int:
-        """The number of its colour, dash and marker."""
+        """Number of its colour, dash and marker."""
         return self.style % STYLES
 
 
 def _nice_step(span: float, most: int) -> float:
-    """The least of 1, 2, 5 times a power of ten of which at most ``most`` fit into ``span``."""
+    """Return the least of 1, 2, 5 times a power of ten that fits at most ``most`` times into ``span``."""
     raw = span / most
     power = 10.0 ** math.floor(math.log10(raw))
     return next((m * power for m in (1, 2, 5) if m * power >= raw * (1 - 1e-9)), 10 * power)
 
 
 def _multiple(k: int, step: float) -> float:
-    # SplitRule by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
+    # Division by a whole number, if there is one, gives 0.3 rather than 0.30000000000000004.
     return k / round(1 / step) if step < 1 else k * step
 
 
 def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round values (1, 2 or 5 times a power of ten apart) within [low, high], at most ``most`` + 1."""
+    """Return at most ``most`` + 1 round values (1, 2 or 5 times a power of ten apart) within [low, high]."""
     if not high > low:
         return [low]
     step = _nice_step(high - low, most)
@@ -69,7 +69,7 @@ def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def share_domain(values: Sequence[float]) -> tuple[float, float]:
-    """An interval within [0, 1] that ends on round values and holds ``values`` with a little air."""
+    """Return an interval within [0, 1] that ends on round values and holds ``values`` with a margin."""
     least, most = min(values), max(values)
     pad = max((most - least) * 0.08, 0.004)
     low, high = max(0.0, least - pad), min(1.0, most + pad)
@@ -79,21 +79,21 @@ def share_domain(values: Sequence[float]) -> tuple[float, float]:
 
 
 def number_domain(values: Sequence[float]) -> tuple[float, float]:
-    """An interval that holds ``values`` with a little air."""
+    """Return an interval that holds ``values`` with a margin."""
     least, most = min(values), max(values)
     pad = (most - least) * 0.08 or max(abs(most), 1.0) * 0.08
     return least - pad, most + pad
 
 
 def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
-    """Formats shares as percentages with as many digits as the distance of the ticks needs."""
+    """Return a function that formats shares as percentages, with the digits that the distance of the ticks needs."""
     step = min((b - a for a, b in pairwise(ticks)), default=0.01) * 100
     digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 0
     return lambda share: f"{share * 100:.{digits}f}%"
 
 
 def number_label(ticks: Sequence[float]) -> Callable[[float], str]:
-    """Formats numbers briefly, with as many digits as tell neighbouring ticks apart."""
+    """Return a function that formats numbers briefly, with the digits that distinguish neighbouring ticks."""
     for digits in range(2, 17):
         texts = [compact(tick, digits) for tick in ticks]
         if len(set(texts)) == len(ticks):
@@ -102,7 +102,7 @@ def number_label(ticks: Sequence[float]) -> Callable[[float], str]:
 
 
 def compact(value: float, digits: int = 2) -> str:
-    """A tick of an axis: 500, 20k, 1.5M; 0.0039 for 1/256."""
+    """Return a tick of an axis as text: 500, 20k, 1.5M; 0.0039 for 1/256."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
@@ -110,12 +110,12 @@ def compact(value: float, digits: int = 2) -> str:
 
 
 def strip_ticks(ticks: Sequence[float], domain: tuple[float, float], text: Callable[[float], str]) -> list[Tick]:
-    """Where the ticks of an axis stand, in percent of its width, and what they say."""
+    """Return places, in percent of the width of the axis, and texts of ticks."""
     return [(along(tick, domain), text(tick)) for tick in ticks]
 
 
 def along(value: float, domain: tuple[float, float]) -> float:
-    """How far a value is along an axis, in percent of its width."""
+    """Return the place of a value along an axis, in percent of its width."""
     low, high = domain
     return round(100 * (value - low) / (high - low), 4)
 
@@ -123,7 +123,7 @@ def along(value: float, domain: tuple[float, float]) -> float:
 def interval_strip(
     name: str, share: float, interval: tuple[float, float] | None, baseline: float | None, domain: tuple[float, float]
 ) -> dict[str, object]:
-    """One accuracy as a dot with its interval, beside the baseline, on the axis ``domain``."""
+    """Return the strip of an accuracy: a dot with its interval, beside the baseline, on the axis ``domain``."""
     said = f"{name}: {percent(share, 2)} of the test rows are right"
     if interval:
         said += f"; 95% interval {percent(interval[0], 2)} to {percent(interval[1], 2)}"
@@ -140,7 +140,7 @@ def interval_strip(
 
 
 def _named(xs: Sequence[float], px: Callable[[float], float]) -> Sequence[float]:
-    """All values, or every second, every third, ...: at most eight, whose names have room beside each other."""
+    """Return all values, or every second, every third, ...: at most eight whose names fit beside each other."""
     for step in range(math.ceil(len(xs) / 8), len(xs)):
         ticks = xs[::step]
         room = (px(b) - px(a) - _LETTER * (len(compact(a)) + len(compact(b)) + 1) / 2 for a, b in pairwise(ticks))
@@ -150,7 +150,7 @@ def _named(xs: Sequence[float], px: Callable[[float], float]) -> Sequence[float]
 
 
 def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
-    """Evenly spaced points, the first and the last among them."""
+    """Return evenly spaced points, the first and the last among them."""
     if len(points) <= most:
         return list(points)
     last = len(points) - 1
@@ -158,7 +158,7 @@ def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[flo
 
 
 class ChartWords(NamedTuple):
-    """What a chart says of itself: for those who cannot see it, and at its axes."""
+    """Texts of a chart: for people who cannot see it, and at its axes."""
 
     title: str
     description: str
@@ -176,7 +176,7 @@ def line_chart(
     events: Sequence[tuple[int, float, str]] = (),
     unit: str = "share",
 ) -> str:
-    """Lines of shares (y, in [0, 1]) or numbers over counts (x), with axes.
+    """Draw lines of shares (y, in [0, 1]) or numbers over counts (x), with axes.
 
     Marked points are ringed and labelled "name: x".
 
@@ -186,13 +186,13 @@ def line_chart(
         Unique on the page; prefix of the ids of title and description.
     words : ChartWords
     log2 : bool
-        Logarithmic x axis with ticks where there are points; every x must be positive.
+        Whether the x axis is logarithmic, with ticks at points; every x must then be positive.
     reference : float, optional
         Height of a horizontal line to compare with.
     events : sequence of (int, float, str)
-        Vertical lines: their colour, as of a series, x, and what happened there.
+        Vertical lines: colour, as of a series, x, and a text about the event.
     unit : {"share", "number"}
-        Of y.
+        Unit of y.
     """
     xs = sorted({x for line in series for x, _ in line.points})
     ys = [y for line in series for _, y in line.points] + ([] if reference is None else [reference])
@@ -242,14 +242,14 @@ def line_chart(
 
 
 def _marks(marked: Sequence[tuple[Series, Point]], drawn: Sequence[Sequence[Point]]) -> list[dict[str, object]]:
-    """Rings around points of series, and where their labels go, above all that is drawn."""
+    """Return rings around points of series, and places of their labels, above the lines."""
     texts = [f"{shorten(line.name, 16)}: {brief(line.mark)}" for line, _ in marked if line.mark is not None]
     points = [at for _, at in marked]
     area = Box(_AREA.left + 2, _AREA.top + 2, _AREA.right - 2, _AREA.bottom - 2)
     boxes = place_labels(points, [_LETTER * len(text) for text in texts], _LINE, _RING + 1, drawn, area)
     marks = []
     for i, ((line, (x, y)), text, box) in enumerate(zip(marked, texts, boxes, strict=True)):
-        # Around a ring (almost) in the same place goes a larger one.
+        # A ring at (almost) the same place as others is larger.
         radius = _RING + 3 * sum(math.dist((x, y), other) < _RING / 2 for other in points[:i])
         text_x, text_y = box.centre
         marks.append({
@@ -260,7 +260,7 @@ def _marks(marked: Sequence[tuple[Series, Point]], drawn: Sequence[Sequence[Poin
 
 
 def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str], description: str) -> str:
-    """A confusion matrix as a picture: rows are true classes, columns predicted ones.
+    """Draw a confusion matrix as a picture: rows are true classes, columns predicted ones.
 
     Cells are shaded by their share of the true class, in one path per shade, so that the size of the
     text grows with the number of cells that are not zero, and only a few bytes for each.

@@ -1,4 +1,4 @@
-"""How the settings of the learners were chosen: what they mean, what they are, and the curves that decided."""
+"""The choice of the learners' settings: their meanings, their values, and the curves that decided."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pipeline.report.words import settings_in, settings_of, terms_of
 
 
 def choices_section(metrics: Metrics) -> str:
-    """The words, and the settings of each learner: one column a learner, one row a setting."""
+    """Return the terms, and the settings of each learner: one column a learner, one row a setting."""
     terms = terms_of(metrics)
     settings = {name: settings_of(name, metrics) for name in learners_of(metrics)}
     settings = {name: found for name, found in settings.items() if found}
@@ -53,44 +53,44 @@ def choices_section(metrics: Metrics) -> str:
 
 
 def _tried(name: str, metrics: Metrics) -> dict[str, int]:
-    """How many values cross-validation tried of each setting that it chose for a learner."""
+    """Return the number of values that cross-validation tried of each setting that it chose for a learner."""
     selection = get_mapping(metrics, "selection")
-    found = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
-    figure = searched_by(metrics, name)
-    for of in (_on_cells(selection, name, figure), get_mapping(get_mapping(selection, "tuned"), name)):
-        for key, (values, _, chosen_of_key) in _by_parameter(of, figure).items():
+    n_values = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
+    metric = searched_by(metrics, name)
+    for record in (_on_cells(selection, name, metric), get_mapping(get_mapping(selection, "tuned"), name)):
+        for key, (values, _, chosen_of_key) in _by_parameter(record, metric).items():
             if chosen_of_key is not None:
-                found[key] = len(values)
+                n_values[key] = len(values)
     swept = get_mapping(get_mapping(selection, "swept"), name)
     if (tried := get_number(swept, "tried")) is not None:
-        found[get_text(swept, "parameter")] = int(tried)
-    return {key: n for key, n in found.items() if n}
+        n_values[get_text(swept, "parameter")] = int(tried)
+    return {key: n for key, n in n_values.items() if n}
 
 
-def _on_cells(selection: Mapping[str, object], name: str, figure: Metric) -> dict[str, object]:
-    """What was searched of the map for a learner on cells, as it stands for one on rows."""
+def _on_cells(selection: Mapping[str, object], name: str, metric: Metric) -> dict[str, object]:
+    """Return the search of the map for a learner on cells, in the form of that for a learner on rows."""
     parameter = parameter_of(selection)
     return {
         "parameter": parameter,
         "values": selection.get(parameter),
-        figure.key: get_mapping(selection, figure.key).get(name),
+        metric.key: get_mapping(selection, metric.key).get(name),
         "chosen": get_mapping(selection, "chosen").get(name),
     }
 
 
 def _by_parameter(
-    found: Mapping[str, object], figure: Metric
+    record: Mapping[str, object], metric: Metric
 ) -> dict[str, tuple[Sequence[object], Sequence[object], float | None]]:
-    """Of what was searched for a learner: values of each parameter, the best figure of each, and what was chosen."""
-    names, values, figures = (
-        get_text(found, "parameter").split(JOINED),
-        get_list(found, "values"),
-        found.get(figure.key),
+    """Return values of each parameter of a search, the best metric of each value, and the chosen value."""
+    names, values, metric_values = (
+        get_text(record, "parameter").split(JOINED),
+        get_list(record, "values"),
+        record.get(metric.key),
     )
-    of_values = get_list({"of": figures}, "of")
+    of_values = get_list({"of": metric_values}, "of")
     if len(names) == 1:
-        return {names[0]: (values, of_values, get_number(found, "chosen"))}
-    best = max if figure.higher_is_better else min
+        return {names[0]: (values, of_values, get_number(record, "chosen"))}
+    best = max if metric.higher_is_better else min
     by_name: dict[str, tuple[Sequence[object], Sequence[object], float | None]] = {}
     for i, name in enumerate(names):
         ends: dict[float, float] = {}
@@ -98,7 +98,7 @@ def _by_parameter(
             x, y = _part(value, i), number(of_value)
             if x is not None and y is not None:
                 ends[x] = best(ends.get(x, y), y)
-        by_name[name] = sorted(ends), [ends[x] for x in sorted(ends)], _part(found.get("chosen"), i)
+        by_name[name] = sorted(ends), [ends[x] for x in sorted(ends)], _part(record.get("chosen"), i)
     return by_name
 
 
@@ -107,14 +107,14 @@ def _part(value: object, i: int) -> float | None:
 
 
 def parameter_of(selection: Mapping[str, object]) -> str:
-    """The number that was searched of the map to cells; reports of before there was another one do not say it."""
+    """Return the name of the number of the map that was searched; older runs, which had only psi, do not name it."""
     return get_text(selection, "parameter") or "psi"
 
 
 def selection_curves(metrics: Metrics) -> list[str]:
     """Return a chart of each parameter that cross-validation chose, with a line for each learner.
 
-    Learners whose searches went by different figures have charts of their own.
+    Learners whose searches went by different metrics have charts of their own.
     """
     selection, names, settings = get_mapping(metrics, "selection"), list(learners_of(metrics)), settings_in(metrics)
     series: dict[tuple[str, Metric], list[Series]] = {}
@@ -126,7 +126,7 @@ def selection_curves(metrics: Metrics) -> list[str]:
                 lines = series.setdefault((parameter, figure), [])
                 own = (names.index(name) if name in names else i) % STYLES
                 taken = {line.style for line in lines}
-                # Its style of the whole page, unless another line here has it: there are few.
+                # The learner's style on the whole page, unless another line of the chart has it: there are few styles.
                 style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
                 lines.append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
     order = list(settings)
@@ -137,18 +137,18 @@ def selection_curves(metrics: Metrics) -> list[str]:
 
 
 def _searches(metrics: Metrics) -> list[tuple[str, Metric, Mapping[str, object]]]:
-    """Return each learner that something was searched for, the figure that decided, and what was found."""
+    """Return each learner with a search, the metric that decided, and the record of the search."""
     selection, task = get_mapping(metrics, "selection"), task_of(metrics)
-    found: list[tuple[str, Metric, Mapping[str, object]]] = []
-    for figure in (one.metric for one in criteria_of(task)):
-        found += [(name, figure, _on_cells(selection, name, figure)) for name in get_mapping(selection, figure.key)]
-        found += [
-            (name, figure, of)
+    searches: list[tuple[str, Metric, Mapping[str, object]]] = []
+    for metric in (criterion.metric for criterion in criteria_of(task)):
+        searches += [(name, metric, _on_cells(selection, name, metric)) for name in get_mapping(selection, metric.key)]
+        searches += [
+            (name, metric, record)
             for kind in ("swept", "tuned")
-            for name, of in get_mapping(selection, kind).items()
-            if isinstance(of, Mapping) and figure.key in of
+            for name, record in get_mapping(selection, kind).items()
+            if isinstance(record, Mapping) and metric.key in record
         ]
-    return found
+    return searches
 
 
 def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series: list[Series], figure: Metric) -> str:
@@ -179,9 +179,9 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series
     return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)
 
 
-def _found(line: Series, sign: str, figure: Metric) -> str:
-    """What cross-validation found for one learner: the figure at the chosen value, else the best."""
-    found = dict(line.points)
-    best = max if figure.higher_is_better else min
-    value = best(found, key=lambda x: found[x]) if line.mark is None else line.mark
-    return f"{shown(found[value], figure.unit)} at {sign} = {brief(value)}"
+def _found(line: Series, sign: str, metric: Metric) -> str:
+    """Return the result of cross-validation for a learner: the metric at the chosen value, else the best metric."""
+    metric_by_value = dict(line.points)
+    best = max if metric.higher_is_better else min
+    value = best(metric_by_value, key=lambda x: metric_by_value[x]) if line.mark is None else line.mark
+    return f"{shown(metric_by_value[value], metric.unit)} at {sign} = {brief(value)}"

@@ -1,4 +1,4 @@
-"""Where a learner errs: its confusion matrix, the pairs it mixes up, recall and precision by class."""
+"""The errors of a learner: its confusion matrix, the pairs it mixes up, recall and precision by class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAIRS = 15
 
 
 def _matrix(confusion: Confusion) -> list[tuple[str, list[dict[str, str]], str]]:
-    """Class, cells and sum of each row; shading is the square root of the share, so that few errors still show."""
+    """Return class, cells and sum of each row; the shade is the square root of the share, so that few errors show."""
     with_share = len(confusion.counts) <= SHARES_UP_TO
     rows = []
     for i, row in enumerate(confusion.counts):
@@ -36,13 +36,13 @@ def _matrix(confusion: Confusion) -> list[tuple[str, list[dict[str, str]], str]]
 
 
 def _pairs(confusion: Confusion) -> list[tuple[str, str, str, str]]:
-    """The most frequent kinds of error: true class, predicted class, rows, share of the true class."""
+    """Return the most frequent kinds of error: true class, predicted class, rows, share of the true class."""
     names, supports = confusion.names, confusion.supports
     return [(names[i], names[j], count(n), percent(n / supports[i])) for i, j, n in confusion.confused_pairs()[:_PAIRS]]
 
 
 def _class_row(score: ClassScore, trained: int | None) -> dict[str, object]:
-    """What the table says of a class; F1 is the harmonic mean of recall and precision."""
+    """Return the row of the table for a class; F1 is the harmonic mean of recall and precision."""
     recall, precision = score.recall, score.precision
     f1 = None
     if recall is not None and precision is not None and recall + precision:
@@ -60,7 +60,7 @@ def _class_row(score: ClassScore, trained: int | None) -> dict[str, object]:
 
 
 def confusion_block(key: str, name: str, confusion: Confusion, train: dict[str, int]) -> str:
-    """Everything about the errors of one learner; ``key`` is unique on the page."""
+    """Return the part of the page on the errors of a learner; ``key`` is unique on the page."""
     said = f"{count(confusion.errors)} of {plural(confusion.total, 'test row')} wrong"
     pairs, picture = confusion.confused_pairs(), ""
     if len(confusion.counts) > TABLE_UP_TO:

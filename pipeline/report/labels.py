@@ -1,4 +1,4 @@
-"""Where the labels of marked points go: beside their points, apart from each other, off the lines if possible."""
+"""Places for the labels of marked points: beside their points, apart from each other, off the lines if possible."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ class Box:
 
     @classmethod
     def around(cls, x: float, y: float, width: float, height: float) -> Box:
-        """The box with its centre at (x, y)."""
+        """Return the box with its centre at (x, y)."""
         return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
     @property
     def centre(self) -> Point:
-        """The middle of the box."""
+        """Middle of the box."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     def within(self, area: Box) -> Box:
-        """The same box, moved the least that brings it into ``area`` (to its left and top if it is too large)."""
+        """Return the box moved into ``area`` by the least distance (to its left and top if it is too large)."""
         dx = max(area.left, min(self.left, area.right - (self.right - self.left))) - self.left
         dy = max(area.top, min(self.top, area.bottom - (self.bottom - self.top))) - self.top
         return Box(self.left + dx, self.top + dy, self.right + dx, self.bottom + dy)
 
     def overlap(self, other: Box) -> float:
-        """Area that the two have in common."""
+        """Return the area that two boxes have in common."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(0.0, width) * max(0.0, height)
 
     def contains(self, point: Point) -> bool:
-        """Whether the point lies in the box or on its edge."""
+        """Return whether a point lies in the box or on its edge."""
         return self.left <= point[0] <= self.right and self.top <= point[1] <= self.bottom
 
 
 def _dotted(line: Sequence[Point], gap: float = 3.0) -> Iterator[Point]:
-    """Points at most ``gap`` apart along a line."""
+    """Yield points at most ``gap`` apart along a line."""
     yield from line[:1]
     for a, b in pairwise(line):
         steps = max(1, math.ceil(math.dist(a, b) / gap))
@@ -63,10 +63,10 @@ def place_labels(
     lines: Sequence[Sequence[Point]],
     area: Box,
 ) -> list[Box]:
-    """Boxes for the labels of ``marks``, all within ``area``.
+    """Return boxes for the labels of ``marks``, all within ``area``.
 
-    Each label in turn takes the place with the least to object to: another label there, then a mark,
-    then a line, then the distance from its point.
+    Each label in turn takes the place with the least cost: an overlap with another label, then with a mark, then with a
+    line, then the distance from its point.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def place_labels(
     lines : sequence of sequences of (x, y)
         Lines that labels should not cover.
     area : Box
-        Where labels may be.
+        Area in which labels may be.
     """
     dots = [dot for line in lines for dot in _dotted(line)]
     rings = [Box.around(x, y, 2 * clear, 2 * clear) for x, y in marks]

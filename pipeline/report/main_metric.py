@@ -1,4 +1,4 @@
-"""The main figure of a run's task, such as accuracy: read from a metrics dict, and written for people."""
+"""The main metric of a run's task, such as accuracy: read from a metrics dict, and written for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.report.text import MISSING, percent
 
 
 class Lead(NamedTuple):
-    """The first sentence of a report: the best learner and what it reached, which stand out, and the words around."""
+    """The first sentence of a report: the best learner and its metric, which stand out, and the words around them."""
 
     best: str
     before: str
@@ -31,7 +31,7 @@ def main_metric(metrics: Metrics) -> Metric:
 
 
 def searched_by(metrics: Metrics, name: str) -> Metric:
-    """Return the figure that cross-validation went by for a learner: mostly that of the task."""
+    """Return the metric that cross-validation went by for a learner: mostly that of the task."""
     selection = get_mapping(metrics, "selection")
     by = selection.get("by")
     return metric_of(task_of(metrics), by if isinstance(by, str) else get_text(by, name))
@@ -42,25 +42,25 @@ def title_of(metric: Metric) -> str:
     return metric.name[:1].upper() + metric.name[1:]
 
 
-def is_possible(figure: Metric, value: float) -> bool:
-    """Whether the figure can have this value."""
-    return figure.unit != "share" or 0 <= value <= 1
+def is_possible(metric: Metric, value: float) -> bool:
+    """Return whether a metric can have a value."""
+    return metric.unit != "share" or 0 <= value <= 1
 
 
-def get_value(record: object, figure: Metric) -> float | None:
-    """What a record has for the figure, where that is possible, else None."""
-    value = get_number(record, figure.key)
-    return value if value is not None and is_possible(figure, value) else None
+def get_value(record: object, metric: Metric) -> float | None:
+    """Return the value of a metric in a record if it is a possible one, else None."""
+    value = get_number(record, metric.key)
+    return value if value is not None and is_possible(metric, value) else None
 
 
-def get_curve(record: Mapping[str, object], figure: Metric) -> list[tuple[float, float]]:
-    """Points (rows, value) of a learner's curve."""
-    points = get_points(get_mapping(record, "curve"), "rows", figure.key)
-    return [(x, y) for x, y in points if is_possible(figure, y)]
+def get_curve(record: Mapping[str, object], metric: Metric) -> list[tuple[float, float]]:
+    """Return the points (rows, value) of a learner's curve."""
+    points = get_points(get_mapping(record, "curve"), "rows", metric.key)
+    return [(x, y) for x, y in points if is_possible(metric, y)]
 
 
 def shown(value: float | None, unit: str, digits: int = 1) -> str:
-    """A value for people: a share as a percentage with so many digits, a number as it is."""
+    """Return a value for people: a share as a percentage with `digits` digits, a number as it is."""
     if value is None:
         return MISSING
     return percent(value, digits) if unit == "share" else f"{value:.4g}"

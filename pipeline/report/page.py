@@ -1,4 +1,4 @@
-"""The page: the result, the errors, how it was chosen, what it took, how to do it again; the rest under folds."""
+"""The page: the result, the errors, the choices, the effort, and how to do it again; the rest under folds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pipeline.report.traces import traces_section
 
 
 def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
-    """The report as HTML text.
+    """Return the report as HTML text.
 
     Parameters
     ----------
     metrics : mapping
-        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Every part may be missing.
     dask_report : str, optional
         Relative address of the Dask performance report, to link to.
     """
@@ -55,12 +55,12 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
 def write_report(metrics: Metrics, path: str | os.PathLike[str]) -> Path:
     """Write the report of a run as one HTML file that needs nothing else.
 
-    The file appears whole or not at all. It links to ``dask-report.html`` if that lies beside it.
+    The file appears whole or not at all. It links to ``dask-report.html`` if there is such a file beside it.
 
     Parameters
     ----------
     metrics : mapping
-        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Every part may be missing.
     path : path
         The file to write; its directory must exist.
 

@@ -1,4 +1,4 @@
-"""What was run, on what, how to run it again; and, folded away, what few people want to know."""
+"""The data, the command that runs it again, and, folded away, details that few people need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECTIONS = {"schema_version", "run", "data", "params", "stages", "selection", "
 
 
 def data_section(metrics: Metrics) -> str:
-    """What the data are and where they came from."""
+    """Return the section on the data and their sources."""
     data = get_mapping(metrics, "data")
     if not data:
         return ""
@@ -49,7 +49,7 @@ def data_section(metrics: Metrics) -> str:
 
 
 def _sources(metrics: Metrics) -> list[tuple[str, str, str]]:
-    """The files, with what tells them from others of that name: address, SHA-256 and size."""
+    """Return address, SHA-256 and size of the files."""
     return [
         (get_text(source, "url", MISSING), get_text(source, "sha256", MISSING), nbytes(get_number(source, "size")))
         for source in get_list(metrics.get("data"), "sources")
@@ -58,7 +58,7 @@ def _sources(metrics: Metrics) -> list[tuple[str, str, str]]:
 
 
 def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Parameters, cluster (less its dashboard, which ended with the run), versions, and what else was recorded."""
+    """Return parameters, cluster (without its dashboard, which ended with the run), versions, and further records."""
     run = get_mapping(metrics, "run")
     params = dict(get_mapping(metrics, "params"))
     if "seed" not in params and run.get("seed") is not None:
@@ -66,9 +66,9 @@ def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:
     extra = {key: value for key, value in metrics.items() if key not in _SECTIONS}
     plain = {key: value for key, value in extra.items() if not isinstance(value, Mapping)}
     tuned = {
-        name: f"{get_text(found, 'parameter')} = {label(cast('RecordView', found)['chosen'])}"
-        for name, found in get_mapping(metrics.get("selection"), "tuned").items()
-        if get_number(found, "chosen") is not None
+        name: f"{get_text(record_of_learner, 'parameter')} = {label(cast('RecordView', record_of_learner)['chosen'])}"
+        for name, record_of_learner in get_mapping(metrics.get("selection"), "tuned").items()
+        if get_number(record_of_learner, "chosen") is not None
     }
     records: list[tuple[str, Mapping[str, object]]] = [
         ("Parameters", params),
@@ -82,7 +82,7 @@ def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _solvers(metrics: Metrics) -> list[list[str]]:
-    """What the learners record of how they went about it: one column a learner, one row a figure."""
+    """Return further records of the learners: one column a learner, one row a record."""
     learners = learners_of(metrics)
     table: dict[str, dict[str, str]] = {}
     for name, learner in learners.items():
@@ -91,14 +91,14 @@ def _solvers(metrics: Metrics) -> list[list[str]]:
                 field = _FIELD_NAMES.get(key, str(key).replace("_", " "))
                 table.setdefault(field, {})[name] = shorten(figure(value), 24)
     for name, learner in learners.items():
-        # As with commits, the beginning is enough to tell models apart; metrics.json has all of it.
+        # As with commits, the beginning suffices to distinguish models; metrics.json has all of it.
         if digest := get_text(learner, "content_hash")[:12]:
             table.setdefault("model hash", {})[name] = digest
-    return [[field, *(found.get(name, MISSING) for name in learners)] for field, found in table.items()]
+    return [[field, *(values.get(name, MISSING) for name in learners)] for field, values in table.items()]
 
 
 def details_section(metrics: Metrics) -> str:
-    """Folded away: figures of the solvers, parameters, versions, files."""
+    """Return the folded section: records of the solvers, parameters, versions, files."""
     solvers, records, sources = _solvers(metrics), _settings(metrics), _sources(metrics)
     if not solvers and not records and not sources:
         return ""
@@ -107,7 +107,7 @@ def details_section(metrics: Metrics) -> str:
 
 
 def reproduce_section(metrics: Metrics) -> str:
-    """The command and the configuration that give this result again."""
+    """Return the section with the command and the configuration that give the result again."""
     run = get_mapping(metrics, "run")
     words = get_list(run, "command")
     command = shlex.join(str(word) for word in words) if words else get_text(run, "command")

@@ -1,4 +1,4 @@
-"""Templates of pages: how a page looks is in ``templates/``, what it says comes from Python."""
+"""Templates of pages: the looks of a page are in ``templates/``, its contents come from Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.monitoring.plain_text import printable
 
 
 class Cell(NamedTuple):
-    """What stands in a cell of a table, where it is more than text."""
+    """A cell of a table that is more than text."""
 
     text: str
     link: str | None = None
@@ -24,8 +24,8 @@ class Cell(NamedTuple):
 class Templates:
     """The templates of packages; each looks in its own folder ``templates`` first, then in those of the next ones.
 
-    Whatever a template is given is shown as text: it is escaped, and control characters are written out. Only what
-    another template has made (`Markup`) is taken as it is. A name that the template was not given is an error.
+    All values given to a template are shown as text: they are escaped, and control characters are written out. Only the
+    output of another template (`Markup`) is taken as it is. A name that the template was not given is an error.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Templates:
         )
 
     def render(self, name: str, /, **values: object) -> Markup:
-        """Return what the template of this name makes of the values."""
+        """Fill in the template `name` with values."""
         return Markup(self._environment.get_template(name).render(values))
 
 
@@ -53,7 +53,7 @@ def _shown(value: object) -> object:
 
 
 def page_parts() -> dict[str, str]:
-    """Return what every page holds besides its words: the style, the script, and the digest that permits the script."""
+    """Return the parts of every page: the style, the script, and the digest that permits the script."""
     here = files("pipeline.report") / "templates"
     style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -64,19 +64,19 @@ def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:
     for table in (stages, learners):
         if table.row_count:
             console.print(table)
-    if learners.row_count and (said := _of_which_rows(metrics, figure)):
+    if learners.row_count and (said := _rows_in_words(metrics, figure)):
         console.print(Text(f"{figure.name}: {said}"), soft_wrap=True)
     for name, figures in of_learners.items():
         if found := [f"{TITLES.get(key, key)} {value:.4g}" for key, value in _weighted(figures) if value is not None]:
             console.print(Text(f"{name} with rows weighed by {_column(metrics)}: {', '.join(found)}"), soft_wrap=True)
-    if times := _of_which_seconds(metrics.get("run", {})):
+    if times := _times_in_words(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
     for verdict in metrics.get("verdicts", ()):
         console.print(Text(f"note: {printable(verdict['message'])}"), soft_wrap=True)
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose first column has words and whose others have numbers."""
+    """Return a table whose first column has words and whose others have numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(titles[0], no_wrap=True)
     for title in titles[1:]:
@@ -94,8 +94,8 @@ def _column(metrics: RecordView) -> str:
     return printable(str(metrics.get("data", {}).get("weight")))
 
 
-def _of_which_seconds(run: RecordView) -> str:
-    """Where the time of the clock on the wall went; empty where that is not known."""
+def _times_in_words(run: RecordView) -> str:
+    """Return the parts of the wall-clock time; empty if they are not known."""
     if "wall_seconds" not in run:
         return ""
     compiling = run.get("compile_seconds", 0.0)
@@ -109,15 +109,15 @@ def _of_which_seconds(run: RecordView) -> str:
     return f"{format_seconds(run['wall_seconds'])}: {shown}"
 
 
-def _of_which_rows(metrics: RecordView, figure: Metric) -> str:
-    """What the task's figure is, and of which rows; empty where that is not known."""
+def _rows_in_words(metrics: RecordView, metric: Metric) -> str:
+    """Return a sentence on the task's metric and its rows; empty if they are not known."""
     from pipeline.report.words import words_for_test_rows
 
     data, online = metrics.get("data", {}), metrics.get("online")
     if online:
-        return figure.sentences.of_stream
+        return metric.sentences.of_stream
     which = words_for_test_rows(data)
-    return figure.sentences.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
+    return metric.sentences.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
 
 
 def _number(value: float | None, form: str) -> str:

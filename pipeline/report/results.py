@@ -1,4 +1,4 @@
-"""The result: headline, figures of the learners, learning curves."""
+"""The result: headline, metrics of the learners, learning curves."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ from pipeline.report.words import method_in_words, words_for_test_rows
 
 def _confusions(metrics: Metrics) -> dict[str, Confusion]:
     classes = get_list(metrics.get("data"), "classes")
-    found = {name: confusion_of(learner, classes) for name, learner in learners_of(metrics).items()}
-    return {name: confusion for name, confusion in found.items() if confusion is not None}
+    confusions = {name: confusion_of(learner, classes) for name, learner in learners_of(metrics).items()}
+    return {name: confusion for name, confusion in confusions.items() if confusion is not None}
 
 
 def _baseline(metrics: Metrics) -> float | None:
@@ -59,17 +59,17 @@ def _baseline(metrics: Metrics) -> float | None:
 
 
 def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] | None]]:
-    """The figure of the task, of each learner that has it; of a share, its interval."""
-    figure = main_metric(metrics)
+    """Return the task's metric of each learner that has it, with its interval if it is a share."""
+    metric = main_metric(metrics)
     confusions, rows_test = _confusions(metrics), get_number(metrics.get("data"), "rows_test")
-    found = {}
+    intervals = {}
     for name, learner in learners_of(metrics).items():
-        value = get_value(learner, figure)
+        value = get_value(learner, metric)
         if value is not None:
             n = confusions[name].total if name in confusions else get_number(learner, "rows") or rows_test
-            known = figure.unit == "share" and n is not None and n > 0
-            found[name] = value, wilson_interval(value, n or 0) if known else None
-    return found
+            known = metric.unit == "share" and n is not None and n > 0
+            intervals[name] = value, wilson_interval(value, n or 0) if known else None
+    return intervals
 
 
 def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> dict[str, object]:
@@ -77,12 +77,12 @@ def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> dict[s
 
 
 def _unparted(text: str) -> str:
-    """The text with numbers that no line break parts from their units."""
+    """Return the text with numbers that no line break parts from their units."""
     return re.sub(r"(?<=\d) (?=[A-Za-z])", "\N{NO-BREAK SPACE}", text)
 
 
 def headline(metrics: Metrics) -> str:
-    """The result in one sentence and a row of tiles."""
+    """Return the result in one sentence and a row of tiles."""
     run, data = get_mapping(metrics, "run"), get_mapping(metrics, "data")
     accuracies, baseline, figure = _intervals(metrics), _baseline(metrics), main_metric(metrics)
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
@@ -137,12 +137,12 @@ def result_in_words(metrics: Metrics) -> str:
 
 
 def _verdicts(metrics: Metrics) -> list[dict[str, str]]:
-    """Return what a reader has to be told first, as far as the run has it."""
+    """Return the verdicts, which a reader has to know first, as far as the run has them."""
     return [{key: get_text(verdict, key) for key in ("kind", "message")} for verdict in get_list(metrics, "verdicts")]
 
 
 def _lead(metrics: Metrics) -> Lead | str:
-    """The result in one sentence."""
+    """Return the result in one sentence."""
     data, figure = get_mapping(metrics, "data"), main_metric(metrics)
     values = {name: value for name, (value, _) in _intervals(metrics).items()}
     if not values:
@@ -173,7 +173,7 @@ def _where(cluster: Metrics) -> str:
 
 
 def figure_section(metrics: Metrics) -> str:
-    """The figure of each learner, of shares as a picture too, and what else is known; what was learned, in words."""
+    """Return the metrics of each learner, shares as a picture too, and the method in words."""
     learners, figure, baseline = learners_of(metrics), main_metric(metrics), _baseline(metrics)
     if not learners or is_stream(metrics):
         return ""
@@ -207,7 +207,7 @@ def figure_section(metrics: Metrics) -> str:
 
 
 def _learner_table(metrics: Metrics) -> list[list[str]]:
-    """One column a learner, one row a figure; figures that no learner has are left out."""
+    """Return a table with one column a learner, one row a metric; metrics that no learner has are left out."""
     learners, accuracies, confusions = learners_of(metrics), _intervals(metrics), _confusions(metrics)
     rows_test = get_number(metrics.get("data"), "rows_test")
     table: dict[str, dict[str, str]] = {}
@@ -240,7 +240,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
 
 
 def curves_section(metrics: Metrics) -> str:
-    """What cross-validation found, and how good the online learners were while they learned."""
+    """Return the curves of cross-validation, and the learning curves of the online learners."""
     figures, figure = [], main_metric(metrics)
     learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):

@@ -1,4 +1,4 @@
-"""Say in words what a search left out on the way; this stands under the picture of what it tried."""
+"""The note under the picture of a search: the candidates that the search dropped, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pipeline.report.text import brief, count
 
 
 def search_note(selection: Metrics, parameter: str, sign: str) -> str:
-    """Sentences that say which values ran on fewer folds, why, and what a budget has left out; empty where none."""
+    """Return sentences on values that ran on fewer folds, why, and on values that a budget has left out, if any."""
     folds = get_number(selection, "folds")
     of = f" of {count(folds)}" if folds is not None else ""
     parts = []

@@ -1,4 +1,4 @@
-"""Turn the sections that the run's task asks for (:mod:`ikmap.tasks.sections`) into HTML."""
+"""Turn the sections of the run's task (:mod:`ikmap.tasks.sections`) into HTML."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pipeline.report.scores import confusion_of, training_counts
 from pipeline.report.text import brief
 
 NARROW = 4
-"""Columns of a table for which half the page is enough."""
+"""Most columns of a table for which half the page is enough."""
 
 
 def task_sections(metrics: Metrics) -> str:
-    """All sections of the task."""
-    found = []
-    for one in [*weighted_sections(metrics), *task_of(metrics).presenter.sections(metrics)]:
-        parts = [_html(f"{one.key}-{i}", part, metrics) for i, part in enumerate(one.parts)]
+    """Return all sections of the task."""
+    sections = []
+    for section in [*weighted_sections(metrics), *task_of(metrics).presenter.sections(metrics)]:
+        parts = [_html(f"{section.key}-{i}", part, metrics) for i, part in enumerate(section.parts)]
         if any(parts):
-            kind = "pair" if len(one.parts) > 1 and all(map(_is_narrow, one.parts)) else "stack"
-            found.append(render("parts.html", key=one.key, title=one.title, kind=kind, parts=parts))
-    return Markup("\n").join(found)
+            kind = "pair" if len(section.parts) > 1 and all(map(_is_narrow, section.parts)) else "stack"
+            sections.append(render("parts.html", key=section.key, title=section.title, kind=kind, parts=parts))
+    return Markup("\n").join(sections)
 
 
 def _is_narrow(part: Part) -> bool:
-    """Whether a part needs no more than half the page; a paragraph stands above those that do not."""
+    """Return whether a part needs no more than half the page; a paragraph stands above wider parts."""
     match part:
         case Confusion(_, labels, _):
             return len(labels) <= SHARES_UP_TO
@@ -61,7 +61,7 @@ def _cell(value: object) -> str:
 
 
 def lines_figure(key: str, part: Lines) -> str:
-    """A chart with its legend; `key` is unique on the page."""
+    """Draw a chart with its legend; `key` is unique on the page."""
     series = [Series(name, sorted(points), i) for i, (name, points) in enumerate(part.lines.items()) if points]
     if not series:
         return ""

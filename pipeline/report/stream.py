@@ -1,4 +1,4 @@
-"""A stream: the task's figure so far of all learners in one picture, and what it took them."""
+"""A stream: the task's metric so far of all learners in one picture, and their times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipeline.report.text import MISSING, count, duration, plural
 from pipeline.report.words import method_in_words
 
 MOST_SAID = 8
-"""Alarms that the note under the picture names."""
+"""Most alarms that the note under the picture names."""
 _EVENTS = {"drifts": "drift alarm", "redraws": "half of the partitionings drawn anew"}
 _SECONDS = (
     ("initial rows", "initial_seconds"),
@@ -35,12 +35,12 @@ _SECONDS = (
 
 
 def is_stream(metrics: Metrics) -> bool:
-    """Whether the run was test-then-train on a stream."""
+    """Return whether the run was test-then-train on a stream."""
     return bool(get_mapping(metrics, "online"))
 
 
 def stream_section(metrics: Metrics) -> str:
-    """The figure so far against rows, a line a learner; what each took as a table; what was learned, in words."""
+    """Return the metric so far against rows, a line a learner; a table of each learner; and the method in words."""
     if not is_stream(metrics):
         return ""
     learners, figure = learners_of(metrics), main_metric(metrics)
@@ -118,49 +118,49 @@ def stream_section(metrics: Metrics) -> str:
 
 
 def requested_alerts(metrics: Metrics) -> float | None:
-    """The share of alerts that learners were asked for, where all of them were asked for the same."""
-    found: set[float] = set()
+    """Return the requested share of alerts, if it is the same for all learners."""
+    shares: set[float] = set()
     for name, learner in learners_of(metrics).items():
-        one = LEARNERS.get(name)
+        kind = LEARNERS.get(name)
         alerts = capability(task_of(metrics), AlertsRows) is not None
-        trace = one.requested_alerts if one is not None and issubclass(one, StreamLearner) and alerts else ""
-        found |= {value for last in get_list(get_mapping(learner, "traces"), trace)[-1:] if (value := number(last))}
-    return found.pop() if len(found) == 1 else None
+        trace = kind.requested_alerts if kind is not None and issubclass(kind, StreamLearner) and alerts else ""
+        shares |= {value for last in get_list(get_mapping(learner, "traces"), trace)[-1:] if (value := number(last))}
+    return shares.pop() if len(shares) == 1 else None
 
 
 def alerts_in_words(online: Metrics) -> str:
-    """How many alerts were sent, and of which rows none was; a sentence that begins with a full stop, or nothing."""
-    about = get_mapping(online, "alerts")
-    if not about:
+    """Return a sentence on the alerts that were sent, beginning with a full stop; empty without alerts."""
+    alerts = get_mapping(online, "alerts")
+    if not alerts:
         return ""
-    sent = {str(name): number(value) or 0 for name, value in get_mapping(about, "sent").items()}
-    held = sum(number(value) or 0 for value in get_mapping(about, "held_back").values())
-    of = ", ".join(f"{name} {count(value)}" for name, value in sent.items())
-    file = get_text(about, "file")
-    said = f". Alerts sent to {'standard output' if file == '-' else file} while the stream ran: {of}"
+    sent = {str(name): number(value) or 0 for name, value in get_mapping(alerts, "sent").items()}
+    held = sum(number(value) or 0 for value in get_mapping(alerts, "held_back").values())
+    counts = ", ".join(f"{name} {count(value)}" for name, value in sent.items())
+    file = get_text(alerts, "file")
+    text = f". Alerts sent to {'standard output' if file == '-' else file} while the stream ran: {counts}"
     if warm_up := get_number(online, "warm_up"):
-        said += f"; none of the first {plural(warm_up, 'row')}, in which {count(held)} would have been sent (--warm-up)"
-    return said
+        text += f"; none of the first {plural(warm_up, 'row')}, in which {count(held)} would have been sent (--warm-up)"
+    return text
 
 
 def drifts_in_words(learners: Mapping[str, Metrics], watcher: str | None) -> str:
-    """Where losses raised an alarm; a sentence that begins with a full stop, or nothing."""
+    """Return a sentence on the drift alarms, beginning with a full stop; empty if losses were not watched."""
     if not watcher:
         return ""
     said = []
     for name, learner in learners.items():
         rows = _rows(learner, "drifts")
         said.append(f"{name} after row {_listed(rows)}" if rows else f"{name} none")
-    found = f". Drift alarms ({watcher}), thin upright lines: {'; '.join(said)}"
+    sentence = f". Drift alarms ({watcher}), thin upright lines: {'; '.join(said)}"
     drawn = [(name, rows) for name, learner in learners.items() if (rows := _rows(learner, "redraws"))]
     if drawn:
         said = [f"{name} after row {_listed(rows)}" for name, rows in drawn]
-        found += f". Half of the partitionings were drawn anew, also marked: {'; '.join(said)}"
-    return found
+        sentence += f". Half of the partitionings were drawn anew, also marked: {'; '.join(said)}"
+    return sentence
 
 
 def _rows(learner: Metrics, key: str) -> list[float]:
-    """Rows of the stream after which something happened to a learner."""
+    """Return the rows of the stream after which an event happened to a learner."""
     return [row for value in get_list(learner, key) if (row := number(value)) is not None]
 
 
@@ -170,23 +170,23 @@ def _listed(rows: Sequence[float]) -> str:
 
 
 def labels_in_words(online: Metrics) -> str:
-    """What became of labels that came after their rows; a sentence that begins with a full stop, or nothing."""
-    about = get_mapping(online, "labels")
-    if not about:
+    """Return a sentence on labels that came after their rows, beginning with a full stop; empty without them."""
+    labels = get_mapping(online, "labels")
+    if not labels:
         return ""
-    said = f". Labels came after their rows: {count(get_number(about, 'learned'))} were learned from as they came"
+    sentence = f". Labels came after their rows: {count(get_number(labels, 'learned'))} were learned from as they came"
     others = (
         ("again", "of rows that had one already"),
-        ("expired", f"of rows that had waited for more than {plural(get_number(about, 'limit') or 0, 'row')}"),
+        ("expired", f"of rows that had waited for more than {plural(get_number(labels, 'limit') or 0, 'row')}"),
         ("unknown", "of rows that never came"),
     )
-    left = [f"{count(n)} {what}" for key, what in others if (n := get_number(about, key))]
-    said += f"; left out were {', '.join(left)}" if left else ""
-    return said + f"; {plural(get_number(about, 'without') or 0, 'row')} got none and judge nothing"
+    left = [f"{count(n)} {what}" for key, what in others if (n := get_number(labels, key))]
+    sentence += f"; left out were {', '.join(left)}" if left else ""
+    return sentence + f"; {plural(get_number(labels, 'without') or 0, 'row')} got none and judge nothing"
 
 
 def stream_lead(metrics: Metrics) -> Lead | str:
-    """The result in one sentence."""
+    """Return the result in one sentence."""
     figure = main_metric(metrics)
     values = {name: get_value(learner, figure) for name, learner in learners_of(metrics).items()}
     known = {name: value for name, value in values.items() if value is not None}

@@ -11,18 +11,18 @@ MISSING = "–"
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands separated: 12,345."""
+    """Return a whole number with thousands separated: 12,345."""
     return MISSING if value is None else f"{round(value):,}"
 
 
 def plural(value: float | None, noun: str, nouns: str = "") -> str:
-    """``1 row``, ``2 rows``; ``nouns`` where an s does not do."""
-    one = value is not None and round(value) == 1
-    return f"{count(value)} {noun if one else nouns or noun + 's'}"
+    """Return a count with its noun: ``1 row``, ``2 rows``; ``nouns`` is an irregular plural."""
+    is_one = value is not None and round(value) == 1
+    return f"{count(value)} {noun if is_one else nouns or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:
-    """A duration: 12 ms, 3.4 s, 2 min 05 s, 1 h 12 min."""
+    """Return a duration as text: 12 ms, 3.4 s, 2 min 05 s, 1 h 12 min."""
     if seconds is None or seconds < 0:
         return MISSING
     if seconds == 0:
@@ -43,7 +43,7 @@ def duration(seconds: float | None) -> str:
 
 
 def nbytes(value: float | None) -> str:
-    """A size in decimal units: 812 B, 1.2 GB, 420 MB."""
+    """Return a size in decimal units: 812 B, 1.2 GB, 420 MB."""
     if value is None or value < 0:
         return MISSING
     for unit in ("B", "kB", "MB", "GB", "TB"):
@@ -54,7 +54,7 @@ def nbytes(value: float | None) -> str:
 
 
 def rate(value: float | None, unit: str = "rows/s") -> str:
-    """A rate: 3.2 rows/s, 12,345 rows/s, 1.2 million rows/s."""
+    """Return a rate as text: 3.2 rows/s, 12,345 rows/s, 1.2 million rows/s."""
     if value is None or value < 0:
         return MISSING
     if value >= 999_999.5:
@@ -63,7 +63,7 @@ def rate(value: float | None, unit: str = "rows/s") -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share as a percentage; never rounds up to 100% or down to 0% what is not."""
+    """Return a share as a percentage; only 1 and 0 become 100% and 0%."""
     if share is None:
         return MISSING
     if share in (0, 1):
@@ -74,12 +74,12 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def label(value: object) -> str:
-    """A class label: 1.0 reads 1."""
+    """Return a class label as text: 1.0 becomes 1."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def figure(value: object) -> str:
-    """A measured scalar of unknown meaning: 12,345, 1.2e-07, yes."""
+    """Return a measured scalar of unknown meaning as text: 12,345, 1.2e-07, yes."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     plain = number(value)
@@ -90,12 +90,12 @@ def figure(value: object) -> str:
 
 
 def brief(value: float) -> str:
-    """A number that was chosen from some: 4096, 0.0009766."""
+    """Return a chosen number as text: 4096, 0.0009766."""
     return f"{value:.4g}" if abs(value) < 1 else f"{value:.12g}"
 
 
 def setting(value: object) -> str:
-    """A parameter: no thousands separators; lists with commas; by name, "svm: 8, ogd: 64"."""
+    """Return a parameter as text: no thousands separators; lists with commas; by name, "svm: 8, ogd: 64"."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -110,7 +110,7 @@ def setting(value: object) -> str:
 
 
 def moment(value: str) -> str:
-    """An ISO 8601 time as 2026-08-01 10:15:02 UTC; other text as it is."""
+    """Return an ISO 8601 time as 2026-08-01 10:15:02 UTC; other text as it is."""
     try:
         time = datetime.fromisoformat(value)
         return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if time.tzinfo else f"{time:%Y-%m-%d %H:%M:%S}"
@@ -119,5 +119,5 @@ def moment(value: str) -> str:
 
 
 def shorten(value: str, length: int) -> str:
-    """At most ``length`` characters, with an ellipsis where something was cut."""
+    """Return at most ``length`` characters of a text, with an ellipsis if it was cut."""
     return value if len(value) <= length else value[: length - 1] + "…"

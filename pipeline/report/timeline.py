@@ -1,4 +1,4 @@
-"""The stages over time: one bar each, with what it got through."""
+"""The stages over time: one bar each, with its throughput."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bar:
 
 
 def bars_of(stages: list[Metrics]) -> list[Bar]:
-    """Places the stages; one that does not say when it started follows the one before it."""
+    """Place the stages on the time axis; a stage without a start follows the one before it."""
     bars: list[Bar] = []
     for stage in stages:
         start, seconds = get_number(stage, "started"), get_number(stage, "seconds")
@@ -39,7 +39,7 @@ def bars_of(stages: list[Metrics]) -> list[Bar]:
 
 
 def megabytes_per_second(bar: Bar) -> float | None:
-    """Bytes read and written per second of the stage, in MB/s."""
+    """Return the bytes read and written per second of the stage, in MB/s."""
     moved = [get_number(bar.stage, key) for key in ("bytes_read", "bytes_written")]
     if not bar.seconds or all(n is None for n in moved):
         return None
@@ -47,17 +47,17 @@ def megabytes_per_second(bar: Bar) -> float | None:
 
 
 def _workers(stage: Mapping[str, object]) -> list[tuple[str, float]]:
-    """(name, seconds busy) of the workers a stage tells about."""
-    found = []
+    """Return (name, seconds busy) of the workers of a stage."""
+    workers = []
     for i, worker in enumerate(get_list(stage, "workers")):
         busy = get_number(worker, "seconds_busy")
         if busy is not None and busy >= 0:
-            found.append((get_text(worker, "name") or get_text(worker, "pid", str(i + 1)), busy))
-    return found
+            workers.append((get_text(worker, "name") or get_text(worker, "pid", str(i + 1)), busy))
+    return workers
 
 
 def _facts(bar: Bar) -> list[str]:
-    """What is written beside a bar, in order of interest."""
+    """Return the texts beside a bar, in order of interest."""
     facts = []
     rows_per_second, mbps = get_number(bar.stage, "rows_per_second"), megabytes_per_second(bar)
     if rows_per_second is not None:
@@ -78,7 +78,7 @@ def _facts(bar: Bar) -> list[str]:
 
 
 def _strip(bar: Bar, span: float) -> dict[str, object]:
-    """What is drawn and said of a stage: its bar, and a thin one for every worker's busy seconds."""
+    """Return the strip of a stage: its bar, a thin one for every worker's busy seconds, and texts."""
     domain, name = (0.0, span), get_text(bar.stage, "name", "stage")
     said = f"started after {duration(bar.start)}, has not finished"
     if bar.seconds is not None:
@@ -103,7 +103,7 @@ _HEADS = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak me
 
 
 def _numbers(bar: Bar) -> list[str]:
-    """The numbers behind a bar, under `_HEADS`."""
+    """Return the numbers behind a bar, under `_HEADS`."""
     stage, mbps = bar.stage, megabytes_per_second(bar)
     speed = get_number(stage, "rows_per_second")
     return [
@@ -121,7 +121,7 @@ def _numbers(bar: Bar) -> list[str]:
 
 
 def _outside(bars: list[Bar], seconds: float) -> float:
-    """Seconds of the run during which no stage was running (stages may overlap)."""
+    """Return the seconds of the run during which no stage was running (stages may overlap)."""
     reached = inside = 0.0
     for bar in sorted(bars, key=lambda bar: bar.start):
         inside += max(0.0, bar.end - max(bar.start, reached))
@@ -130,7 +130,7 @@ def _outside(bars: list[Bar], seconds: float) -> float:
 
 
 def _clock(run: Mapping[str, object], stages: list[Metrics]) -> list[tuple[str, float]]:
-    """What the seconds of the command went into, by name; they add up to what a clock on the wall says."""
+    """Return the parts of the seconds of the command, by name; they add up to the wall-clock time."""
     seconds = get_number(run, "seconds")
     if not seconds:
         return []
@@ -147,7 +147,7 @@ def _clock(run: Mapping[str, object], stages: list[Metrics]) -> list[tuple[str, 
 
 
 def _clock_rows(parts: list[tuple[str, float]]) -> list[tuple[str, str]]:
-    """The parts and their sum."""
+    """Return the parts and their sum."""
     total = sum(seconds for _, seconds in parts)
     if not total:
         return []
@@ -156,7 +156,7 @@ def _clock_rows(parts: list[tuple[str, float]]) -> list[tuple[str, str]]:
 
 
 def stages_section(metrics: Metrics) -> str:
-    """The stages as a picture on one time axis, which ends with the run, and its numbers."""
+    """Return the stages as a picture on one time axis, which ends with the run, and its numbers."""
     stages, run = stages_of(metrics), get_mapping(metrics, "run")
     if not stages:
         return ""

@@ -1,4 +1,4 @@
-"""Figures that learners recorded as they learned: a small curve for each title that they declare."""
+"""Traces that learners recorded as they learned: a small curve for each title that they declare."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pipeline.report.stream import is_stream
 
 
 def traces_section(metrics: Metrics) -> str:
-    """A picture for each title, with the lines of each learner that has it; nothing where none has.
+    """Return a picture for each title, with the lines of each learner that has it; empty without traces.
 
-    Where a learner has several of one title, such as a share and what it is to be, the later ones have their names.
+    If a learner has several traces of one title, such as a share and its target, the later ones have their names.
     """
-    found: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
-    for learner, about in learners_of(metrics).items():
-        rows = get_list(get_mapping(about, "curve"), "rows")
-        for name, values in get_mapping(about, "traces").items():
+    lines_by_title: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
+    for learner, record in learners_of(metrics).items():
+        rows = get_list(get_mapping(record, "curve"), "rows")
+        for name, values in get_mapping(record, "traces").items():
             if points := get_points({"rows": rows, "values": values}, "rows", "values"):
-                lines = found.setdefault(_title(learner, name), {})
+                lines = lines_by_title.setdefault(_title(learner, name), {})
                 lines[f"{learner}: {name}" if learner in lines else learner] = points
     x_label = "rows of the stream" if is_stream(metrics) else "training rows seen"
     figures = [
         lines_figure(f"trace-{i}", Lines(title, x_label, _short(title), lines))
-        for i, (title, lines) in enumerate(found.items())
+        for i, (title, lines) in enumerate(lines_by_title.items())
     ]
     if not figures:
         return ""
@@ -35,11 +35,11 @@ def traces_section(metrics: Metrics) -> str:
 
 
 def _short(title: str) -> str:
-    """What stands along the axis: the title up to what explains it."""
+    """Return the text along the axis: the title without its explanation."""
     return title.split(" (")[0].split(",")[0].lower()
 
 
 def _title(learner: str, name: str) -> str:
-    """As the learner declares it, where it is known here."""
+    """Return the title that the learner declares for a trace, if the learner is known here."""
     known = LEARNERS.get(learner)
     return known.traced.get(name, name) if known is not None and issubclass(known, StreamLearner) else name

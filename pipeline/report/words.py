@@ -1,6 +1,6 @@
-"""Explain in plain words what is meant by the test rows, the learners, and the terms of the method.
+"""Explain in plain words the test rows, the learners, and the terms of the method.
 
-Written for somebody who knows what a classifier is and has not read the papers. All of it is plain text, not HTML.
+The texts are for people who know what a classifier is and have not read the papers. They are plain text, not HTML.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SHARES = {2: "half", 3: "third", 4: "quarter", 5: "fifth", 6: "sixth", 8: "eigh
 
 
 def words_for_test_rows(data: Metrics) -> str:
-    """What the test rows are, for people: "your test file x.csv", "a random fifth of the rows"; empty where not known.
+    """Return the test rows in words: "your test file x.csv", "a random fifth of the rows"; empty if not known.
 
     Parameters
     ----------
     data : mapping
-        The part of ``metrics.json`` of that name.
+        Entry ``data`` of ``metrics.json``.
     """
     kind = get_text(data, "test")
     if kind == "file":
@@ -46,7 +46,7 @@ def words_for_test_rows(data: Metrics) -> str:
 
 
 def _share(test: float | None, train: float | None) -> str:
-    """The share of the test rows in words: fifth, 12.5%; empty where not known."""
+    """Return the share of the test rows in words: fifth, 12.5%; empty if not known."""
     if not test or not train or test < 0 or train < 0:
         return ""
     rows = test + train
@@ -55,39 +55,39 @@ def _share(test: float | None, train: float | None) -> str:
 
 
 def title_of(learner: str) -> str:
-    """What a learner is; empty for one that is not ours."""
+    """Return the title of a learner; empty for one that is not known here."""
     return LEARNERS[learner].about.title if learner in LEARNERS else ""
 
 
 def settings_in(metrics: Metrics) -> dict[str, Symbol]:
-    """What the results of a run depend on, by its name in the papers: the map's first, then those of the learners."""
-    found: dict[str, list[Symbol]] = {}
+    """Return the settings of a run, by their names in the papers: the map's first, then those of the learners."""
+    symbols: dict[str, list[Symbol]] = {}
     searched = {name for learner in learners_of(metrics).values() for name in _chosen(learner)}
     for fields in _fields_in(metrics).values():
         for field in fields.values():
             if field.symbol is not None:
-                found.setdefault(field.parameter, []).append(field.symbol)
-            elif field.name in searched:  # of a method that says no more
-                found.setdefault(field.name, []).append(Symbol(field.name, with_options(field.doc, flag)))
+                symbols.setdefault(field.parameter, []).append(field.symbol)
+            elif field.name in searched:  # of a method without a symbol for it
+                symbols.setdefault(field.name, []).append(Symbol(field.name, with_options(field.doc, flag)))
     return {
-        parameter: replace(several[0], meaning=" ".join(dict.fromkeys(one.meaning for one in several)))
-        for parameter, several in found.items()
+        parameter: replace(several[0], meaning=" ".join(dict.fromkeys(symbol.meaning for symbol in several)))
+        for parameter, several in symbols.items()
     }
 
 
 def settings_of(name: str, metrics: Metrics) -> dict[str, float]:
-    """Values of those of :func:`settings_in` that a learner was trained with."""
+    """Return the values of the settings (:func:`settings_in`) that a learner was trained with."""
     learner, params = learners_of(metrics)[name], get_mapping(metrics, "params")
-    found = {"psi": get_number(learner, "psi"), **_chosen(learner)}
+    values = {"psi": get_number(learner, "psi"), **_chosen(learner)}
     for parameter, option in _options_with_settings(name, metrics).items():
-        if found.get(parameter) is None:
+        if values.get(parameter) is None:
             value = params.get(option)
-            found[parameter] = get_number(value, name) if isinstance(value, dict) else get_number(params, option)
-    return {parameter: value for parameter in settings_in(metrics) if (value := found.get(parameter)) is not None}
+            values[parameter] = get_number(value, name) if isinstance(value, dict) else get_number(params, option)
+    return {parameter: value for parameter in settings_in(metrics) if (value := values.get(parameter)) is not None}
 
 
 def _chosen(learner: Metrics) -> dict[str, float | None]:
-    """What was chosen or given for a learner beside psi, by name: one number, or several."""
+    """Return the numbers that were chosen or given for a learner beside psi, by name: one, or several."""
     parameter, value = get_text(learner, "parameter"), learner.get("value")
     if isinstance(value, list | tuple):
         return dict(numbers_of(parameter, value))
@@ -95,24 +95,24 @@ def _chosen(learner: Metrics) -> dict[str, float | None]:
 
 
 def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:
-    """Options of a learner and its map that change something and have a symbol, by their names in papers."""
+    """Return the options of a learner and its map that have an effect and a symbol, by their names in papers."""
     records = get_mapping(get_mapping(metrics, "params"), "methods")
-    of_learner = {learner, _kernel_of(learner, metrics)}
+    methods_of_learner = {learner, _kernel_of(learner, metrics)}
     if _on_cells(learner):
-        of_learner.add(_map_of(metrics))
-    found = {}
+        methods_of_learner.add(_map_of(metrics))
+    options = {}
     for name, fields in _fields_in(metrics).items():
-        if name not in of_learner:
+        if name not in methods_of_learner:
             continue
         try:
-            one, searched = configured(name, get_mapping(records, name))
-            ignored = one.ignored(searched)
-        except (FieldError, TypeError):  # the report of a damaged file says what it can
+            configured_method, searched = configured(name, get_mapping(records, name))
+            ignored = configured_method.ignored(searched)
+        except (FieldError, TypeError):  # the report of a damaged file shows as much as possible
             ignored = frozenset()
         for field in fields.values():
             if field.symbol is not None and field.name not in ignored:
-                found[field.parameter] = field.name
-    return found
+                options[field.parameter] = field.name
+    return options
 
 
 def _on_cells(learner: str) -> bool:
@@ -120,17 +120,17 @@ def _on_cells(learner: str) -> bool:
 
 
 def _map_of(metrics: Metrics) -> str:
-    """The name of the run's map."""
+    """Return the name of the run's map."""
     return get_text(get_mapping(metrics, "params"), "partitioner")
 
 
 def _fields_in(metrics: Metrics) -> dict[str, Mapping[str, Field]]:
-    """The fields of the methods that a run used, as far as they are known here, by their names.
+    """Return the fields of the methods that a run used, as far as they are known here, by their names.
 
     The map comes first, and each kernel before its learner.
     """
-    cut = _map_of(metrics)
-    names = [cut] if on_cells_in(metrics) and _about_map(cut) else []
+    map_name = _map_of(metrics)
+    names = [map_name] if on_cells_in(metrics) and _about_map(map_name) else []
     for name in learners_of(metrics):
         if name in LEARNERS:
             names += [*filter(None, [_kernel_of(name, metrics)]), name]
@@ -138,31 +138,31 @@ def _fields_in(metrics: Metrics) -> dict[str, Mapping[str, Field]]:
 
 
 def _about_map(name: str) -> MapAbout | None:
-    """What the map of that name says of itself, if it is known here."""
+    """Return the description of a map, or None if it is not known here."""
     try:
         return described([kind.about for kind in map_kinds(name)])
-    except (FieldError, UnknownMethod):  # the report of a damaged file says what it can
+    except (FieldError, UnknownMethod):  # the report of a damaged file shows as much as possible
         return None
 
 
 def _kernel_of(learner: str, metrics: Metrics) -> str:
-    """The kernel that a learner used, if it is known here; else empty."""
+    """Return the kernel that a learner used, if it is known here; else empty."""
     record = get_mapping(get_mapping(get_mapping(metrics, "params"), "methods"), learner)
     try:
         return kernel_name(LEARNERS[learner], record) if learner in LEARNERS else ""
-    except (InputError, TypeError):  # the report of a damaged file says what it can
+    except (InputError, TypeError):  # the report of a damaged file shows as much as possible
         return ""
 
 
 def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
-    """The terms that one has to know before the settings, each explained by those before it."""
+    """Return the terms that a reader has to know before the settings, each explained by those before it."""
     if not on_cells_in(metrics):
         return []
     params = get_mapping(metrics, "params")
-    cut, t = _about_map(_map_of(metrics)), get_number(params, "t")
-    how = f": {cut.summary}." if cut else "."
+    about_map, t = _about_map(_map_of(metrics)), get_number(params, "t")
+    summary = f": {about_map.summary}." if about_map else "."
     return [
-        ("partitioning", f"One way, found at random, to cut the space of all rows into cells{how}"),
+        ("partitioning", f"One way, found at random, to cut the space of all rows into cells{summary}"),
         (
             "cell",
             "One piece of a partitioning. A learner on cells knows of a row only which cell of each partitioning it "
@@ -177,28 +177,28 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
 
 
 def on_cells_in(metrics: Metrics) -> bool:
-    """Whether any learner of the run works on cells."""
+    """Return whether any learner of the run works on cells."""
     learners = learners_of(metrics).values()
-    learned = any(get_text(of, "cells") or get_number(of, "psi") is not None for of in learners)
+    learned = any(get_text(learner, "cells") or get_number(learner, "psi") is not None for learner in learners)
     return learned or bool(get_mapping(get_mapping(metrics, "selection"), "chosen"))
 
 
 def method_in_words(metrics: Metrics) -> str:
-    """What was learned and from what, in two sentences; empty where no learner is known."""
+    """Return the learners and their data in two sentences; empty if no learner is known."""
     titles = [f"{name} is {_with_article(title)}" for name in learners_of(metrics) if (title := title_of(name))]
     if not titles:
         return ""
-    said = f"{'; '.join(titles)}."
+    sentences = f"{'; '.join(titles)}."
     if on_cells_in(metrics):
         t = get_number(get_mapping(metrics, "params"), "t")
-        ways = f"in {t:g} different ways" if t else "in many ways"
-        said += (
-            f" The space of all rows is cut into cells at random, {ways} (partitionings). A learner on cells does not "
+        times = f"in {t:g} different ways" if t else "in many ways"
+        sentences += (
+            f" The space of all rows is cut into cells at random, {times} (partitionings). A learner on cells does not "
             "see the columns of a row, only which cell of each partitioning the row falls into."
         )
-    return said
+    return sentences
 
 
 def _with_article(title: str) -> str:
-    """A title of a learner as the end of a sentence."""
+    """Return the title of a learner as the end of a sentence."""
     return f"a {title}" if title.startswith("linear") else f"an {title}" if title.startswith("SVM") else title

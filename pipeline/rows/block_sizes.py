@@ -13,18 +13,18 @@ CHUNK_BYTES = 2 << 20
 SHARD_BYTES = 16 << 20
 TASKS = 32
 PIECE_ROWS = 4096
-"""Blocks to learn from are made of runs of this many rows, whatever the shards are."""
+"""Number of rows of the runs of which blocks to learn from are made, whatever the shards are."""
 BLOCK_BYTES = 64 << 20
-"""Most that a learner holds in memory, as packed cells."""
+"""Most bytes of packed cells that a learner holds in memory."""
 VISIT_BYTES = 512 << 10
-"""Most of a block that is visited many times: small, so that the solver can put others together every time."""
+"""Most bytes of a block that is visited many times: small, so that the solver can combine blocks anew."""
 STREAM_BYTES = 32 << 20
-"""Largest block of a learner that goes through all of them: it works on one while the next is read."""
+"""Most bytes of a block of a learner that goes through all blocks: it works on one while the next is read."""
 STREAM = 2_000_002
 DISTRIBUTED_BYTES = 512 << 20
-"""From this many bytes of packed cells on, batch learners work on parts of the rows side by side."""
+"""Bytes of packed cells from which on batch learners work on parts of the rows side by side."""
 LEAST_PARTS, MOST_PARTS = 8, 64
-"""Parts are worked on side by side, but take rounds: with four times as many parts, about 1.6 times as many."""
+"""Least and most parts: they are worked on side by side, but four times as many take about 1.6 times as many rounds."""
 PIECES_PER_PART = 16
 SOLVERS = ("memory", "block", "distributed")
 
@@ -46,8 +46,8 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> BlockLayo
     Parameters
     ----------
     shard_rows : int, optional
-        Rows of a shard, as the user wants it, raised by less than 2 % where it must be cut into equal chunks; the
-        cells are the same for any.
+        Number of rows of a shard that the user wants, raised by less than 2 % where it must be cut into equal chunks;
+        the cells are the same for any number.
     """
     chunk = int(np.clip(_power_of_two(CHUNK_BYTES // (4 * t)), 64, PIECE_ROWS))
     if shard_rows is not None:
@@ -77,36 +77,36 @@ def learning_blocks(
 
 
 def packed_row_bytes(offsets: np.ndarray) -> int:
-    """Bytes of a row of packed cells."""
+    """Return the bytes of a row of packed cells."""
     return int((offsets.size - 1) * packed_dtype(offsets).itemsize)
 
 
 def packed_bytes(n_rows: int, t: int, psi: int) -> int:
-    """Bytes of so many rows of packed cells."""
+    """Return the bytes of `n_rows` rows of packed cells."""
     return n_rows * t * packed_dtype(np.array([0, psi], dtype=np.int64)).itemsize
 
 
-def choose_solver(cells_bytes: int, asked: str = "auto") -> str:
-    """Choose how a batch learner goes about so many bytes of packed cells; never by what the cluster is.
+def choose_solver(cells_bytes: int, requested: str = "auto") -> str:
+    """Choose the solver of a batch learner by the bytes of its packed cells; the cluster does not matter.
 
     "memory": all rows in one task. "block": one task that visits blocks of a temporary file. "distributed": parts of
     the rows, side by side.
     """
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     if cells_bytes <= BLOCK_BYTES:
         return "memory"
     return "block" if cells_bytes <= DISTRIBUTED_BYTES else "distributed"
 
 
-def choose_parts(n_rows: int, cells_bytes: int, asked: int | None = None) -> int:
-    """Choose the number of parts of the distributed solver: by the data or as asked, never by workers."""
-    parts = int(np.clip(-(-cells_bytes // BLOCK_BYTES), LEAST_PARTS, MOST_PARTS)) if asked is None else asked
+def choose_parts(n_rows: int, cells_bytes: int, requested: int | None = None) -> int:
+    """Choose the number of parts of the distributed solver: the given one, else by the data; workers do not matter."""
+    parts = int(np.clip(-(-cells_bytes // BLOCK_BYTES), LEAST_PARTS, MOST_PARTS)) if requested is None else requested
     return max(1, min(parts, n_rows))
 
 
 def learning_parts(n_rows: int, n_parts: int, seed: int) -> list[list[tuple[int, int]]]:
-    """Divide training rows among parts, each a list of ascending row ranges from all over the file.
+    """Share out training rows among parts, each a list of ascending row ranges from all over the file.
 
     The sizes differ by at most a piece. Pieces are drawn at random, so that every part has rows of all kinds.
     """

@@ -20,13 +20,13 @@ from pipeline.storage.arrays import read
 from pipeline.storage.store import Store
 
 VISIT_ROWS = 1024
-"""Rows of a block where data is larger than memory: small, so that the solver can put others together every time."""
+"""Number of rows of a block if data is larger than memory: small, so that the solver can combine blocks anew."""
 READ_AHEAD = 3
-"""Runs of rows that are read while another is packed: reading one mostly waits."""
+"""Number of runs of rows that are read while another is packed: reading mostly waits."""
 
 
 class CellBlocks(Sequence[Block]):
-    """Training cells in blocks that fit in memory, packed to the smallest integer type, read when asked for.
+    """Training cells in blocks that fit in memory, packed to the smallest integer type, read as they are visited.
 
     Where 256 cells fill a byte and a row of a block has none (-1), the block takes two bytes for each.
 
@@ -38,9 +38,9 @@ class CellBlocks(Sequence[Block]):
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
     blocks : list of lists of (start, stop)
-        Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
+        Rows of each block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weight_rule`); default: as the data says.
+        Function for the weights of rows (:func:`~pipeline.rows.row_weights.weight_rule`); default: those of the data.
     """
 
     def __init__(
@@ -68,26 +68,26 @@ class CellBlocks(Sequence[Block]):
     def _read(self, ranges: list[tuple[int, int]]) -> Block:
         rows = sum(stop - start for start, stop in ranges)
         codes = np.empty((rows, self._offsets.size - 1), dtype=packed_dtype(self._offsets))
-        # A type that has a number for "no cell" takes -1 as that; the others are left for a wider one at the first -1.
+        # A type with a number for "no cell" takes -1; any other is replaced by a wider one at the first -1.
         room = absent_code(codes.dtype, self._offsets) >= 0
         labels = np.empty(rows, dtype=self._arrays["labels"].dtype)
         weights = np.empty(rows) if WEIGHTS in self._arrays else None
-        at = 0
+        begin = 0
         runs = joined(ranges, max(1, READ_BYTES // ((READ_AHEAD + 1) * 4 * codes.shape[1])))
-        for stored, some, weight in ahead(self._read_run, runs, READ_AHEAD):
-            inside = slice(at, at + some.size)
+        for stored, targets, weight in ahead(self._read_run, runs, READ_AHEAD):
+            inside = slice(begin, begin + targets.size)
             if not room and stored.min(initial=0) < 0:
                 codes, room = codes.astype(packed_dtype(self._offsets, gaps=True)), True
-            codes[inside], labels[inside] = stored, some
+            codes[inside], labels[inside] = stored, targets
             if weights is not None and weight is not None:
                 weights[inside] = weight
-            at += some.size
+            begin += targets.size
         self.bytes_read += rows * (4 * codes.shape[1] + labels.itemsize)
         weights = self._weigh(labels, weights) if self._weigh else weights
         return Block(Cells(codes, self._offsets), labels, weights)
 
     def _read_run(self, run: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Cells, as they are stored, labels and weights of rows that stand side by side."""
+        """Read stored cells, labels and weights of neighbouring rows."""
         weights = read(self._arrays[WEIGHTS], slice(*run)) if WEIGHTS in self._arrays else None
         return read(self._arrays["codes"], slice(*run)), read(self._arrays["labels"], slice(*run)), weights
 
@@ -104,10 +104,10 @@ def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, 
 
 
 class SpooledBlocks(Sequence[Block]):
-    """The same cells in small blocks that are read many times: packed once into a temporary file.
+    """Cells in small blocks that are read many times: packed once into a temporary file.
 
-    Memory holds one block; the operating system keeps of the file what it has room for. With `visit_rows` None, the
-    blocks are those of `source`.
+    Memory holds one block; the operating system keeps as much of the file as it has room for. With `visit_rows` None,
+    the blocks are those of `source`.
     """
 
     def __init__(self, source: Sequence[Block], offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
@@ -139,10 +139,10 @@ class SpooledBlocks(Sequence[Block]):
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         t = self._offsets.size - 1
         first, rows, dtype, weighted = self._places[k]
-        of_weight = np.dtype(np.float64).itemsize * weighted
-        raw = os.pread(self._file.fileno(), rows * (of_weight + self._target.itemsize + t * dtype.itemsize), first)
+        weight_bytes = np.dtype(np.float64).itemsize * weighted
+        raw = os.pread(self._file.fileno(), rows * (weight_bytes + self._target.itemsize + t * dtype.itemsize), first)
         self.bytes_read += len(raw)
         weight = np.frombuffer(raw, dtype=np.float64, count=rows) if weighted else None
-        labels = np.frombuffer(raw, dtype=self._target, count=rows, offset=rows * of_weight)
-        codes = np.frombuffer(raw, dtype=dtype, offset=rows * of_weight + labels.nbytes).reshape(rows, t)
+        labels = np.frombuffer(raw, dtype=self._target, count=rows, offset=rows * weight_bytes)
+        codes = np.frombuffer(raw, dtype=dtype, offset=rows * weight_bytes + labels.nbytes).reshape(rows, t)
         return Block(Cells(codes, self._offsets), labels, weight)

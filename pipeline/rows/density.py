@@ -1,4 +1,4 @@
-"""Whether rows are handed out dense or as CSR: the rule, in one place.
+"""Decide whether rows are handed out dense or as CSR: the rule, in one place.
 
 Dense rows take 8 bytes for each column, sparse ones 12 for each value that is not 0. From a quarter of such values on,
 sparse rows save little and are slower; with fewer, encoding, trees and Voronoi cells are as fast or faster
@@ -10,16 +10,16 @@ from __future__ import annotations
 from ikmap.tables import Encoder
 
 DENSE_SHARE = 0.25
-"""From this share of values that are not 0 rows are dense."""
+"""Least share of values that are not 0 in dense rows."""
 DENSE_COLUMNS = 8192
-"""Rows with more columns are never made dense."""
+"""Most columns of rows that are made dense."""
 
 
 def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
-    """Whether rows are handed out dense: those found dense, and sparse ones that hardly grow when made dense."""
+    """Return whether rows are handed out dense: those read dense, and sparse ones that hardly grow when made dense."""
     return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
 
 
 def encodes_dense(encoder: Encoder, scale: str = "none") -> bool:
-    """Whether the features of a table are dense: of many one-hot features a row has few. To scale them fills them."""
+    """Return whether the features of a table are dense: not if it has many one-hot features and they are not scaled."""
     return scale != "none" or is_dense(True, 1, len(encoder.names), encoder.entries)

@@ -1,4 +1,4 @@
-"""Divide rows by what they say of themselves: by time, by group, or so that both sides have the classes' shares."""
+"""Split rows by a column or by their targets: by time, by group, or so that both sides have the classes' shares."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from pipeline.storage.arrays import read
 from pipeline.storage.store import Store
 
 KEPT, WORDS = "kept", "kept_words"
-"""Of a part: the values of the column by which rows are divided, as an array, and their words as an attribute."""
+"""Array of a part with the values of the column by which rows are split, and attribute with their words."""
 STREAM = 2_000_006
 """Seed path of the keys of groups."""
 BUCKETS = 1 << 16
-"""Of positions, in which rows of a class are counted first."""
+"""Number of buckets of positions in which the rows of a class are counted first."""
 
 
-def keys_of(division: SplitRule, store: Store, part: str, task: Task) -> np.ndarray:
-    """What the rows of a part are divided by, shape (n,): a time, a number of the group in [0, 1), or the target."""
+def keys_of(split_rule: SplitRule, store: Store, part: str, task: Task) -> np.ndarray:
+    """Return the keys by which the rows of a part are split, shape (n,): times, group numbers in [0, 1), or targets."""
     arrays = store.open_arrays(part)
-    if division.rule == STRATIFIED:
+    if split_rule.rule == STRATIFIED:
         labels = arrays["labels"]
         return task.codec.targets(read(labels, slice(0, labels.shape[0])), store.need(part)["found"])
     values = read(arrays[KEPT], slice(0, arrays[KEPT].shape[0]))
-    if division.rule == TIME:
+    if split_rule.rule == TIME:
         return values
-    key = generator(division.seed, STREAM).bytes(16)
+    key = generator(split_rule.seed, STREAM).bytes(16)
     words = store.need(part).get(WORDS)
     unique, at = np.unique(values, return_inverse=True)
     if words is None:
@@ -45,16 +45,16 @@ def keys_of(division: SplitRule, store: Store, part: str, task: Task) -> np.ndar
     else:
         texts = [words[int(code)].encode() for code in unique]
     numbers = [int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key).digest()) >> 11 for text in texts]
-    found: np.ndarray = np.array(numbers, dtype=np.float64)[at] * 2.0**-53
-    return found
+    group_keys: np.ndarray = np.array(numbers, dtype=np.float64)[at] * 2.0**-53
+    return group_keys
 
 
 def encoding_folds(
     split_by: str | None, seed: int, store: Store, part: str, task: Task, first: int, inside: np.ndarray
 ) -> np.ndarray:
-    """Fold of training rows of a part, int64: an encoding by targets goes by the labels of the other folds.
+    """Return the fold of training rows of a part, int64: an encoding by targets uses the labels of the other folds.
 
-    Where rows are divided by groups, all rows of a group are in one, or labels of a row's group would tell its own.
+    Where rows are split by groups, all rows of a group are in one fold: labels of a row's group would tell its own.
 
     Parameters
     ----------
@@ -74,48 +74,47 @@ def encoding_folds(
 
 @dataclass(frozen=True)
 class FittedSplit:
-    """The training rows among others: those before a cut.
+    """The training rows among all rows: those before a cut.
 
     Attributes
     ----------
-    division : SplitRule
+    rule : SplitRule
     n_rows : int
-        Of all.
+        Number of all rows.
     cuts : tuple of float
-        Of times and groups one: rows with a key below it are training rows. Of strata one for each class: rows are
-        training rows whose place in a seeded shuffle is below that of their class.
+        One cut of times and groups: rows with a key below it are training rows. Of strata, one cut for each class: rows
+        are training rows whose place in a seeded shuffle is below the cut of their class.
     """
 
-    division: SplitRule
+    rule: SplitRule
     n_rows: int
     cuts: tuple[float, ...]
 
     @classmethod
     def from_json(cls, values: RecordView) -> FittedSplit:
-        """What :meth:`as_json` gave."""
+        """Return the split that :meth:`as_json` has made into JSON values."""
         return cls(SplitRule(**values["division"]), values["n_rows"], tuple(values["cuts"]))
 
     def as_json(self) -> JsonObject:
-        return asdict(self)
+        """Return the split as JSON values."""
+        return {"division": asdict(self.rule), "n_rows": self.n_rows, "cuts": self.cuts}
 
     def trains(self, first: int, keys: np.ndarray) -> Bools:
-        """Mask of the training rows among rows from number `first` on."""
-        if self.division.rule != STRATIFIED:
+        """Return the mask of the training rows among rows from number `first` on."""
+        if self.rule.rule != STRATIFIED:
             below: np.ndarray = keys < self.cuts[0]
             return below
-        place = position_in_shuffle(
-            np.arange(first, first + keys.size, dtype=np.int64), self.n_rows, self.division.seed
-        )
-        found: np.ndarray = place < np.array(self.cuts)[keys]
-        return found
+        place = position_in_shuffle(np.arange(first, first + keys.size, dtype=np.int64), self.n_rows, self.rule.seed)
+        mask: np.ndarray = place < np.array(self.cuts)[keys]
+        return mask
 
 
 def divide(
-    division: SplitRule, store: Store, parts: Sequence[tuple[str, int]], task: Task, n_train: int
+    split_rule: SplitRule, store: Store, parts: Sequence[tuple[str, int]], task: Task, n_train: int
 ) -> tuple[FittedSplit, list[int]]:
-    """Find the cuts that leave about so many training rows, and how many of them each part has.
+    """Find the cuts that leave about `n_train` training rows, and the number of training rows of each part.
 
-    Times and groups stay together: the number of training rows is the nearest one that there is.
+    Times and groups stay together: the number of training rows is the nearest possible one.
 
     Parameters
     ----------
@@ -124,34 +123,34 @@ def divide(
     Raises
     ------
     InputError
-        All rows are of one time or group, or of a class there is one row only.
+        All rows have one time or group, or a class has one row only.
     """
     n_rows = sum(rows for _, rows in parts)
     first = np.r_[0, np.cumsum([rows for _, rows in parts])].tolist()
-    keys = (keys_of(division, store, name, task) for name, _ in parts)
-    if division.rule == STRATIFIED:
+    keys = (keys_of(split_rule, store, name, task) for name, _ in parts)
+    if split_rule.rule == STRATIFIED:
         cuts = _cuts_of_classes(
-            division, list(zip(first, keys, strict=False)), n_rows, n_train, len(task.codec.classes)
+            split_rule, list(zip(first, keys, strict=False)), n_rows, n_train, len(task.codec.classes)
         )
     else:
-        cuts = (_cut(division, keys, n_rows, n_train),)
-    divided = FittedSplit(division, n_rows, cuts)
+        cuts = (_cut(split_rule, keys, n_rows, n_train),)
+    fitted_split = FittedSplit(split_rule, n_rows, cuts)
     counts = [
-        int(divided.trains(begin, keys_of(division, store, name, task)).sum())
+        int(fitted_split.trains(begin, keys_of(split_rule, store, name, task)).sum())
         for begin, (name, _) in zip(first, parts, strict=False)
     ]
-    return divided, counts
+    return fitted_split, counts
 
 
-def _cut(division: SplitRule, keys: Iterable[np.ndarray], n_rows: int, n_train: int) -> float:
+def _cut(split_rule: SplitRule, keys: Iterable[np.ndarray], n_rows: int, n_train: int) -> float:
     values, counts = np.zeros(0), np.zeros(0, dtype=np.int64)
-    for some in keys:
-        found, rows = np.unique(some, return_counts=True)
-        values, at = np.unique(np.concatenate([values, found]), return_inverse=True)
-        counts = np.bincount(at, weights=np.concatenate([counts, rows])).astype(np.int64)
+    for part_keys in keys:
+        part_values, rows = np.unique(part_keys, return_counts=True)
+        values, places = np.unique(np.concatenate([values, part_values]), return_inverse=True)
+        counts = np.bincount(places, weights=np.concatenate([counts, rows])).astype(np.int64)
     if values.size < 2:
         raise InputError(
-            f"--split-by {division.rule}:{division.column}: found the same value in all {n_rows:,} rows, "
+            f"--split-by {split_rule.rule}:{split_rule.column}: found the same value in all {n_rows:,} rows, "
             "expected several"
         )
     before = np.cumsum(counts)[:-1]
@@ -159,55 +158,55 @@ def _cut(division: SplitRule, keys: Iterable[np.ndarray], n_rows: int, n_train: 
 
 
 def _cuts_of_classes(
-    division: SplitRule, keys: Sequence[tuple[int, np.ndarray]], n_rows: int, n_train: int, classes: int
+    split_rule: SplitRule, keys: Sequence[tuple[int, np.ndarray]], n_rows: int, n_train: int, classes: int
 ) -> tuple[float, ...]:
-    """For each class the place in the shuffle that leaves its share before it."""
+    """Return for each class the place in the shuffle that leaves its share of rows before it."""
     width = -(-n_rows // BUCKETS)
     in_bucket = np.zeros((classes, BUCKETS), dtype=np.int64)
 
     def places(first: int, targets: np.ndarray) -> np.ndarray:
-        return position_in_shuffle(np.arange(first, first + targets.size, dtype=np.int64), n_rows, division.seed)
+        return position_in_shuffle(np.arange(first, first + targets.size, dtype=np.int64), n_rows, split_rule.seed)
 
     for first, targets in keys:
         np.add.at(in_bucket, (targets, places(first, targets) // width), 1)
     totals = in_bucket.sum(axis=1)
-    wanted = np.rint(totals * (n_train / n_rows)).astype(np.int64)
-    wanted = np.where(totals > 1, np.clip(wanted, 1, np.maximum(1, totals - 1)), totals)
+    n_wanted = np.rint(totals * (n_train / n_rows)).astype(np.int64)
+    n_wanted = np.where(totals > 1, np.clip(n_wanted, 1, np.maximum(1, totals - 1)), totals)
     # The bucket in which a class has its last training row, and the training rows before that bucket.
-    bucket = np.array([int(np.searchsorted(np.cumsum(row), w)) for row, w in zip(in_bucket, wanted, strict=True)])
+    bucket = np.array([int(np.searchsorted(np.cumsum(row), w)) for row, w in zip(in_bucket, n_wanted, strict=True)])
     before = np.array([int(row[:b].sum()) for row, b in zip(in_bucket, bucket, strict=True)])
-    inside: list[list[np.ndarray]] = [[] for _ in range(classes)]
+    near_places: list[list[np.ndarray]] = [[] for _ in range(classes)]
     for first, targets in keys:
         place = places(first, targets)
         near = np.flatnonzero(place // width == bucket[targets])
         for k in np.unique(targets[near]).tolist():
-            inside[k].append(place[near][targets[near] == k])
+            near_places[k].append(place[near][targets[near] == k])
     cuts = []
     for k in range(classes):
-        found = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *inside[k]]))
-        cuts.append(float(found[wanted[k] - before[k] - 1] + 1) if wanted[k] else 0.0)
+        places_near = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *near_places[k]]))
+        cuts.append(float(places_near[n_wanted[k] - before[k] - 1] + 1) if n_wanted[k] else 0.0)
     return tuple(cuts)
 
 
 def checked(
-    division: SplitRule, values: np.ndarray, words: Sequence[str] | None, where: Callable[[int], str]
+    split_rule: SplitRule, values: np.ndarray, words: Sequence[str] | None, where: Callable[[int], str]
 ) -> Floats:
-    """Values of the column, as they are stored.
+    """Return the values of the column, as they are stored.
 
     Raises
     ------
     InputError
-        One is missing, or is no time.
+        A value is missing, or is no time.
     """
-    if division.rule == TIME and words is not None:
+    if split_rule.rule == TIME and words is not None:
         raise InputError(
-            f"{where(0)}, column {division.column!r}: found words such as {words[0]!r}, expected dates, times or "
+            f"{where(0)}, column {split_rule.column!r}: found words such as {words[0]!r}, expected dates, times or "
             f"numbers for --split-by {TIME}"
         )
     missing = np.flatnonzero(np.isnan(values))
     if missing.size:
         raise InputError(
-            f"{where(int(missing[0]))}, column {division.column!r}: found a missing value, expected one in every row "
-            f"for --split-by {division.rule}"
+            f"{where(int(missing[0]))}, column {split_rule.column!r}: found a missing value, expected one in every row "
+            f"for --split-by {split_rule.rule}"
         )
     return values

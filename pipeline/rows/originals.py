@@ -1,4 +1,4 @@
-"""Columns of a table as they were before they became features: what belongs together, and what stood there."""
+"""Columns of a table as they were before they became features: the features of each, and its values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Original:
     Attributes
     ----------
     number : int
-        Among the columns that were read.
+        Number among the columns that were read.
     name : str
     kind : {"number", "category", "time"}
     features : tuple of int
-        Numbers of the features that are made of it.
+        Numbers of the features that are made of the column.
     """
 
     number: int
@@ -34,26 +34,27 @@ class Original:
 
 
 def originals_of(rows: PreparedRows) -> list[Original]:
-    """The columns that features were made of, in order; those of which none was made are left out."""
-    about = rows.preparation
-    if not about.encoded:
-        names = about.column_names or [f"column {j + 1}" for j in range(about.n_columns)]
+    """Return the columns that features were made of, in order; columns without features are left out."""
+    preparation = rows.preparation
+    if not preparation.encoded:
+        names = preparation.column_names or [f"column {j + 1}" for j in range(preparation.n_columns)]
         return [Original(j, name, NUMBER, (j,)) for j, name in enumerate(names)]
     encoder = load_encoder(rows.store).encoder
     features: dict[int, list[int]] = {}
     for feature, column in enumerate(encoder.origins):
         features.setdefault(column, []).append(feature)
     return [
-        Original(j, encoder.columns[j].name, encoder.columns[j].kind, tuple(of)) for j, of in sorted(features.items())
+        Original(j, encoder.columns[j].name, encoder.columns[j].kind, tuple(numbers))
+        for j, numbers in sorted(features.items())
     ]
 
 
 def original_values(rows: PreparedRows, numbers: np.ndarray, column: Original) -> np.ndarray:
-    """What stood in a column, of some rows by ascending number: float64, NaN where missing; of words object, or None.
+    """Return the values of a column in some rows by ascending number: float64, or object for words; NaN if missing.
 
     Numbers are as they were read, before they were divided or scaled.
     """
-    found: list[np.ndarray] = []
+    values_of_parts: list[np.ndarray] = []
     for part, inside in rows.within_parts(numbers):
         X, _ = read_part(rows.store, part.name, 0, part.rows, rows.preparation)
         values = as_dense(X[inside][:, [column.number]])[:, 0].astype(np.float64)
@@ -61,5 +62,5 @@ def original_values(rows: PreparedRows, numbers: np.ndarray, column: Original) -
         if column.kind == CATEGORY:
             texts = np.array([*(words or ()), None], dtype=object)
             values = texts[np.where(np.isnan(values), len(texts) - 1, values).astype(np.int64)]
-        found.append(values)
-    return np.concatenate(found)
+        values_of_parts.append(values)
+    return np.concatenate(values_of_parts)

@@ -1,4 +1,4 @@
-"""Parts of the rows as ingest stores them: written, and read whole, the latest kept by the process."""
+"""Parts of the rows as ingest stores them: they are read as a whole, and the process keeps the latest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ikmap.arrays import Floats
 from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from ikmap.tasks.capabilities import learned_rows
-from pipeline.record_types import RecordView
+from pipeline.record_types import Result
 from pipeline.rows.fitted_split import KEPT
 from pipeline.storage.arrays import ZarrArray, read
 from pipeline.storage.lru_cache import PROCESS, LRUCache
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pipeline.rows.prepared import Preparation
 
 WEIGHTS = "weights"
-"""Array of a part, and of cells, with what rows weigh."""
+"""Array of a part, and of cells, with the weights of rows."""
 LATE = "late_"
-"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
+"""Prefix of the arrays of a chunk that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 CELLS = "cells"
-"""Of a part of a table with words or missing cells: float64 array (columns, rows) in place of values."""
+"""Array of a part of a table with words or missing cells: float64 (columns, rows), in place of values."""
 
 
 def write_part(
@@ -35,15 +35,15 @@ def write_part(
     name: str,
     X: Rows,
     labels: np.ndarray,
-    found: RecordView,
-    more: RecordView,
+    part_labels: Result,
+    attributes: Result,
     beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
-    """Store rows as they were found, with what the task stores for their labels.
+    """Store rows as they were read, with the task's form of their labels; return the bytes written.
 
-    `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
-    rows are split by (:data:`~pipeline.rows.fitted_split.KEPT`), what they weigh (:data:`WEIGHTS`), and those whose
-    names begin with :data:`LATE`.
+    `beside` has arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`),
+    values that rows are split by (:data:`~pipeline.rows.fitted_split.KEPT`), weights (:data:`WEIGHTS`), and arrays
+    whose names begin with :data:`LATE`.
     """
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if LEVELS in arrays:  # column by column: read so, and much smaller where each is compressed by itself
@@ -52,11 +52,11 @@ def write_part(
         arrays["values"] = X
     else:
         arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
-    return store.write_group(name, arrays, {**more, "found": dict(found), "columns": int(X.shape[1])})
+    return store.write_group(name, arrays, {**attributes, "found": dict(part_labels), "columns": int(X.shape[1])})
 
 
 def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
-    """Read rows of a part: values as found, which are not to be written to, and targets."""
+    """Read rows of a part: values as they were stored, which must not be written to, and targets."""
     attributes = store.need(name)
     arrays = _arrays_of_part(store, name)
     y = preparation.task.codec.targets(arrays["labels"][start:stop], attributes["found"])
@@ -64,7 +64,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 
 
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
-    """Read all rows of a part, as found, without their labels."""
+    """Read all rows of a part, as they were stored, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
               if key not in ("labels", LEVELS, KEPT, WEIGHTS) and not key.startswith(LATE)}  # fmt: skip
     if CELLS in arrays:
@@ -86,43 +86,47 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
 
 
 def read_weights(store: Store, name: str) -> Floats:
-    """What the rows of a part weigh."""
+    """Return the weights of the rows of a part."""
     return _arrays_of_part(store, name)[WEIGHTS]
 
 
 def read_levels(store: Store, name: str, columns: int) -> Levels:
-    """The words of each column of a part."""
+    """Return the words of each column of a part."""
     packed = _arrays_of_part(store, name).get(LEVELS)
-    kept = _words.get("part")
-    if kept is None or kept[0] is not packed:
-        kept = packed, levels_of(packed, columns)
-        _words.put("part", kept)
-    return kept[1]
+    latest = _words.get("part")
+    if latest is None or latest[0] is not packed:
+        latest = packed, levels_of(packed, columns)
+        _words.put("part", latest)
+    return latest[1]
 
 
 def read_targets(
     store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
 ) -> np.ndarray:
-    """Targets of rows of a part."""
+    """Return the targets of rows of a part."""
     attributes = store.need(name)
     labels = store.open_arrays(name)["labels"]
     return preparation.task.codec.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
 
 
 def learned_of(store: Store, name: str, numbers: np.ndarray, preparation: Preparation) -> np.ndarray:
-    """Those of some rows of a part, by their numbers in it, that the task learns from."""
+    """Return those of some rows of a part, by their numbers in it, that the task learns from."""
     mask = learned_rows(preparation.task, read_targets(store, name, preparation)[numbers])
     return numbers if mask is None else numbers[mask]
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
-    """The arrays of a part. The process keeps the latest, as neighbouring rows are likely to be wanted next."""
+    """Return the arrays of a part. The process keeps the latest, as neighbouring rows are likely to be read next."""
     stored = store.open_arrays(name)
-    kept = _latest.get("part")  # another thread may replace it at any time
+    latest = _latest.get("part")  # another thread may replace it at any time
     # Arrays that are still open are those whose files are the same.
-    if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
-        return kept[1]
-    _latest.forget()  # before the next is read: never two in memory
+    if (
+        latest is not None
+        and latest[0].keys() == stored.keys()
+        and all(latest[0][key] is stored[key] for key in stored)
+    ):
+        return latest[1]
+    _latest.forget()  # before the next part is read: never two in memory
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
     _latest.put("part", (stored, arrays))
     return arrays

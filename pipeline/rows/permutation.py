@@ -11,11 +11,11 @@ STREAM = 2_000_001
 """Seed path of the keys, apart from those of partitionings (their numbers)."""
 STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 BLOCK = 1 << 15
-"""Rows that are worked on at once: what is made on the way stays near the processor."""
+"""Number of rows that are worked on at once: intermediate results stay near the processor."""
 
 
 def position_in_shuffle(rows: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Position of each row in a seeded shuffle of ``range(n)``.
+    """Return the position of each row in a seeded shuffle of ``range(n)``.
 
     A Feistel network on the smallest even number of bits that holds n, followed until it lands below n: a
     bijection of ``range(n)`` for every seed.
@@ -33,7 +33,7 @@ def position_in_shuffle(rows: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 def row_in_shuffle(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Row at each position of the shuffle: the inverse of :func:`position_in_shuffle`."""
+    """Return the row at each position of the shuffle: the inverse of :func:`position_in_shuffle`."""
     return _walk(positions, n, _keys(seed)[::-1], forward=False)
 
 
@@ -43,17 +43,17 @@ def _keys(seed: int) -> np.ndarray:
 
 def _walk(numbers: np.ndarray, n: int, keys: np.ndarray, *, forward: bool) -> np.ndarray:
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
-    found = values = np.asarray(numbers, dtype=np.uint64).copy()
-    which: np.ndarray | None = None  # rows that values are of; None: all
+    results = values = np.asarray(numbers, dtype=np.uint64).copy()
+    places: np.ndarray | None = None  # places of the values in the result; None: all
     while values.size:
         for begin in range(0, values.size, BLOCK):
             _network(values[begin : begin + BLOCK], np.uint64(half), keys, forward)
-        if which is not None:
-            found[which] = values
+        if places is not None:
+            results[places] = values
         outside = np.flatnonzero(values >= np.uint64(n))
-        which = outside if which is None else which[outside]
+        places = outside if places is None else places[outside]
         values = values[outside]
-    return found.astype(np.int64)
+    return results.astype(np.int64)
 
 
 def _network(values: np.ndarray, half: np.uint64, keys: np.ndarray, forward: bool) -> None:

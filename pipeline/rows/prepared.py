@@ -18,7 +18,7 @@ from ikmap.tasks import Task, task_from
 from ikmap.tasks.capabilities import census_of, unseen_labels
 from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import RecordView
 from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
 from pipeline.rows.split import Part, Split
@@ -28,31 +28,31 @@ from pipeline.tables.encoding import load_encoder
 
 DATA = "data"
 STREAM_DATA = "stream"
-"""Where a run on a stream says what its initial rows are; they then are the training rows."""
+"""Group of the store that describes the initial rows of a stream, which then are the training rows."""
 SCALE = "data/scale"
 READ_BYTES = 16 << 20
-"""Rows are read in blocks of about this size."""
+"""Bytes of the blocks in which rows are read, about."""
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How values and labels as found become features and targets; the same for training, test and scoring.
+    """How values and labels as they were read become features and targets, for training, test and scoring.
 
     Attributes
     ----------
     n_columns : int
     column_names : list of str or None
     dense : bool
-        Rows are handed out dense, else as CSR.
+        Whether rows are handed out dense, else as CSR.
     task : Task
-        What is learned, with what the labels have turned out to be.
+        Task with the labels as they turned out to be.
     divide : float
-        Every value is divided by this.
+        Divisor of every value.
     scale : {"none", "minmax"}
     encoded : bool
-        The store has the cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
+        Whether the store has cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
     weighted : bool
-        The data says how much each row counts.
+        Whether the data has weights of rows.
     """
 
     n_columns: int
@@ -65,7 +65,7 @@ class Preparation:
     weighted: bool = False
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
-        """Turn values as found into features."""
+        """Turn values as they were read into features."""
         if not isinstance(X, np.ndarray) and X.shape[1] != self.n_columns:
             X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
         if self.divide != 1.0:
@@ -81,11 +81,12 @@ class Preparation:
         return X
 
     def as_json(self) -> JsonObject:
+        """Return the preparation as JSON values."""
         return {**asdict(self), "task": self.task.as_json()}
 
     @classmethod
     def from_json(cls, values: RecordView) -> Self:
-        """Return the preparation of which :meth:`as_json` made these values.
+        """Return the preparation that :meth:`as_json` has made into JSON values.
 
         Raises
         ------
@@ -109,7 +110,7 @@ class PreparedRows:
     store : Store
     name : {"train", "test"}
     group : str, optional
-        Where it is said which rows these are; default: the stream, where there is one, else the files ingested.
+        Group of the store that describes the rows; default: the stream, if there is one, else the files ingested.
 
     Attributes
     ----------
@@ -127,8 +128,8 @@ class PreparedRows:
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Split(**side["split"])
         self._learned = bool(side.get("learned", False))
-        self._divided = FittedSplit.from_json(side["divided"]) if side.get("divided") else None
-        self._kept = self._folds = (-1, np.zeros(0, dtype=np.int64))
+        self._fitted_split = FittedSplit.from_json(side["divided"]) if side.get("divided") else None
+        self._latest = self._folds = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
@@ -140,16 +141,16 @@ class PreparedRows:
             self._scaling = load_scaling(store)
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop - 1``: features, targets and numbers."""
+        """Return rows ``start .. stop - 1``: features, targets and numbers."""
         return self.take(np.arange(start, stop))
 
     def sample(self, seed: int, offsets: np.ndarray | None = None, *, reaches_all: bool = True) -> Sample:
-        """All of these rows for a method that looks at some before it learns; they are read on demand."""
-        about = self.preparation
+        """Return all rows for a method that looks at some before it learns; they are read on demand."""
+        preparation = self.preparation
         return Sample(
             self.n_rows,
-            about.n_columns,
-            about.task,
+            preparation.n_columns,
+            preparation.task,
             lambda numbers: self.take(numbers).rows,
             seed,
             offsets,
@@ -157,48 +158,52 @@ class PreparedRows:
         )
 
     def where(self, row: int) -> str:
-        """File and row of one of these rows, for people: rows that hold data are counted, from 1."""
+        """Return file and row of a row, for people: rows that hold data are counted, from 1."""
         return f"{self._url}: row {int(self.numbers(row, row + 1)[0]) + 1}"
 
     def numbers(self, start: int, stop: int) -> np.ndarray:
-        """Numbers in their file, from 0, of rows ``start .. stop - 1``."""
+        """Return the numbers in their file, from 0, of rows ``start .. stop - 1``."""
         rows = np.arange(start, stop)
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
-        found = [self._first[p] + self._of_part(p)[rows[part_of == p] - self._begin[p]] for p in np.unique(part_of)]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+        numbers_of_parts = [
+            self._first[p] + self._of_part(p)[rows[part_of == p] - self._begin[p]] for p in np.unique(part_of)
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *numbers_of_parts])
 
     def _of_part(self, p: int) -> np.ndarray:
-        """Ascending numbers, within part p, of the rows that are meant."""
+        """Return the ascending numbers, within part p, of its rows that belong to these rows."""
         part = self._parts[p]
-        if self._divided is None and not self._learned:
+        if self._fitted_split is None and not self._learned:
             return self._split.of_part(int(self._first[p]), part.rows)
-        if self._kept[0] != p:
-            self._kept = p, self._chosen_of_part(p)
-        return self._kept[1]
+        if self._latest[0] != p:
+            self._latest = p, self._chosen_of_part(p)
+        return self._latest[1]
 
     def _chosen_of_part(self, p: int) -> np.ndarray:
         part, first = self._parts[p], int(self._first[p])
-        if self._divided is None:
+        if self._fitted_split is None:
             numbers = self._split.of_part(first, part.rows)
         else:
-            keys = keys_of(self._divided.division, self.store, part.name, self.preparation.task)
-            numbers = np.flatnonzero(self._divided.trains(first, keys) == self._split.train)
+            keys = keys_of(self._fitted_split.rule, self.store, part.name, self.preparation.task)
+            numbers = np.flatnonzero(self._fitted_split.trains(first, keys) == self._split.train)
         return learned_of(self.store, part.name, numbers, self.preparation) if self._learned else numbers
 
     def places(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
-        """Part, and row in it, of rows by their numbers in their file."""
+        """Return the part, and the row in it, of rows by their numbers in their file."""
         part_of = np.searchsorted(self._first, numbers, side="right") - 1
         return [(self._parts[p].name, int(n - self._first[p])) for n, p in zip(numbers, part_of.tolist(), strict=True)]
 
-    def keys(self, division: SplitRule, rows: np.ndarray) -> np.ndarray:
-        """By what rows, by ascending number, are divided: their time, group or target."""
+    def keys(self, split_rule: SplitRule, rows: np.ndarray) -> np.ndarray:
+        """Return the keys by which rows, by ascending number, are split: their time, group or target."""
         task = self.preparation.task
-        found = [keys_of(division, self.store, part.name, task)[inside] for part, inside in self.within_parts(rows)]
-        return np.concatenate(found)
+        keys_of_parts = [
+            keys_of(split_rule, self.store, part.name, task)[inside] for part, inside in self.within_parts(rows)
+        ]
+        return np.concatenate(keys_of_parts)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row in memory; of a sparse one, about."""
+        """Bytes of a row in memory; an estimate if rows are sparse."""
         return row_bytes(self.preparation.n_columns)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Block]]:
@@ -214,12 +219,12 @@ class PreparedRows:
 
     @property
     def part_rows(self) -> list[int]:
-        """How many of these rows each part has."""
-        found: list[int] = np.diff(self._begin).tolist()
-        return found
+        """Number of these rows in each part."""
+        counts: list[int] = np.diff(self._begin).tolist()
+        return counts
 
     def raw_part(self, p: int) -> tuple[int, np.ndarray, RawTable, np.ndarray]:
-        """These rows of part p, before they are encoded: position of the first, numbers in the file, cells, targets."""
+        """Read the rows of part p, not encoded: position of the first row, numbers in the file, cells and targets."""
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
@@ -227,25 +232,25 @@ class PreparedRows:
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
     def encoding_folds(self, p: int, split_by: str | None, seed: int) -> np.ndarray:
-        """Folds of these rows of part p, for encodings by targets."""
-        of = self._parts[p].name, self.preparation.task, int(self._first[p]), self._of_part(p)
-        return encoding_folds(split_by, seed, self.store, *of)
+        """Return the folds of the rows of part p, for encodings by targets."""
+        part_args = self._parts[p].name, self.preparation.task, int(self._first[p]), self._of_part(p)
+        return encoding_folds(split_by, seed, self.store, *part_args)
 
     def _own_folds(self, p: int) -> np.ndarray:
-        """The same, as the encoder was fitted."""
+        """Return the folds of the rows of part p with which the encoder was fitted."""
         assert self._encoder is not None
         if self._folds[0] != p:
             self._folds = p, self.encoding_folds(p, self._encoder.split_by, self._encoder.seed)
         return self._folds[1]
 
     def within_parts(self, rows: np.ndarray) -> Iterator[tuple[Part, np.ndarray]]:
-        """Yield each part that has some of these rows, by ascending number, and their numbers in it."""
+        """Yield each part that has some of the given rows, by ascending number, and their numbers in it."""
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
         for p in np.unique(part_of).tolist():
             yield self._parts[p], self._of_part(p)[rows[part_of == p] - self._begin[p]]
 
     def take(self, rows: np.ndarray) -> Block:
-        """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
+        """Read rows by ascending number: features, targets and the numbers. One part is in memory at a time."""
         features: list[Rows] = []
         targets: list[np.ndarray] = []
         weights: list[np.ndarray] = []
@@ -268,9 +273,9 @@ class PreparedRows:
                 weights.append(read_weights(self.store, part.name)[numbers])
         weight = np.concatenate([np.zeros(0), *weights]) if self.preparation.weighted else None
         if not features:
-            empty = np.zeros((0, self.preparation.n_columns))
-            none = np.zeros(0, dtype=self.preparation.task.codec.dtype)
-            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, weight, rows)
+            no_rows = np.zeros((0, self.preparation.n_columns))
+            no_targets = np.zeros(0, dtype=self.preparation.task.codec.dtype)
+            return Block(no_rows if self.preparation.dense else sp.csr_array(no_rows), no_targets, weight, rows)
         if len(features) == 1:
             return Block(features[0], targets[0], weight, rows)
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
@@ -278,24 +283,24 @@ class PreparedRows:
 
 
 def row_bytes(n_columns: int) -> int:
-    """Bytes of a row in memory; for many columns an estimate, as such rows are sparse."""
+    """Return the bytes of a row in memory; an estimate for many columns, as such rows are sparse."""
     return 8 * min(n_columns, 4096)
 
 
-def count_targets(store: Store, name: str) -> Record:
+def count_targets(store: Store, name: str) -> JsonObject:
     """Count the targets of training or test rows, as the task does it (:class:`~ikmap.tasks.capabilities.Census`)."""
     rows = PreparedRows(store, name)
     task = rows.preparation.task
     return counted(task, [census_of(task, y) for y in rows.targets()])
 
 
-def counted(task: Task, censuses: list[Json]) -> Record:
-    """Add up what a task has counted in each part of the targets.
+def counted(task: Task, censuses: list[Json]) -> JsonObject:
+    """Add up the counts of a task in each part of the targets.
 
     Raises
     ------
     InputError
-        Nothing can be learned from them.
+        Nothing can be learned from the targets.
     """
     try:
         return counted_by(task, censuses)
@@ -304,7 +309,7 @@ def counted(task: Task, censuses: list[Json]) -> Record:
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest training value of each column, and the width of its range (1 where that is 0)."""
+    """Return the lowest training value of each column, and the width of its range, or 1 in place of 0."""
     _, arrays = store.read_group(SCALE)
     width = arrays["high"] - arrays["low"]
     return arrays["low"], np.where(width > 0, width, 1.0)

@@ -19,10 +19,10 @@ class RowBlocks(Sequence[Block]):
     ----------
     store : Store
     blocks : list of lists of (start, stop)
-        Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
+        Rows of each block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     side : {"train", "test"}
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weight_rule`); default: as the data says.
+        Function for the weights of rows (:func:`~pipeline.rows.row_weights.weight_rule`); default: those of the data.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Weights of training rows: what the task makes of the targets, times what the data says; checked before use."""
+"""Weights of training rows: those of the task, by the targets, times those of the data; checked before use."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 
 ROUNDING = 2.0**-40
-"""A share of rows that weigh differently must not be rounded above 1."""
+"""Factor by which a mean is raised, so that no share of rows with different weights is rounded above 1."""
 
 type WeightRule = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
-"""Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
+"""A function from targets and weights of the data to the weights of rows; None: all weigh the same."""
 
 
 def weight_rule(task: Task) -> WeightRule:
-    """Return how training rows are weighed in a task (:class:`~ikmap.tasks.capabilities.WeighsRows`)."""
+    """Return the function that weighs training rows in a task (:class:`~ikmap.tasks.capabilities.WeighsRows`)."""
     return partial(_weights, task)
 
 
-def _weights(task: Task, targets: np.ndarray, own: np.ndarray | None) -> np.ndarray | None:
-    found = sample_weight(task, targets)
-    if found is None:
-        return own
-    weights = np.ascontiguousarray(found, dtype=np.float64)
+def _weights(task: Task, targets: np.ndarray, data_weights: np.ndarray | None) -> np.ndarray | None:
+    task_weights = sample_weight(task, targets)
+    if task_weights is None:
+        return data_weights
+    weights = np.ascontiguousarray(task_weights, dtype=np.float64)
     check_weights(weights, targets.size)
-    return weights if own is None else weights * own
+    return weights if data_weights is None else weights * data_weights
 
 
 def refuse_ignored_weights(params: Params, column: str | None, tasks: Collection[str]) -> None:
-    """Refuse learners that count every row once in all of these tasks, where a column says how much rows count.
+    """Refuse learners that count every row once in all of some tasks, where a column has weights of rows.
 
     Nothing is refused as long as the learner is not known.
 
@@ -51,12 +51,14 @@ def refuse_ignored_weights(params: Params, column: str | None, tasks: Collection
         return
     ignores_weights = [name for name in params.learners if not _weighs(params.of(name), tasks)]
     if ignores_weights:
-        able = [name for name, kind in LEARNERS.items() if _weighs(kind.of_record({})[0], tasks)]
-        expected = f"expected some of --learner {','.join(able)}" if able else "no learner weighs rows there"
+        able_learners = [name for name, kind in LEARNERS.items() if _weighs(kind.of_record({})[0], tasks)]
+        expected = (
+            f"expected some of --learner {','.join(able_learners)}" if able_learners else "no learner weighs rows there"
+        )
         verb = "counts" if len(ignores_weights) == 1 else "count"
-        of = f" in {next(iter(tasks))}" if len(tasks) == 1 else ""
+        where = f" in {next(iter(tasks))}" if len(tasks) == 1 else ""
         raise InputError(
-            f"--weight {column}: found --learner {','.join(ignores_weights)}, which {verb} every row once{of}; "
+            f"--weight {column}: found --learner {','.join(ignores_weights)}, which {verb} every row once{where}; "
             f"{expected}"
         )
 
@@ -66,24 +68,24 @@ def _weighs(learner: Learner, tasks: Collection[str]) -> bool:
 
 
 def every_task() -> list[str]:
-    """Names of all tasks, where it is not known yet which one it is."""
+    """Return the names of all tasks, for a run whose task is not known yet."""
     return list(TASKS)
 
 
 def weights_of(weight: Floats | None, rows: np.ndarray) -> Floats | None:
-    """Those of some rows."""
+    """Return the weights of some rows."""
     return None if weight is None else weight[rows]
 
 
 def weight_given(weight: Floats | None) -> tuple[np.ndarray, ...]:
-    """The further argument of ``partial_fit``, which only states of learners that weigh rows take."""
+    """Return the further argument of ``partial_fit``, which only states of learners that weigh rows take."""
     return () if weight is None else (weight,)
 
 
 def weighted_scores(criterion: Criterion, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Scores of the rows of a fold, so that their mean is weighted.
+    """Return the scores of the rows of a fold, so that their mean is weighted.
 
-    Where what a row counts depends on the other rows, as in a ranking, they stay as they are.
+    Scores stay as they are if the score of a row depends on the other rows, as in a ranking.
     """
     if weight is None or isinstance(criterion, ComparesRows):
         return scores

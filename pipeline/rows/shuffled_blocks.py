@@ -1,4 +1,4 @@
-"""Rows of cells, dealt at random into blocks that a solver visits many times: in memory, or in a temporary file."""
+"""Rows of cells, shuffled into blocks that a solver visits many times: in memory, or in a temporary file."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ikmap.seeds import generator
 from pipeline.errors import writing
 
 DEAL = 2_000_003
-"""Stream of the generator that deals."""
+"""Seed path of the shuffle."""
 
 
-class DealtBlocks(Sequence[Block]):
-    """The rows of other blocks in blocks of about the same size, each row in one drawn at random.
+class ShuffledBlocks(Sequence[Block]):
+    """The rows of other blocks in blocks of about the same size, each row in a random block.
 
-    Rows that stand side by side in a file are often alike: of one day, of one class. A solver that learns from
-    neighbours one after the other forgets what it has learned from others, and needs several times as many passes.
-    Every block made here is a random sample of all rows. So a solver may take the blocks as they come, one piece of
-    memory after the other, and needs no more passes than with all rows in random order.
+    Neighbouring rows of a file are often alike: of one day, of one class. A solver that learns from neighbours one
+    after the other forgets other rows, and needs several times as many passes. Every block made here is a random sample
+    of all rows. So a solver may take the blocks as they come, one piece of memory after the other, and needs no more
+    passes than with all rows in random order.
 
     The rows of each source block are shuffled and shared out equally among all blocks. So writing needs one source
     block in memory, and a file gets runs of rows, not single ones.
@@ -35,18 +35,18 @@ class DealtBlocks(Sequence[Block]):
     Parameters
     ----------
     source : sequence of Block
-        Blocks of cells. Each is asked for once, but all again if a row without a cell is met (see
+        Blocks of cells. Each is read once, but all again if a row has no cell (see
         :class:`~pipeline.rows.cell_blocks.CellBlocks`): then cells take a wider type.
     sizes : sequence of int
-        Rows of each source block.
+        Number of rows of each source block.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
     seed : int
     most_rows : int
-        Rows of a block, at most, > 0.
+        Most rows of a block, > 0.
     in_memory : bool
-        Else in a temporary file, of which the operating system keeps in memory what it has room for. Rows and bits are
-        the same.
+        Whether rows are in memory, else in a temporary file, of which the operating system keeps as much in memory as
+        it has room for. Rows and bits are the same.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class DealtBlocks(Sequence[Block]):
                 break
 
     def _dealt(self, n: int) -> np.ndarray:
-        """Rows of every block when n rows have been dealt in turn."""
+        """Return the number of rows of every block after n rows have been shared out in turn."""
         dealt: Int64s = -((np.arange(self._n_blocks) - n) // self._n_blocks)
         return dealt
 
     def _deal(self, source: Sequence[Block], dtype: np.dtype, seed: int) -> bool:
-        """Write all rows; False if they have cells that the type has no number for."""
+        """Write all rows; return False if they have cells that the type has no number for."""
         for k, (begin, end) in enumerate(pairwise(self._ends)):
             cells, labels, weight, _ = source[k]
             assert isinstance(cells, Cells)
@@ -85,8 +85,8 @@ class DealtBlocks(Sequence[Block]):
             cuts = np.cumsum([0, *(after - before)])
             order = generator(seed, DEAL, k).permutation(labels.size)
             for b in range(self._n_blocks):
-                rows, at = order[cuts[b] : cuts[b + 1]], self._starts[b] + int(before[b])
-                self._store.put(at, labels[rows], None if weight is None else weight[rows], cells.codes[rows])
+                rows, place = order[cuts[b] : cuts[b + 1]], self._starts[b] + int(before[b])
+                self._store.put(place, labels[rows], None if weight is None else weight[rows], cells.codes[rows])
         return True
 
     def __len__(self) -> int:
@@ -108,16 +108,18 @@ class _Stored(Protocol):
     bytes_read: int
 
     def open(self, rows: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
-        """Make room for so many rows like these."""
+        """Make room for `rows` rows of the types and shapes of some arrays."""
 
     def put(self, at: int, labels: np.ndarray, weight: np.ndarray | None, codes: np.ndarray) -> None:
-        """Write rows, the first of them at this place."""
+        """Write rows from the place `at` on."""
 
     def get(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Rows, as they were written."""
+        """Return rows as they were written."""
 
 
 class _InMemory:
+    """Rows in arrays."""
+
     def __init__(self) -> None:
         self.bytes_read = 0
 
@@ -137,7 +139,7 @@ class _InMemory:
 
 
 class _InFile:
-    """One kind after the other: weights, targets, cells, of all rows."""
+    """Rows in a temporary file: the weights of all rows, then their targets, then their cells."""
 
     def __init__(self) -> None:
         self.bytes_read = 0

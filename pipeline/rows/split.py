@@ -1,4 +1,4 @@
-"""Which rows of a file are meant: the training rows, the test rows, or all."""
+"""Choose rows of a file: the training rows, the test rows, or all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """Which rows of a file are meant: all, or those on one side of a division.
+    """A choice of rows of a file: all, or those on one side of a split.
 
     Attributes
     ----------
     rule : {"all", "first", "shuffle", "divided"}
         Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
-        `n_train` on; those that a :class:`~pipeline.rows.fitted_split.FittedSplit` says. Rows keep the order of the
-        file.
+        `n_train` on; the rows of a :class:`~pipeline.rows.fitted_split.FittedSplit`. Rows keep the order of the file.
     """
 
     rule: str
@@ -37,18 +36,18 @@ class Split:
     seed: int = 0
 
     def of_part(self, first: int, rows: int) -> np.ndarray:
-        """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
+        """Return the ascending numbers of the chosen rows within a part that begins at row `first`."""
         return _of_part(self, first, rows)
 
 
 @lru_cache(maxsize=4)
-def _of_part(side: Split, first: int, rows: int) -> np.ndarray:
-    """:meth:`Split.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
+def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
+    """Do the work of :meth:`Split.of_part`; the result is kept, as parts are read in several goes."""
     numbers = np.arange(first, first + rows, dtype=np.int64)
-    if side.rule == "all":
+    if split.rule == "all":
         numbers -= first
     else:
-        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
-        numbers = np.flatnonzero((place < side.n_train) == side.train)
+        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
+        numbers = np.flatnonzero((place < split.n_train) == split.train)
     numbers.flags.writeable = False
     return numbers

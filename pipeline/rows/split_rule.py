@@ -1,4 +1,4 @@
-"""What ``--split-by`` asks for. The standard library is enough to read it, as for all options."""
+"""The rule of ``--split-by``. It is read with the standard library alone, as all options are."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EXPECTED = "time:COLUMN, group:COLUMN or stratified"
 
 @dataclass(frozen=True)
 class SplitRule:
-    """By what rows are divided.
+    """The rule by which rows are split.
 
     Attributes
     ----------
     rule : {"time", "group", "stratified"}
     column : str
-        Empty where rows are divided by their targets.
+        Name of the column; empty where rows are split by their targets.
     seed : int
     """
 
@@ -33,12 +33,12 @@ class SplitRule:
 
     @classmethod
     def parse(cls, word: str, seed: int = 0) -> SplitRule:
-        """What a word of ``--split-by`` asks for.
+        """Return the rule of a word of ``--split-by``.
 
         Raises
         ------
         ValueError
-            Nothing that there is.
+            There is no such rule.
         """
         rule, _, column = word.partition(":")
         if (rule in (TIME, GROUP)) != bool(column) or rule not in (TIME, GROUP, STRATIFIED):
@@ -47,11 +47,11 @@ class SplitRule:
 
     @property
     def test_rows(self) -> str:
-        """What the test rows are, in the word that ``metrics.json`` has for it."""
+        """Kind of the test rows, as a word of ``metrics.json``."""
         return {TIME: "later", GROUP: "groups"}.get(self.rule, self.rule)
 
     def refuse(self, task: Task, inliers: Sequence[str] | None = None) -> None:
-        """Refuse to divide by the classes of targets that are none, and to leave out rows besides.
+        """Refuse to split by classes where targets are no classes, and to leave out rows besides.
 
         Raises
         ------
@@ -64,10 +64,10 @@ class SplitRule:
 
 
 def keeps_groups(word: str | None) -> bool:
-    """Whether a word of ``--split-by``, or none, keeps rows of a group together."""
+    """Return whether a word of ``--split-by``, or None, keeps rows of a group together."""
     return word is not None and SplitRule.parse(word).rule == GROUP
 
 
 def goes_by_time(word: str | None) -> bool:
-    """Whether a word of ``--split-by``, or none, has test rows come last."""
+    """Return whether a word of ``--split-by``, or None, has test rows come last."""
     return word is not None and SplitRule.parse(word).rule == TIME

@@ -9,7 +9,7 @@ import numpy as np
 
 from ikmap.rows import Rows
 from ikmap.tasks import Task
-from pipeline.record_types import Promise, Record
+from pipeline.record_types import LabelsResult, Promise
 from pipeline.rows.parts import LATE, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
@@ -18,18 +18,18 @@ from pipeline.storage.store import Store
 
 CHUNKS = "stream/chunks"
 LABELS_AT_END = "stream/labels-at-end"
-"""Where labels stand that came after the last chunk."""
+"""Group of the store with the labels that came after the last chunk."""
 
 
 def chunk_name(k: int) -> str:
-    """Where chunk k stands in the store."""
+    """Return the name of chunk k in the store."""
     return f"{CHUNKS}/{k:06d}"
 
 
 class HiddenLabels:
     """The labels of a chunk, given out block by block, each in exchange for the predictions of its rows.
 
-    There is no other way to them here: a learner is shown the labels of a block when its predictions are on disk
+    There is no other access to them: a learner is shown the labels of a block when its predictions are on disk
     (algorithms.md 9.4, PR1).
     """
 
@@ -38,7 +38,7 @@ class HiddenLabels:
         self._first, self._file = first, file
 
     def reveal(self, start: int, stop: int, predicted: np.ndarray) -> np.ndarray:
-        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return these rows' targets.
+        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return the targets of the rows.
 
         Raises
         ------
@@ -58,9 +58,9 @@ class LateBatch:
     Attributes
     ----------
     places : ndarray of int64
-        Of the rows in the stream, after the initial ones.
+        Places of the rows in the stream, after the initial ones.
     before : ndarray of int64
-        Ascending: the block of the chunk before which each is learned; the number of blocks: after the last.
+        Ascending: the block of the chunk before which each label is learned; the number of blocks: after the last.
     targets : ndarray
     """
 
@@ -71,18 +71,19 @@ class LateBatch:
 
 @dataclass(frozen=True)
 class Stream:
-    """What is known of a stream whose beginning has been taken in. Small and picklable.
+    """A stream whose beginning has been taken in. Small and picklable.
 
     Attributes
     ----------
     store : Store
     block_rows : int
-        Rows of a block: predicted together, then learned from. A chunk is whole blocks, except the last one.
+        Number of rows of a block: they are predicted together, then learned from. A chunk is whole blocks, except the
+        last one.
     rows_initial : int
     shuffled : tuple of int, or None
         Number of all rows, initial ones too, and seed of the shuffle; None: rows are in the order in which they came.
     late : bool
-        Labels come after their rows: :meth:`labels_with` has them, not :meth:`labels`.
+        Whether labels come after their rows: :meth:`labels_with` has them, not :meth:`labels`.
     """
 
     store: Store
@@ -92,49 +93,49 @@ class Stream:
     late: bool = False
 
     def features(self, k: int) -> Rows:
-        """Rows of chunk k, without their labels."""
-        rows = PreparedRows(self.store, "train")  # the initial rows: what was prepared for them holds for all
+        """Return the rows of chunk k, without their labels."""
+        rows = PreparedRows(self.store, "train")  # the preparation of the initial rows holds for all rows
         scaling = load_scaling(self.store) if rows.preparation.scale == "minmax" else None
         return rows.preparation.features(read_values(self.store, chunk_name(k), rows.preparation), scaling)
 
     def labels(self, k: int, predictions: str) -> HiddenLabels:
-        """Labels of chunk k, for a learner whose predictions go to a file of that path."""
+        """Return the labels of chunk k, for a learner whose predictions go to a file."""
         preparation = PreparedRows(self.store, "train").preparation
         file = PredictionFile(predictions, preparation.task.decisions.dtype)
         return HiddenLabels(self.store, k, self._about(k, "first"), preparation, file)
 
     def labels_with(self, k: int | None) -> LateBatch:
-        """Labels that came with chunk k; None: after the last chunk."""
+        """Return the labels that came with chunk k; None: after the last chunk."""
         attributes, arrays = self.store.read_group(LABELS_AT_END if k is None else chunk_name(k))
         targets = self.task().codec.targets(arrays[f"{LATE}labels"], attributes[f"{LATE}found"])
         return LateBatch(arrays[f"{LATE}places"], arrays[f"{LATE}before"], targets)
 
     def task(self) -> Task:
-        """What is learned."""
+        """Return the task of the run."""
         return PreparedRows(self.store, "train").preparation.task
 
     def predicted(self, k: int, predictions: str) -> np.ndarray:
-        """What a learner has predicted for the rows of chunk k."""
+        """Return the predictions of a learner for the rows of chunk k."""
         return PredictionFile(predictions, self.task().decisions.dtype).read(self._about(k, "first"), self.rows_of(k))
 
     def promise(self, k: int, predictions: str) -> Promise:
-        """What the record of chunk k says of the predictions in a file."""
+        """Return the promise of the predictions in a file, for the record of chunk k."""
         return promise_of_predictions(
             predictions, self.task().decisions.dtype, self._about(k, "first"), self.rows_of(k)
         )
 
     def numbers(self, k: int) -> np.ndarray:
-        """Numbers of the rows of chunk k as they stand in their files, or came, from 0."""
+        """Return the numbers of the rows of chunk k in their files, or as they came, from 0."""
         first = self.rows_initial + self._about(k, "first")
         places = np.arange(first, first + self.rows_of(k), dtype=np.int64)
         return places if self.shuffled is None else row_in_shuffle(places, *self.shuffled)
 
     def first_of(self, k: int) -> int:
-        """Place in the stream, after the initial rows, of the first row of chunk k."""
+        """Return the place in the stream, after the initial rows, of the first row of chunk k."""
         return self._about(k, "first")
 
     def rows_of(self, k: int) -> int:
-        """Number of rows of chunk k."""
+        """Return the number of rows of chunk k."""
         return self._about(k, "rows")
 
     def _about(self, k: int, what: str) -> int:
@@ -150,18 +151,18 @@ class Stored:
     nnz: int = 0
     ended: bool = True
 
-    def about(self) -> Record:
-        """Nothing."""
+    def about(self) -> LabelsResult:
+        """Return nothing: all labels came with their rows."""
         return {}
 
     def start(self) -> None:
-        """Nothing."""
+        """Do nothing: all rows are there."""
 
     def learned(self, chunks: int) -> None:
-        """Nothing."""
+        """Do nothing: all rows are there."""
 
     def check(self) -> None:
-        """Nothing."""
+        """Do nothing: all rows are there."""
 
     def __enter__(self) -> Self:
         return self

@@ -19,10 +19,9 @@ def check_values(
     Parameters
     ----------
     where : callable
-        File and row, for people, of a row by its number; that of the first of `rows` is `first`.
-
+        Function from the number of a row to its file and row, for people; the number of the first row is `first`.
     kernel : str
-        Name of the kernel that it has, if it has one.
+        Name of the learner's kernel, if it has one.
 
     Raises
     ------
@@ -38,14 +37,14 @@ def check_values(
 
 
 def kernel_in(model: object) -> str:
-    """Name of the kernel that a model has; empty: it has none."""
-    found = getattr(model, "kernel", None)
-    return str(found["name"]) if isinstance(found, dict) else ""
+    """Return the name of the kernel of a model, or an empty text if it has none."""
+    kernel = getattr(model, "kernel", None)
+    return str(kernel["name"]) if isinstance(kernel, dict) else ""
 
 
 @contextmanager
 def refusing_steps(learner: str) -> Iterator[None]:
-    """Say whose steps are too large for the rows.
+    """Turn the error for steps that are too large into one that names the learner.
 
     Raises
     ------

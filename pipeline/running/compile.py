@@ -1,7 +1,8 @@
 """``python -m pipeline.running.compile``: compile all loops for this processor, as an installation does at its end.
 
-On as many processes as there are cores, what takes longest first; what has been compiled before is left as it is. With
-words behind it (``python -m pipeline.running.compile anne dense``) only what runs described by these words need.
+It uses as many processes as there are cores, and begins with the loops that take longest; loops that have been compiled
+before are left as they are. With words (``python -m pipeline.running.compile anne dense``) it compiles only the loops
+of runs that the words describe.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pipeline.running.compiling import Progress, compile_job, everything, missin
 
 
 def compile_all(words: Collection[str], processes: int) -> tuple[int, list[str]]:
-    """Compile what runs described by these words need; returns how many loops, and what could not be compiled."""
+    """Compile the loops of runs that the words describe; return their number, and those that could not be compiled."""
     from ikmap._compiled_cache import folder, writable
 
     if not writable():
@@ -49,7 +50,7 @@ def compile_all(words: Collection[str], processes: int) -> tuple[int, list[str]]
 
 
 def main(words: Collection[str] = ()) -> int:
-    """Return the exit status: 2 if something could not be compiled, with a line for each."""
+    """Compile loops; return the exit status: 2 if a loop could not be compiled, with a line for each."""
     unknown = sorted(set(words) - everything())
     if unknown:
         print(f"error: {unknown[0]}: expected words among {' '.join(sorted(everything()))}", file=sys.stderr)

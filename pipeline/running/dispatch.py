@@ -15,27 +15,27 @@ from dask.utils import key_split
 from distributed import Client, Future, wait
 
 from pipeline.errors import InputError
-from pipeline.record_types import Record
+from pipeline.record_types import TaskRecord
 from pipeline.running.measured import measured
 from pipeline.running.side_by_side import TimeLimitReached, stop_on_request
 
 IN_FLIGHT_PER_WORKER = 3
-"""At most: enough that no worker waits for the client, few enough that nothing piles up."""
+"""Most tasks that a worker is sent at a time: no worker waits for the client, and nothing piles up."""
 AHEAD_SECONDS = 0.5
-"""Work that a worker is to have in hand. Long tasks are handed out one at a time, each to the first that is free."""
+"""Seconds of work that a worker is to have in hand. Long tasks go out one at a time, each to the first free worker."""
 LOOK_SECONDS = 1.0
-"""How often, while no task finishes, to look whether there are workers and whether to stop."""
+"""Seconds between looks, while no task finishes, at whether there are workers and whether to stop."""
 ARRIVAL_SECONDS = 0.1
-"""The same, while rows may arrive that a task could begin with."""
+"""Seconds between looks while rows may arrive that a task could begin with."""
 SETTLE_SECONDS = 0.5
-"""After a task is cancelled: if it was on its way to a worker, it has begun there by then, or never will."""
+"""Seconds after which a cancelled task that was on its way to a worker has begun there, or never will."""
 LOSSES = 3
-"""So many workers may die on a task before it is given up."""
+"""Number of workers that may die on a task before it is given up."""
 LOST_SECONDS = 60.0
-"""Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
+"""Seconds without any worker after which a run is given up; Dask replaces a worker that died within seconds."""
 
 LARGE = {"distributed.admin.large-graph-warning-threshold": "1GB"}
-"""Has Dask not warn of a task that is known to be large."""
+"""Dask configuration in which it does not warn of a task that is known to be large."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Task:
     worker : str, optional
         Address of the worker that should do it, as it holds what the task needs; another may.
     large : bool
-        Whether the arguments are not small, and cannot be: the names of very many columns.
+        Whether the arguments cannot be small, as the names of very many columns.
     """
 
     name: str
@@ -60,29 +60,30 @@ class Task:
     large: bool = False
 
 
-def run_tasks(
+def run_tasks[R: TaskRecord](
     client: Client,
     key: str,
-    function: Callable[..., Record],
+    function: Callable[..., R],
     tasks: Sequence[Task],
     stop: Callable[[], bool] | None = None,
-) -> Iterator[tuple[Task, Record]]:
+) -> Iterator[tuple[Task, R]]:
     """Run ``function(*task.args)`` for every task and yield each as it finishes; only then are more submitted.
 
-    Nothing is written down: what has to survive an interruption is the caller's matter. Leaving the loop early
-    cancels what is still running.
+    Nothing is written down: the caller keeps what has to survive an interruption. Leaving the loop early cancels the
+    tasks that are still running.
 
     Parameters
     ----------
     key : str
         Prefix of the tasks: the stage, a dash, and eight hexadecimal digits. Dask's dashboard groups by the stage.
     stop : callable, optional
-        Asked before the first task and every second from then on: once it says so, what is not done is given up.
+        Called before the first task and every second from then on: once it returns True, the remaining tasks are given
+        up.
     """
     if stop is not None and stop():
         return
     waiting = iter(tasks)
-    running: dict[Future[Record], Task] = {}
+    running: dict[Future[R], Task] = {}
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
@@ -127,34 +128,34 @@ def run_tasks(
         client.cancel(list(running), force=True)
 
 
-class Work(Protocol):
+class Work[R: TaskRecord](Protocol):
     """Tasks that cannot all start at once: they wait for each other, or for rows to arrive."""
 
     def more(self) -> bool:
-        """Whether tasks may still become ready although none is running now."""
+        """Return whether tasks may still become ready although none is running now."""
 
-    def ready(self) -> Iterable[tuple[Callable[..., Record], Task]]:
-        """The functions and tasks that may begin now and were not returned before."""
+    def ready(self) -> Iterable[tuple[Callable[..., R], Task]]:
+        """Return the functions and tasks that may begin now and were not returned before."""
 
     def lost(self, task: Task) -> None:
         """Note that the task's worker is gone; the task has to be returned again, with another worker."""
 
 
-def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Record]]:
-    """Run tasks as they become ready; yield each as it finishes. The end is reached when nothing runs or can come.
+def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterator[tuple[Task, R]]:
+    """Run tasks as they become ready; yield each as it finishes. The end is reached when no task runs or can come.
 
-    A task that names a worker is done by that one and by no other: Dask must not move it away from what it needs.
+    A task that names a worker is done by no other worker: Dask must not move it away from what it needs.
 
     Raises
     ------
     InputError
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
-    running: dict[Future[Record], Task] = {}
+    running: dict[Future[R], Task] = {}
     watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
     try:
         while True:
-            more = work.more()  # asked before what is ready: else what comes in between would be the end
+            more = work.more()  # called before ready(): else rows that come in between would be missed at the end
             for function, task in work.ready():
                 name = f"{key}-{task.name}-{time.time_ns()}"
                 home = {"workers": [task.worker]} if task.worker else {}
@@ -185,21 +186,21 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
         client.cancel(list(running), force=True)
 
 
-def _without_worker(running: Mapping[Future[Record], Task], watch: _Watch) -> list[Future[Record]]:
-    """Futures whose task names a worker that is gone.
+def _without_worker[R](running: Mapping[Future[R], Task], watch: _Watch) -> list[Future[R]]:
+    """Return the futures whose task names a worker that is gone.
 
-    A worker that has joined since the last look is not in its answer, though tasks may name it already: who seems to
-    be gone is looked for again. Where there are no workers at all, their tasks wait for them.
+    Tasks may already name a worker that has joined since the last look: a worker that seems to be gone is looked for
+    again. Where there are no workers at all, their tasks wait for them.
     """
 
-    def missing(there: Collection[str]) -> list[Future[Record]]:
-        return [future for future, task in running.items() if there and task.worker and task.worker not in there]
+    def missing(workers: Collection[str]) -> list[Future[R]]:
+        return [future for future, task in running.items() if workers and task.worker and task.worker not in workers]
 
     return missing(watch.look(now=True)) if missing(watch.look()) else []
 
 
-def _end_running(client: Client, running: Mapping[Future[Record], Task]) -> None:
-    """Restart the workers that are at work on these futures.
+def _end_running[R](client: Client, running: Mapping[Future[R], Task]) -> None:
+    """Restart the workers that are at work on the futures.
 
     A task that is cancelled runs on, as threads cannot be ended; after a time limit that may be for hours. Workers
     without a nanny cannot be started anew: they are left to finish.
@@ -213,17 +214,17 @@ def _end_running(client: Client, running: Mapping[Future[Record], Task]) -> None
 
 
 def lost_seconds() -> float:
-    """Seconds without workers after which a run gives up; Dask's configuration allows more where workers queue."""
+    """Return the seconds without workers after which a run gives up; Dask's configuration may allow more."""
     return float(dask.config.get("ikmap.lost-seconds", LOST_SECONDS))
 
 
 def most_workers() -> int:
-    """The most workers to which a cluster that grows with its work may grow (Dask's configuration)."""
+    """Return how many workers a cluster that grows with its work may have (Dask's configuration)."""
     return int(dask.config.get("ikmap.most-workers", 0))
 
 
 class _Watch:
-    """Looks now and then whether there are workers."""
+    """A look now and then at whether there are workers."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -231,16 +232,16 @@ class _Watch:
         self._there: Collection[str] = client.scheduler_info(n_workers=-1)["workers"]
 
     def alive(self) -> None:
-        """Note that a task has been done, so that there are some."""
+        """Note that a task has been done, so that there are workers."""
         self._last_seen = time.monotonic()
 
     def look(self, *, now: bool = False) -> Collection[str]:
-        """Addresses of the workers that there were when it looked last; or that there are now.
+        """Return the addresses of the workers, as of the last look or (`now`) as of now.
 
         Raises
         ------
         InputError
-            If there has been none for ``LOST_SECONDS``.
+            If there has been no worker for ``LOST_SECONDS``.
         """
         time_now = time.monotonic()
         if now or time_now - self._looked >= LOOK_SECONDS:
@@ -256,10 +257,8 @@ class _Watch:
         return self._there
 
 
-def _next_done(
-    client: Client, running: Mapping[Future[Record], Task], watch: _Watch, patience: float
-) -> list[Future[Record]]:
-    """Wait up to so many seconds and return the futures that are done by then, in order of submission.
+def _next_done[R](client: Client, running: Mapping[Future[R], Task], watch: _Watch, patience: float) -> list[Future[R]]:
+    """Wait for up to `patience` seconds and return the futures that are done by then, in order of submission.
 
     Raises
     ------

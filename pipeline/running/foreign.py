@@ -25,7 +25,7 @@ class Decides(Protocol):
 
 
 def check_cells(codes: np.ndarray, offsets: np.ndarray, package: str) -> None:
-    """Refuse cells that are not there, or are not whole numbers.
+    """Refuse cells that do not exist, or are not whole numbers.
 
     Raises
     ------
@@ -34,27 +34,27 @@ def check_cells(codes: np.ndarray, offsets: np.ndarray, package: str) -> None:
     """
     widths = np.diff(offsets)
     if codes.ndim != 2 or codes.shape[1] != widths.size or not np.issubdtype(codes.dtype, np.integer):
-        found = f"{codes.dtype} of shape {codes.shape}"
+        kind = f"{codes.dtype} of shape {codes.shape}"
         expected = f"whole numbers of shape (rows, {widths.size})"
     else:
         outside = (codes < -1) | (codes >= widths)
         if not outside.any():
             return
         row, i = np.argwhere(outside)[0]
-        found, expected = f"cell {codes[row, i]} in partitioning {i}", f"-1, for no cell, to {widths[i] - 1}"
+        kind, expected = f"cell {codes[row, i]} in partitioning {i}", f"-1, for no cell, to {widths[i] - 1}"
     raise InputError(
-        f"package {package}: its map gives {found}, expected {expected}; pip install --upgrade {package}, or give "
+        f"package {package}: its map gives {kind}, expected {expected}; pip install --upgrade {package}, or give "
         "another --partitioner"
     )
 
 
 def checked(model: Partitions, codes: np.ndarray) -> np.ndarray:
-    """The cells that a model gives, checked where it comes from another package."""
-    ends = np.cumsum([0, *(one.n_partitions for one in model.single)])
-    for one, start, stop in zip(model.single, ends[:-1], ends[1:], strict=True):
-        package = type(one).__module__.partition(".")[0]
+    """Return the cells of a model; they are checked if the model comes from another package."""
+    ends = np.cumsum([0, *(partitions.n_partitions for partitions in model.single)])
+    for partitions, start, stop in zip(model.single, ends[:-1], ends[1:], strict=True):
+        package = type(partitions).__module__.partition(".")[0]
         if package != "ikmap":
-            check_cells(codes[:, start:stop], one.offsets, package)
+            check_cells(codes[:, start:stop], partitions.offsets, package)
     return codes
 
 
@@ -66,22 +66,22 @@ def checked_growth(model: Partitions, before: np.ndarray) -> None:
     InputError
         Naming the package and the partitioning.
     """
-    package = " or ".join(dict.fromkeys(type(one).__module__.partition(".")[0] for one in model.single))
-    widths, now = np.diff(before), np.diff(model.offsets)
-    if widths.shape == now.shape and not (now < widths).any():
+    package = " or ".join(dict.fromkeys(type(partitions).__module__.partition(".")[0] for partitions in model.single))
+    widths, widths_now = np.diff(before), np.diff(model.offsets)
+    if widths.shape == widths_now.shape and not (widths_now < widths).any():
         return
-    found = f"{now.size} partitionings after {widths.size}"
-    if widths.shape == now.shape:
-        i = int(np.argmax(now < widths))
-        found = f"{now[i]} cells in partitioning {i} after {widths[i]}"
+    change = f"{widths_now.size} partitionings after {widths.size}"
+    if widths.shape == widths_now.shape:
+        i = int(np.argmax(widths_now < widths))
+        change = f"{widths_now[i]} cells in partitioning {i} after {widths[i]}"
     raise InputError(
-        f"package {package}: its map has {found}, expected no fewer as it grows; pip install --upgrade {package}, or "
+        f"package {package}: its map has {change}, expected no fewer as it grows; pip install --upgrade {package}, or "
         "give another --partitioner"
     )
 
 
 def checked_path[V](path: Iterable[tuple[V, Sequence[Cells]]], name: str) -> Iterator[tuple[V, Sequence[Cells]]]:
-    """The cells that a map's path gives, checked where it comes from another package."""
+    """Yield the cells of a map's path; they are checked if the map comes from another package."""
     packages = " or ".join(PACKAGES[part] for part in names_of(name) if part in PACKAGES)
     for value, sides in path:
         for cells in sides if packages else ():

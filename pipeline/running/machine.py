@@ -1,4 +1,4 @@
-"""Describe this machine, for whoever reads what was measured on it."""
+"""Describe this machine, for readers of measurements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ikmap.json_values import JsonObject
 
 
 def processor() -> str:
-    """Name of the processor, as far as the system tells."""
+    """Return the name of the processor, as far as the system knows it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -23,7 +23,7 @@ def processor() -> str:
 
 
 def describe_machine() -> JsonObject:
-    """Processor, number of cores, memory and system."""
+    """Return processor, number of cores, memory and system."""
     return {
         "processor": processor(),
         "cores": os.cpu_count(),

@@ -7,14 +7,15 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 from pipeline.monitoring.process_metrics import task_of
-from pipeline.record_types import Record, Summary
+from pipeline.record_types import StageProgress, Summary, TaskRecord
 from pipeline.storage.durable import promised
 
 
-def measured(function: Callable[..., Record], args: tuple[object, ...], stage: str = "") -> Record:
-    """Run on a worker: the task's record with its time, its process and that process's peak memory."""
+def measured[R: TaskRecord](function: Callable[..., R], args: tuple[object, ...], stage: str = "") -> R:
+    """Do a task on a worker; return its record with its seconds, its process and the peak memory of the process."""
     # Loads Numba, which the caller of tasks need not have.
     from pipeline.running.working_clock import compiled_since, compiling, working_clock
 
@@ -25,17 +26,18 @@ def measured(function: Callable[..., Record], args: tuple[object, ...], stage: s
         seconds = working_clock() - began
         done(record, seconds)
     late = compiled_since(n)
-    return {
+    complete = {
         **record,
         **({"compile_seconds": round(compiling()[0] - before, 6), "compiled": late} if late else {}),
         "seconds": round(seconds, 6),
         "peak_rss_bytes": peak_rss_bytes(),
         "worker": f"{os.uname().nodename}:{os.getpid()}",
     }
+    return cast("R", complete)
 
 
 def peak_rss_bytes() -> int:
-    """Largest resident set of this process so far, in bytes."""
+    """Return the largest resident set of this process so far, in bytes."""
     try:
         # getrusage counts what the parent held when it forked; this does not.
         status = Path("/proc/self/status").read_text()
@@ -45,9 +47,23 @@ def peak_rss_bytes() -> int:
         return int(peak) if sys.platform == "darwin" else int(peak) * 1024
 
 
+def progress_of(summary: Summary) -> StageProgress:
+    """Return the fields of a summary that progress shows."""
+    return {
+        "seconds": summary["seconds"],
+        "rows": summary["rows"],
+        "rows_per_second": summary["rows_per_second"],
+        "bytes_read": summary["bytes_read"],
+        "bytes_written": summary["bytes_written"],
+        "tasks": summary["tasks"],
+        "tasks_skipped": summary["tasks_skipped"],
+        "seconds_before": summary.get("seconds_before", 0.0),
+    }
+
+
 def summarise(
     name: str,
-    records: Sequence[Record],
+    records: Sequence[TaskRecord],
     started: float,
     seconds: float,
     rows: int | None = None,
@@ -58,7 +74,7 @@ def summarise(
         rows = sum(record.get("rows", 0) for record in records)
     busy: dict[str, float] = {}
     for record in records:
-        for worker, spent in record.get("busy", {record.get("worker"): record.get("seconds")}).items():
+        for worker, spent in (record["busy"] if "busy" in record else {record["worker"]: record["seconds"]}).items():
             busy[worker] = busy.get(worker, 0.0) + spent
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""Load what tasks need, once: the process that forks the workers of this machine imports this module."""
+"""Load the modules that tasks need, once: the process that forks the workers of this machine imports this module."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import gc
 from pipeline.running.warm import load
 
 load()
-# What stands in memory now is shared with the workers as long as nobody writes to it; to look for cycles is to write.
+# Memory is shared with the workers as long as nothing writes to it; looking for cycles would write to it.
 gc.freeze()

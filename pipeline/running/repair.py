@@ -1,4 +1,4 @@
-"""Have what is found damaged made again: it no longer counts as done, so its stage does it once more."""
+"""Have damaged objects made again: they no longer count as done, so their stage makes them once more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.storage.rundir import RunDirectory
 
 ATTEMPTS = 3
-"""An object that is damaged so many times without anything else in between is given up."""
+"""Number of times in a row that an object may be damaged before it is given up."""
 LOOK_SECONDS = 0.05
 STORE = "store.zarr"
 
@@ -30,15 +30,14 @@ STORE = "store.zarr"
 def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     """Read all models of a run that is taken up again; a damaged one of a batch run counts as not done.
 
-    That is models, partitionings, and what the columns and classes are; of a finished stream, models and predictions.
-
-    No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
-    could but name it.
+    It reads models, partitionings, and the description of columns and classes; of a finished stream, models and
+    predictions. No stage reads a model again once it is evaluated: damage would show only when the model is used to
+    score, where it can only be named.
 
     Parameters
     ----------
     say : callable
-        Told of what is made again.
+        Function that shows a line.
 
     Raises
     ------
@@ -58,28 +57,30 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
             run.store.read_group(output)
         except Damaged as damaged:
             place = Path(damaged.path).resolve()
-            if place.is_relative_to(run.path.resolve()):  # what is shared with others is theirs to make again
+            if place.is_relative_to(run.path.resolve()):  # shared objects are made again by their own runs
                 say(f"{damaged}; it is made again")
                 _remove(place)
                 run.manifest["status"] = "unfinished"
 
 
 def _needed_to_score(run: RunDirectory) -> list[str]:
-    """Return the groups of the store that somebody who scores with the run reads."""
+    """Return the groups of the store that scoring with the run reads."""
     stages = run.manifest["stages"]
     prepare = [name for name in stages if name in ("ingest", "shuffle") or name.startswith("calibrate:")]
     train = [name for name in stages if name == "partition" or name.startswith("train:")]
     records = [record for name in train for record in run.records(name).values()]
-    # Of a stream, the others are of chunks.
+    # The other records of a stream are those of chunks.
     records += [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
-    kept = [record for record in records if record is not None and not record.get("temporary")]
-    prepared = [output for name in prepare for output in stages[name].get("outputs", ())]
-    return prepared + [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
+    lasting = [record for record in records if record is not None and not record.get("temporary")]
+    of_preparation = [output for name in prepare for output in stages[name].get("outputs", ())]
+    return of_preparation + [
+        output for record in lasting for output in record.get("outputs", ()) if "/c/" not in output
+    ]
 
 
 @contextmanager
 def needing_all_of(again: str) -> Iterator[None]:
-    """Tell the user what to do where something of a finished run is damaged.
+    """Add a remedy to the errors for damaged objects of a finished run.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def needing_all_of(again: str) -> Iterator[None]:
     Raises
     ------
     Damaged
-        With that remedy.
+        With the remedy.
     """
     try:
         yield
@@ -104,41 +105,41 @@ def _anything_can(within: str) -> str | None:  # noqa: ARG001
 def until_verified[T](
     context: Context, work: Callable[[], T], cannot: Callable[[str], str | None] = _anything_can
 ) -> T:
-    """Call `work` and return its result. If it finds something damaged, remove that and call it once more.
+    """Call `work` and return its result. If it finds a damaged object, remove the object and call it once more.
 
     Parameters
     ----------
     work : callable
-        Stages that go on from what is there.
+        Stages that go on from the outputs that are there.
     cannot : callable
-        Told where in the run directory an object is that is not to be made again, says why; else None.
+        Function from the place of an object in the run directory to the reason why it cannot be made again, or None.
 
     Raises
     ------
     Damaged
-        What is not in the directory of the run, but shared with others: for whoever has made it to make again.
+        The object is not in the directory of the run, but shared with others: the run that made it makes it again.
     InputError
-        What is damaged cannot be made again, or is damaged again and again; it is named. Or `work` raises it.
+        The object cannot be made again, or is damaged again and again; it is named. Or `work` raises it.
     """
     times = Counter[str]()
     damaged: Damaged | None = None
     while True:
         try:
             return work()
-        except Damaged as found:
-            times = Counter({found.path: times[found.path] + 1})  # of others in between it would be another matter
-            if times[found.path] == ATTEMPTS:
+        except Damaged as error_found:
+            times = Counter({error_found.path: times[error_found.path] + 1})  # the counts of other objects begin anew
+            if times[error_found.path] == ATTEMPTS:
                 again = f"{ATTEMPTS} times in a row; check the disk and the memory of this machine"
-                raise InputError(f"{found}, {again}") from None
-            within = _within(context, found)
+                raise InputError(f"{error_found}, {again}") from None
+            within = _within(context, error_found)
             if within is None:
                 settle(context)
                 raise
             if (why := cannot(within)) is not None:
-                raise InputError(f"{found} and cannot be made again: {why}") from None
-            withdraw(context, found)
-            context.events.message(f"{found}; it is made again")
-            damaged = found if within.startswith(STORE) else None  # other things come and go
+                raise InputError(f"{error_found} and cannot be made again: {why}") from None
+            withdraw(context, error_found)
+            context.events.message(f"{error_found}; it is made again")
+            damaged = error_found if within.startswith(STORE) else None  # other things come and go
         except InputError as error:
             if damaged is not None and _is_gone(Path(damaged.path)):
                 raise InputError(f"{damaged} and cannot be made again: {error}") from None
@@ -146,25 +147,25 @@ def until_verified[T](
 
 
 def _is_gone(path: Path) -> bool:
-    """Whether something that :func:`withdraw` has removed is still missing."""
+    """Return whether an object that :func:`withdraw` has removed is still missing."""
     return not (path / DOCUMENT if path.is_dir() else path).exists()
 
 
 def _within(context: Context, damaged: Damaged) -> str | None:
-    """The path relative to the run directory, if the thing lies in it and no link leads elsewhere."""
+    """Return the path relative to the run directory, if the object lies in it and no link leads elsewhere."""
     place, top = Path(damaged.path).resolve(), context.run.path.resolve()
     return str(place.relative_to(top)) if place.is_relative_to(top) else None
 
 
 def withdraw(context: Context, damaged: Damaged) -> None:
-    """Remove what is damaged, so that it counts as not done."""
+    """Remove a damaged object, so that it counts as not done."""
     settle(context)
     for path in map(Path, damaged.withdrawn):
         _remove(path.resolve())
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a directory; of a group, what describes it and its arrays, not the groups below it."""
+    """Remove a file, or a directory; of a group, its document and its arrays, not the groups below it."""
     if not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -195,5 +196,5 @@ def settle(context: Context) -> None:
 
 
 def _at_work(run: str, dask_worker: Worker) -> bool:
-    """Runs on a worker: whether it is at a task of the run."""
+    """Return, on a worker, whether it is at a task of the run."""
     return any(run in str(key) for key in dask_worker.active_threads.values())

@@ -20,49 +20,52 @@ from distributed import Client, Scheduler, SchedulerPlugin
 
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED, STAGES
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import Record, StageProgress, TaskProgress
 from pipeline.running.stage import stage_label
+
+type StageReport = Record
+"""A report of a client on a stage: counters and gauges by name, and the token, client and name of the stage."""
 
 TOPIC = "ikmap-stages"
 TELL_SECONDS = 0.5
-"""How often a client tells the scheduler how far a stage is, at most."""
+"""Least seconds between two reports of a client to the scheduler on a stage."""
 
 _tokens = count()
 
 
 class StageMetrics(SchedulerPlugin):
-    """On the scheduler: adds up what clients say of their stages."""
+    """A plug-in of the scheduler: it adds up the reports of clients on their stages."""
 
     name = "ikmap-stages"
     idempotent = True
 
     def __init__(self) -> None:
-        self._said: dict[str, Record] = {}  # of stages at work, what was said last
+        self._reports: dict[str, StageReport] = {}  # the latest of each stage at work
 
     async def start(self, scheduler: Scheduler) -> None:  # noqa: ARG002
-        """Called by Dask when the plugin is registered."""
+        """Expose the metrics: Dask calls it when the plug-in is registered."""
         STAGES.expose()
 
-    def log_event(self, topic: str, msg: Record) -> None:
-        """Called by Dask for every message to the scheduler; sums in ours are those of one stage of one run so far."""
+    def log_event(self, topic: str, msg: StageReport) -> None:
+        """Add a report: Dask calls it for every message to the scheduler; sums are those of a stage of a run so far."""
         if topic != TOPIC:
             return
-        before = self._said.pop(msg["token"], {})
+        latest = self._reports.pop(msg["token"], {})
         names = (*STAGES.counters, *STAGES.gauges)
-        STAGES.add(msg["stage"], **{name: msg[name] - before.get(name, 0) for name in names})
+        STAGES.add(msg["stage"], **{name: msg[name] - latest.get(name, 0) for name in names})
         if msg["running"]:
-            self._said[msg["token"]] = msg
+            self._reports[msg["token"]] = msg
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
-        """Called by Dask: stages of a client that has gone, killed perhaps, are no longer at work."""
-        for token, said in list(self._said.items()):
-            if said["client"] == client:
-                del self._said[token]
-                STAGES.add(said["stage"], **{name: -said[name] for name in STAGES.gauges})
+        """End the stages of a client that has gone, perhaps killed: Dask calls it."""
+        for token, message in list(self._reports.items()):
+            if message["client"] == client:
+                del self._reports[token]
+                STAGES.add(message["stage"], **{name: -message[name] for name in STAGES.gauges})
 
 
 @dataclass
-class _Told:
+class _StageSums:
     """Sums of a stage so far, without what an earlier process has done."""
 
     label: str
@@ -71,61 +74,61 @@ class _Told:
     token: str
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys((*COUNTED, "tasks", "tasks_skipped"), 0))
     skipped: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
-    told: float = 0.0
+    reported: float = 0.0
 
 
-class ToldEvents:
-    """Events that are told to the scheduler too. Leaving it ends stages still at work; `events` stay open.
+class ReportedEvents:
+    """Events that are reported to the scheduler too. Leaving it ends stages still at work; `events` stay open.
 
     Parameters
     ----------
     client : Client
     events : Events
-        Where everything goes as before.
+        Receiver of all events as before.
     """
 
     def __init__(self, client: Client, events: Events) -> None:
         self._client, self._events = client, events
-        self._stages: dict[str, _Told] = {}
+        self._stages: dict[str, _StageSums] = {}
 
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
-        """Tell both."""
+        """Report to both."""
         self._events.stage_started(name, total_tasks, total_rows)
-        told = _Told(stage_label(name), total_tasks or 0, time.monotonic(), f"{self._client.id}-{next(_tokens)}")
-        self._stages[name] = told
-        self._tell(told)
+        sums = _StageSums(stage_label(name), total_tasks or 0, time.monotonic(), f"{self._client.id}-{next(_tokens)}")
+        self._stages[name] = sums
+        self._report(sums)
 
-    def task_done(self, name: str, record: RecordView) -> None:
-        """Tell both, the scheduler now and then."""
+    def task_done(self, name: str, record: TaskProgress) -> None:
+        """Report to both, to the scheduler now and then."""
         self._events.task_done(name, record)
-        told = self._stages.get(name)
-        if told is None:
+        sums = self._stages.get(name)
+        if sums is None:
             return
-        told.expected = record.get("total_tasks") or told.expected
+        sums.expected = record.get("total_tasks") or sums.expected
         skipped = bool(record.get("skipped"))
-        told.sums["tasks_skipped" if skipped else "tasks"] += 1
-        into = told.skipped if skipped else told.sums
+        sums.sums["tasks_skipped" if skipped else "tasks"] += 1
+        counts = sums.skipped if skipped else sums.sums
         for key in COUNTED:
-            into[key] += record.get(key) or 0
-        if time.monotonic() - told.told >= TELL_SECONDS:
-            self._tell(told)
+            counts[key] += record.get(key) or 0
+        if time.monotonic() - sums.reported >= TELL_SECONDS:
+            self._report(sums)
 
-    def stage_finished(self, name: str, summary: RecordView) -> None:
-        """Tell both; the summary knows what tasks that share their rows did not say."""
+    def stage_finished(self, name: str, summary: StageProgress) -> None:
+        """Report to both; the summary has the rows of tasks that share their rows."""
         self._events.stage_finished(name, summary)
-        told = self._stages.pop(name, None)
-        if told is None:
+        sums = self._stages.pop(name, None)
+        if sums is None:
             return
         if summary.get("tasks", 1) > summary.get("tasks_skipped", 0):
             for key in COUNTED:
-                told.sums[key] = max(told.sums[key], summary.get(key, 0) - told.skipped[key])
+                sums.sums[key] = max(sums.sums[key], summary.get(key, 0) - sums.skipped[key])
         seconds = summary.get("seconds")
         if seconds is not None:
             seconds -= summary.get("seconds_before", 0.0)
-        self._tell(told, running=False, seconds=seconds)
+        self._report(sums, running=False, seconds=seconds)
 
     def message(self, text: str) -> None:
-        """One line for the user."""
+        """Show one line to the user."""
         self._events.message(text)
 
     def __enter__(self) -> Self:
@@ -135,35 +138,35 @@ class ToldEvents:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         while self._stages:
-            _, told = self._stages.popitem()
-            self._tell(told, running=False)
+            _, sums = self._stages.popitem()
+            self._report(sums, running=False)
 
-    def _tell(self, told: _Told, *, running: bool = True, seconds: float | None = None) -> None:
-        """Tell the scheduler how a stage stands; `seconds`, once they are known, leave compiling out."""
+    def _report(self, sums: _StageSums, *, running: bool = True, seconds: float | None = None) -> None:
+        """Report a stage to the scheduler; `seconds`, once they are known, leave compiling out."""
         now = time.monotonic()
-        told.told = now
-        said = {
-            **told.sums,
-            "token": told.token,
+        sums.reported = now
+        message = {
+            **sums.sums,
+            "token": sums.token,
             "client": self._client.id,
-            "stage": told.label,
-            "seconds": now - told.began if seconds is None else seconds,
+            "stage": sums.label,
+            "seconds": now - sums.began if seconds is None else seconds,
             "running": int(running),
-            "tasks_expected": told.expected if running else 0,
-            "tasks_done": told.sums["tasks"] + told.sums["tasks_skipped"] if running and told.expected else 0,
+            "tasks_expected": sums.expected if running else 0,
+            "tasks_done": sums.sums["tasks"] + sums.sums["tasks_skipped"] if running and sums.expected else 0,
         }
-        with suppress(OSError, RuntimeError):  # no scheduler, no client: who waits for the tasks will say so
-            self._client.log_event(TOPIC, said)
+        with suppress(OSError, RuntimeError):  # no scheduler, no client: waiting for the tasks will fail too
+            self._client.log_event(TOPIC, message)
 
 
 @contextmanager
 def reported_to_scheduler(client: Client, events: Events) -> Iterator[Events]:
-    """Wrap events so that the scheduler of a cluster is told of them too, if it takes plugins."""
+    """Wrap events so that they are reported to the scheduler of a cluster too, if it takes plug-ins."""
     try:
         client.register_plugin(StageMetrics())
-    except (ImportError, ValueError) as error:  # it has none of this software, or takes no pickles
+    except (ImportError, ValueError) as error:  # it lacks this software, or takes no pickles
         events.message(f"the scheduler will show no stages in its metrics: {' '.join(str(error).split())}")
         yield events
         return
-    with ToldEvents(client, events) as told:
-        yield told
+    with ReportedEvents(client, events) as reported:
+        yield reported

@@ -16,12 +16,12 @@ _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
 
 class TimeLimitReached(Exception):
-    """The stages inside a :func:`time_limit` have reached it."""
+    """Error: the stages inside a :func:`time_limit` have reached it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop the stages inside the ``with`` block after so many seconds; they notice where they wait for tasks.
+    """Stop the stages inside the ``with`` block after some seconds; they notice it while they wait for tasks.
 
     Raises
     ------
@@ -43,29 +43,29 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """
     if len(chains) == 1:
         return {name: chain() for name, chain in chains.items()}
-    told, all_there = Event(), Event()
+    stopping, all_started = Event(), Event()
 
     def begin(chain: Callable[[], T]) -> T:
-        _stop.set(told)
-        # No chain begins before every thread has been started. Ctrl-C may arrive while they are being started; a chain
-        # that was already at work then would be one that nobody waits for.
-        all_there.wait()
+        _stop.set(stopping)
+        # No chain begins before every thread has been started: if Ctrl-C arrived while they are being started, nobody
+        # would wait for a chain that was already at work.
+        all_started.wait()
         stop_on_request()
         return chain()
 
     with ThreadPoolExecutor(len(chains), thread_name_prefix="stages") as pool:
         try:
             running = {name: pool.submit(copy_context().run, begin, chain) for name, chain in chains.items()}
-            all_there.set()
+            all_started.set()
             left = set(running.values())
             while left:
                 # Not for ever: an interrupt that another thread received is seen by this one only as it wakes.
                 done, left = wait(left, timeout=LOOK_SECONDS, return_when=FIRST_EXCEPTION)
                 for future in done:
-                    future.result()  # raises what went wrong, not what came of telling the others
+                    future.result()  # raises the first error, not those of the chains that were stopped
         finally:
-            told.set()
-            all_there.set()
+            stopping.set()
+            all_started.set()
     return {name: future.result() for name, future in running.items()}
 
 
@@ -79,8 +79,8 @@ def stop_on_request() -> None:
     TimeLimitReached
         The :func:`time_limit` around this chain is over.
     """
-    told = _stop.get()
-    if told is not None and told.is_set():
+    stopping = _stop.get()
+    if stopping is not None and stopping.is_set():
         raise KeyboardInterrupt
     if time.monotonic() > _until.get():
         raise TimeLimitReached

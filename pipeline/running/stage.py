@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from distributed import Client
 
-from ikmap.json_values import Json, MutableJsonObject
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import Result, TaskProgress, TaskRecord
 from pipeline.running.dispatch import Task, run_tasks
-from pipeline.running.measured import summarise
+from pipeline.running.measured import progress_of, summarise
 from pipeline.storage.durable import taken
 from pipeline.storage.records import Records
 from pipeline.storage.rundir import RunDirectory
@@ -25,29 +24,29 @@ from pipeline.storage.store import Store
 __all__ = ["Context", "Stage", "Watcher", "run_tasks", "stage_label"]
 
 
-class Watcher(Protocol):
-    """Follows the tasks of a stage as they are done, and may end it before all are."""
+class Watcher[R: TaskRecord](Protocol):
+    """A follower of the tasks of a stage, which may end the stage before all of them are done."""
 
-    def done(self, task: Task, record: Record, skipped: bool) -> Record:
-        """Take in a task that is done, now or (skipped) by an earlier process; return what progress is to say of it.
+    def done(self, task: Task, record: R, skipped: bool) -> TaskProgress:
+        """Take in a task that is done, now or (skipped) by an earlier process; return what progress is to show.
 
-        What it puts into the record of a task that is done now is kept with it.
+        Entries that it adds to the record of a task that is done now are kept with the record.
         """
 
     def enough(self) -> bool:
-        """Whether to leave the tasks that are not done yet."""
+        """Return whether to leave the tasks that are not done yet."""
 
 
 @dataclass
 class Context:
-    """What a stage is given: a client, a store, parameters, and where to keep records of what is done.
+    """Surroundings of a stage: a client, a run directory for the store and the records, parameters, and events.
 
     Attributes
     ----------
     share : int
-        How many runs there are on the cluster, side by side.
+        Number of runs on the cluster, side by side.
     device : {"auto", "cpu", "gpu"}
-        Where workers map rows to cells (:mod:`pipeline.running.device`).
+        Device on which workers map rows to cells (:mod:`pipeline.running.device`).
     """
 
     client: Client
@@ -61,10 +60,11 @@ class Context:
 
     @property
     def store(self) -> Store:
+        """Store of the run."""
         return self.run.store
 
     def compiled(self, seconds: float) -> None:
-        """Add seconds of compiling to those of the run; they are of no stage."""
+        """Add seconds of compiling to those of the run; they count for no stage."""
         manifest = self.run.manifest
         manifest["compile_seconds"] = round(manifest.get("compile_seconds", 0.0) + seconds, 3)
 
@@ -75,18 +75,18 @@ class Context:
 
 
 class Stage:
-    """Collects the task records of one stage and sums them up.
+    """One stage of a run: it collects the records of its tasks and sums them up.
 
     Parameters
     ----------
     context : Context
     name : str
-        As in ``metrics.json``: "ingest", "cells", "train:svm", ...
+        Name as in ``metrics.json``: "ingest", "cells", "train:svm", ...
     tasks : int or None
-        How many tasks there will be at least; None where that is not known. Where more turn out to be needed, as to
-        encode the rows of a table that were just read, progress is told of them when they begin.
+        Least number of tasks; None where it is not known. Where more turn out to be needed, as to encode the rows of a
+        table that were just read, progress shows them when they begin.
     rows : int, optional
-        How many rows the stage works on, where tasks share them; default: the sum over the tasks.
+        Number of rows that the stage works on, where tasks share them; default: the sum over the tasks.
     """
 
     def __init__(self, context: Context, name: str, tasks: int | None, rows: int | None = None) -> None:
@@ -97,51 +97,52 @@ class Stage:
         # After the processes that worked on the run before.
         self.started, self.before = context.run.begin_stage(name, context.run.manifest["seconds"] + self.began)
         context.events.stage_started(name, tasks, rows or None)
-        self.records: list[Record] = []
+        self.records: list[TaskRecord] = []
         self.skipped = 0
-        self._compiling = Counter[str]()
+        self._compiling = defaultdict[str, float](float)
         self.kept = Records(context.run, name, context.events.message)
 
-    def run(
-        self, function: Callable[..., Record], tasks: Sequence[Task], watcher: Watcher | None = None
-    ) -> list[Record]:
+    def run[R: TaskRecord](
+        self, function: Callable[..., R], tasks: Sequence[Task], watcher: Watcher[R] | None = None
+    ) -> list[R]:
         """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
 
-        A watcher is told of each and may end the stage early; then only the records of finished tasks are returned.
+        A watcher follows the tasks and may end the stage early; then only the records of finished tasks are returned.
 
-        A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up. ``outputs``
-        names what the task wrote (:meth:`~pipeline.storage.store.Store.holds`): where some of it is missing, it is done
-        again.
-        With ``temporary`` the outputs serve the rest of the stage only.
+        A record is a dict of JSON values (:class:`~pipeline.record_types.TaskRecord`); ``rows``, ``bytes_read`` and
+        ``bytes_written`` are summed up. Where some of the ``outputs`` of a task are missing
+        (:meth:`~pipeline.storage.store.Store.holds`), the task is done again.
         """
         context = self.context
         self._expect(len(tasks))
-        records: dict[str, Record] = {}
+        records: dict[str, R] = {}
         for task in tasks:
-            record = self.kept.done(task.name)
-            if record is not None:
+            kept = self.kept.done(task.name)
+            if kept is not None:
+                record = cast("R", kept)
                 records[task.name] = record
                 self.say(record, True, watcher.done(task, record, True) if watcher else {})
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
         stop = [watcher.enough] if watcher else []
         for task, record in run_tasks(context.client, self.key, function, todo, *stop):
-            said = watcher.done(task, record, False) if watcher else {}
+            progress: TaskProgress = watcher.done(task, record, False) if watcher else {}
             self.kept.keep(task.name, record)
             records[task.name] = record
-            self.say(record, said=said)
+            self.say(record, progress=progress)
         ordered = [records[task.name] for task in tasks if task.name in records]
         self.records += ordered
         return ordered
 
-    def once(self, name: str, work: Callable[[], Record]) -> Record:
+    def once[R: TaskRecord](self, name: str, work: Callable[[], R]) -> R:
         """Return the record of that name, or do the work that makes it: many tasks of which only the sum is kept."""
         self._expect(1)
-        record = self.kept.done(name)
-        if record is None:
+        kept = self.kept.done(name)
+        if kept is None:
             record = work()
             self.kept.keep(name, record)
         else:
+            record = cast("R", kept)
             self.skipped += 1
             self.say(record, skipped=True)
         self.records.append(record)
@@ -153,34 +154,38 @@ class Stage:
         if self.expected is not None:
             self.expected = max(self.expected, self._begun)
 
-    def say(self, record: Record, skipped: bool = False, said: Record | None = None) -> None:
-        """Let progress show one more task, and what else there is to say."""
+    def say(self, record: TaskRecord, skipped: bool = False, progress: TaskProgress | None = None) -> None:
+        """Let progress show one more task."""
         if not skipped:
             self.note_compiling(record)
-        # Where tasks share rows, only the number of tasks tells how far the stage is.
-        shown = {name: record.get(name, 0) for name in COUNTED if name != "rows" or self.rows is None}
-        total = {} if self.expected is None else {"total_tasks": self.expected}
-        self.context.events.task_done(self.name, {**shown, **total, **(said or {}), "skipped": skipped})
+        shown: TaskProgress = {}
+        for name in COUNTED:
+            # Where tasks share rows, only the number of tasks tells how far the stage is.
+            if name != "rows" or self.rows is None:
+                shown[name] = record.get(name, 0)
+        if self.expected is not None:
+            shown["total_tasks"] = self.expected
+        self.context.events.task_done(self.name, {**shown, **(progress or {}), "skipped": skipped})
 
-    def note_compiling(self, record: Record) -> None:
-        """Take note of a task that had to compile a loop which nobody had declared: that counts for no stage."""
+    def note_compiling(self, record: TaskRecord) -> None:
+        """Note the seconds in which a task compiled a loop that nobody had declared: they count for no stage."""
         self._compiling[record.get("worker", "")] += record.get("compile_seconds", 0.0)
 
     @property
     def key(self) -> str:
-        """Prefix of the stage's tasks."""
+        """Prefix of the keys of the stage's tasks."""
         # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
         return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
 
-    def finish(self, *, outputs: Sequence[str] = (), **result: Json) -> MutableJsonObject:
-        """Write the stage's summary to the manifest; `result` is what later stages need of it.
+    def finish[R: Result](self, result: R, outputs: Sequence[str] = ()) -> R:
+        """Write the stage's summary and result to the manifest; return the result, JSON values that later stages need.
 
         The summary has the rows and seconds of all processes that have worked on the stage.
 
         `outputs` names what the stage wrote beside its tasks.
         """
         seconds = self.context.elapsed - self.began
-        # Workers compile side by side: the stage has waited for the one that was at it longest.
+        # Workers compile side by side: the stage has waited for the slowest.
         compiling = min(max(self._compiling.values(), default=0.0), seconds)
         if compiling > 0.0:
             self.context.compiled(compiling)
@@ -190,10 +195,10 @@ class Stage:
         if self.before:
             summary["seconds_before"] = round(self.before, 4)
         self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken())
-        self.context.events.stage_finished(self.name, summary)
+        self.context.events.stage_finished(self.name, progress_of(summary))
         return result
 
 
 def stage_label(name: str) -> str:
-    """A stage as Dask's dashboard and metrics have it: "train_svm" for "train:svm"."""
+    """Return the name of a stage for Dask's dashboard and metrics: "train_svm" for "train:svm"."""
     return name.replace(":", "_")

@@ -45,18 +45,17 @@ MODULES = (
 
 
 class WarmUp(WorkerPlugin):
-    """Imports what tasks need, in all workers at once, and in those that join or are restarted later.
+    """A plug-in that imports the modules of tasks in all workers, also in those that join or are restarted later.
 
-    Small runs win most: each stage of theirs may meet a worker that has done nothing before. The imports (about half
-    a second) stand in the worker's way, for two threads that import packages with circular imports at the same time
-    can get to see half of a module. So does the loading of what has been compiled (as long again, most of it Numba's
-    own start). Nothing is compiled here: that is done for all workers together (:mod:`pipeline.running.compiling`).
+    Small runs win most: each of their stages may meet a worker that has done nothing before. The imports (about half a
+    second) block the worker, as two threads that import packages with circular imports at the same time can see half
+    of a module. The loading of compiled loops blocks it too (as long again, most of it Numba's own start). Nothing is
+    compiled here: loops are compiled for all workers together (:mod:`pipeline.running.compiling`).
 
     Parameters
     ----------
     words : collection of str, optional
-        What describes the run (:func:`pipeline.running.compiling.words_of`): what others need is not loaded. Default:
-        all is.
+        Words of the run (:func:`pipeline.running.compiling.words_of`), whose loops are loaded. Default: all loops.
     """
 
     name = "ikmap-warm-up"
@@ -66,13 +65,13 @@ class WarmUp(WorkerPlugin):
         self._words = words
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
-        """Called by Dask when a worker starts, or when the plugin is registered."""
+        """Load modules and loops: Dask calls it when a worker starts, or when the plug-in is registered."""
         load()
         load_compiled(self._words)
         import_module("pipeline.running.allocator").keep_freed_memory()
-        figures = import_module("pipeline.monitoring.process_metrics")
-        figures.WORK.expose()
-        figures.MODELS_READ.expose()
+        process_metrics = import_module("pipeline.monitoring.process_metrics")
+        process_metrics.WORK.expose()
+        process_metrics.MODELS_READ.expose()
 
 
 def load() -> None:
@@ -80,24 +79,24 @@ def load() -> None:
     for module in MODULES:
         import_module(module)
     with import_module("ikmap._threads").single_threaded_blas:
-        pass  # which looks for the libraries of BLAS, once
+        pass  # it looks for the libraries of BLAS, once
     load_compiled(at_most=1)
 
 
 def load_compiled(words: Collection[str] | None = None, at_most: int | None = None) -> int:
-    """Load the compiled loops that the cache on disk holds, of those declared; compile nothing.
+    """Load those declared loops that the cache on disk holds; compile nothing.
 
     Parameters
     ----------
     words : collection of str, optional
-        What describes the run: only what it needs.
+        Words of the run, to load only its loops.
     at_most : int, optional
-        Enough of them: the first takes fifty times as long as another, as Numba starts with it.
+        Most loops: the first takes fifty times as long as another, as Numba starts with it.
 
     Returns
     -------
     int
-        How many.
+        Number of loops that were loaded.
     """
     compiling = import_module("pipeline.running.compiling")
     loaded: int = compiling.load(compiling.everything() if words is None else words, at_most=at_most)

@@ -1,4 +1,4 @@
-"""How much memory a task may take on its worker, and the error for what would take more."""
+"""The memory that a task may take on its worker, and the error for more."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import psutil
 from pipeline.errors import DoesNotFit
 
 PROCESS_BYTES = 400 << 20
-"""A worker with its libraries and compiled loops loaded and nothing to do."""
+"""Bytes of an idle worker with its libraries and compiled loops."""
 USABLE = 0.9
-"""Of a worker's limit: at 0.95 of it Dask ends the worker, and what earlier tasks had is not given back at once."""
+"""Usable share of a worker's limit: at 0.95 Dask ends the worker, and earlier tasks' memory is not freed at once."""
 
 
 def worker_limit() -> int | None:
-    """Memory limit of the Dask worker that runs this task, in bytes; None: it has none, or this is no worker."""
+    """Return the memory limit of the Dask worker that runs this task, in bytes, or None without limit or worker."""
     from distributed import get_worker
 
     try:
@@ -24,7 +24,7 @@ def worker_limit() -> int | None:
 
 
 def room() -> float:
-    """Bytes that this process may still take: what its worker's limit leaves, or else what the machine has free."""
+    """Return the bytes that this process may still take: those left of its worker's limit, or of the machine."""
     limit = worker_limit()
     if limit is None:
         return float(psutil.virtual_memory().available)
@@ -32,16 +32,16 @@ def room() -> float:
 
 
 def refusal(who: str, needed: float, limit: int, less: str) -> DoesNotFit:
-    """The error to raise for what needs more memory than a worker has.
+    """Return the error for work that needs more memory than a worker has.
 
     Parameters
     ----------
     who : str
-        What needs it.
+        Name of the work.
     needed, limit : number
         Bytes.
     less : str
-        What could be given up.
+        Option or part of the run that could be given up.
     """
     return DoesNotFit(
         f"{who} would need about {size(needed)}, found a limit of {size(limit)}, "
@@ -50,7 +50,7 @@ def refusal(who: str, needed: float, limit: int, less: str) -> DoesNotFit:
 
 
 def size(n: float) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes as text, for people."""
     for unit in ("B", "kB", "MB", "GB"):
         if n < 1000:
             return f"{n:.3g} {unit}"

@@ -8,7 +8,7 @@ from numba.core.event import Event, Listener, register
 
 
 class _Compiler(Listener):
-    """Adds up when Numba's compiler, or its cache on disk, was at work in this process; its lock lets one thread in."""
+    """The time that Numba's compiler, or its cache on disk, was at work; its lock lets one thread in."""
 
     def __init__(self) -> None:
         self._seconds = self._since = 0.0
@@ -32,22 +32,22 @@ class _Compiler(Listener):
         return self._seconds + (now - self._since if self._depth else 0.0)
 
 
-_compiler, _made = _Compiler(), _Compiler()
+_compiler, _compilations = _Compiler(), _Compiler()
 register("numba:compiler_lock", _compiler)
-register("numba:compile", _made)
+register("numba:compile", _compilations)
 
 
 def working_clock() -> float:
-    """Seconds that have gone by without compiling in this process, from some moment on: differences mean something."""
+    """Return the seconds without compiling in this process since some moment: only differences are meaningful."""
     now = time.perf_counter()
     return now - _compiler.seconds(now)
 
 
 def compiling() -> tuple[float, int]:
-    """Seconds that this process has compiled what no cache held, and how many loops that were."""
-    return _made.seconds(time.perf_counter()), len(_made.compiled)
+    """Return the seconds that this process has compiled loops that no cache held, and the number of these loops."""
+    return _compilations.seconds(time.perf_counter()), len(_compilations.compiled)
 
 
 def compiled_since(n: int) -> list[str]:
-    """Names and types of the loops that this process has compiled, without the first n."""
-    return _made.compiled[n:]
+    """Return names and types of the loops that this process has compiled, without the first n."""
+    return _compilations.compiled[n:]

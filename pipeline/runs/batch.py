@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.search import Value, numbers_of, shown
@@ -15,7 +16,14 @@ from ikmap.tasks.capabilities import loops
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import (
+    CellsResult,
+    IngestResult,
+    Record,
+    RecordView,
+    Result,
+    SelectResult,
+)
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.repair import until_verified
@@ -35,12 +43,11 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.verify import stage_is_verified
 from pipeline.training.train import fills_cluster, train
 
-type Result = Record
-Call = Callable[[str, Callable[[], Result]], Result]
-"""How a stage is called: given its name and what to do. Prefect wraps it in a task, a plain run just calls it."""
+type Call = Callable[[str, Callable[[], Result]], Result]
+"""A function that calls a stage, given its name and its work. Prefect wraps it in a task, a plain run just calls it."""
 
 
-def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG001
+def call_directly[R](name: str, work: Callable[[], R]) -> R:  # noqa: ARG001
     """Call a stage, and nothing else."""
     return work()
 
@@ -66,17 +73,16 @@ def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *
     done_before = set(run.manifest["stages"])
     run.begin_session(invocation.start_seconds)
 
-    step = partial(call_stage, context, call, done_before)
+    steps = Steps(context, call, done_before)
     with stopped_after(context, invocation):
-        found = until_verified(
-            context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
-        )
+        work = partial(_stages, context, data, invocation, steps)
+        outcome = until_verified(context, work, partial(cannot_be_read_again, data, invocation))
 
-    context, ingested, mapped, selection, learners = found
-    # Learners side by side end in any order; each is shown whole.
-    steps = ["train", *(["calibrate"] if is_requested(context.params) else []), "evaluate"]
-    steps += ["importance"] if context.params.importance else []
-    last = [f"{what}:{name}" for name in learners for what in steps]
+    context, ingested, mapped, selection, learners = outcome
+    # Learners side by side end in any order; the stages of each are shown together.
+    kinds = ["train", *(["calibrate"] if is_requested(context.params) else []), "evaluate"]
+    kinds += ["importance"] if context.params.importance else []
+    last = [f"{kind}:{name}" for name in learners for kind in kinds]
     stages = records_of_stages(run, done_before, last)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return finish_run(
@@ -106,7 +112,7 @@ def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *
 def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
     """Surround the work of a run: let Dask watch it, and at its end count its seconds and stop the cluster.
 
-    What a run does after that, such as writing the report, no longer needs the cluster.
+    Later work, such as writing the report, no longer needs the cluster.
     """
     run = context.run
     with invocation.watched(run):
@@ -114,13 +120,13 @@ def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
         ended = time.perf_counter()
         run.end_session(context.elapsed)
     invocation.stop()
-    run.sweep()  # nobody writes there any more
+    run.sweep()  # no process writes to the directory any more
     run.manifest["stop_seconds"] = round(time.perf_counter() - ended, 3)
 
 
 def _stages(
-    context: Context, data: ResolvedDataset, invocation: Invocation, step: Callable[..., Result]
-) -> tuple[Context, Result, Result, Result | None, dict[str, Result]]:
+    context: Context, data: ResolvedDataset, invocation: Invocation, steps: Steps
+) -> tuple[Context, IngestResult, CellsResult, SelectResult | None, dict[str, Result]]:
     """Run all stages.
 
     Returns
@@ -131,7 +137,7 @@ def _stages(
     """
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
-    ingested = step("ingest", partial(ingest, context, data))
+    ingested = steps.call("ingest", partial(ingest, context, data))
     context = settled(context)
     params = context.params
     refuse_calibration(params, PreparedRows(context.store, "train"))
@@ -141,25 +147,26 @@ def _stages(
         check_largest(context, ingested, invocation, show=invocation.dry_run)
         stop_if_dry(invocation)
         compile_for(context)
-        selection = step("select", partial(select, context))
+        selection = steps.call("select", partial(select, context))
         say_chosen(context, selection)
     on_cells, values = widths(params, selection, ingested["rows_train"])
     compile_for(context, on_cells.values())
-    Cs = (selection or {}).get("chosen_C", {})
+    Cs = {} if selection is None else selection.get("chosen_C", {})
     largest = largest_of(params, on_cells.values())
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
     stop_if_dry(invocation)
     fitted: dict[Value, Fitted] = {}
     if on_cells:
-        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model.value: model for model in (Fitted.of(of, params.t) for of in partitioned["fitted"])}
+        partitioned = steps.call("partition", partial(partition, context, list(on_cells.values())))
+        models = [Fitted.of(fields, params.t) for fields in partitioned["fitted"]]
+        fitted = {model.value: model for model in models}
         if invocation.explain:
             explain(context, fitted.values())
-        mapped = step("cells", partial(cells, context, list(fitted.values())))
+        mapped = steps.call("cells", partial(cells, context, list(fitted.values())))
     else:
         mapped = {"counted": count_targets(context.store, "train")}
-    # With a worker for each, none waits for another's tasks: then its seconds are its own.
+    # With a worker for each, no learner waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
         fills_cluster(context, name, fitted[value]) for name, value in on_cells.items()
     )
@@ -168,18 +175,23 @@ def _stages(
     rows_of_test = data.sources[1] or data.sources[0]
 
     def learn(name: str) -> Result:
-        asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
-        of = fitted[on_cells[name]] if name in on_cells else None
-        trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
-        read: Result = {}
+        with_C = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
+        fitted_map = fitted[on_cells[name]] if name in on_cells else None
+        training = with_C, name, fitted_map, values.get(name), threads
+        trained = steps.call(f"train:{name}", partial(train, *training))
+        calibration: Result = {}
+        calibrator_hash = None
         if is_requested(params):
-            read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
-        hashes = trained["content_hash"], read.get("reading_hash")
-        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes, source=rows_of_test))
-        weighed: Result = {}
+            calibrated = steps.call(f"calibrate:{name}", partial(calibrate, *training))
+            calibration, calibrator_hash = calibrated, calibrated["reading_hash"]
+        hashes = trained["content_hash"], calibrator_hash
+        metrics = steps.call(
+            f"evaluate:{name}", partial(evaluate, context, name, fitted_map, *hashes, source=rows_of_test)
+        )
+        importances: Result = {}
         if params.importance:
-            weighed = step(f"importance:{name}", partial(importance, context, name, of, *hashes))
-        return {**tested, **trained, **read, **weighed}
+            importances = steps.call(f"importance:{name}", partial(importance, context, name, fitted_map, *hashes))
+        return {**metrics, **trained, **calibration, **importances}
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
@@ -213,21 +225,39 @@ def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: 
     return None
 
 
-def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
-    """Return the result of a stage. It is called only if no earlier process has finished it, or some output is missing.
+@dataclass(frozen=True)
+class Steps:
+    """The stages of a run, called one by one.
 
-    A stage that is made again is taken out of `done_before`.
+    Attributes
+    ----------
+    context : Context
+    stage_call : Call
+    done_before : set of str
+        Names of the stages that an earlier process has finished.
     """
-    finished = context.run.stage(name)
-    if finished is not None and stage_is_verified(context.run, name):
-        context.events.message(f"{name}: done before")
-        return dict(finished["result"])
-    if finished is not None:
-        context.events.message(f"{name}: some of its output is missing and is made again")
-        done_before.discard(name)
-    # What the stage writes here is flushed once, before its first record or the manifest promises it (durable.taken).
-    with promised():
-        return call(name, work)
+
+    context: Context
+    stage_call: Call
+    done_before: set[str]
+
+    def call[R: Result](self, name: str, work: Callable[[], R]) -> R:
+        """Return the result of a stage, which is called only if it is not finished or some of its output is missing.
+
+        A stage that is made again is taken out of `done_before`.
+        """
+        context = self.context
+        finished = context.run.stage(name)
+        if finished is not None and stage_is_verified(context.run, name):
+            context.events.message(f"{name}: done before")
+            return cast("R", dict(finished["result"]))
+        if finished is not None:
+            context.events.message(f"{name}: some of its output is missing and is made again")
+            self.done_before.discard(name)
+        # The files of the stage are flushed once, before its first record or the manifest promises them
+        # (durable.taken).
+        with promised():
+            return cast("R", self.stage_call(name, work))
 
 
 def compile_for(context: Context, values: Collection[Value] = (), more: str = "batch") -> None:
@@ -236,17 +266,18 @@ def compile_for(context: Context, values: Collection[Value] = (), more: str = "b
     Parameters
     ----------
     values : collection of numbers
-        Of the map, once they are chosen; before that, what their search needs is compiled.
+        Values of the map, once they are chosen; before, the loops of their search are compiled.
     more : str
-        Another word for the run.
+        A further word of the run.
     """
-    about, params = prepared(context), context.params
+    preparation, params = prepared(context), context.params
     n_cells = [params.map_at(value).n_cells() for value in values]
-    compile_words(context, words_of(params, dense=about.dense, task=loops(about.task), n_cells=n_cells) | {more})
+    words = words_of(params, dense=preparation.dense, task=loops(preparation.task), n_cells=n_cells)
+    compile_words(context, words | {more})
 
 
 def prepared(context: Context) -> Preparation:
-    """What the ingest has found out about the rows."""
+    """Return the preparation of the rows, as the ingest has stored it."""
     return Preparation.from_json(context.store.need(DATA)["preparation"])
 
 
@@ -255,11 +286,14 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], Record]:
-    """For each learner the map's value, or its own psi or gamma if it works on rows: as chosen, else as given."""
-    selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
+def widths(
+    params: Params, selection: SelectResult | None, n_rows: int
+) -> tuple[dict[str, Value], dict[str, Value | None]]:
+    """Return the map's value for each learner on cells, and the value of each on rows: as chosen, else as given."""
+    selected = {} if selection is None else selection["chosen"]
+    tuned = {} if selection is None else selection.get("tuned", {})
     on_cells: dict[str, Value] = {}
-    values: Record = {}
+    values: dict[str, Value | None] = {}
     for name in params.learners:
         if LEARNERS[name].about.on == "cells":
             given = selected[name] if name in selected else params.width(name, n_rows)
@@ -271,8 +305,8 @@ def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[
     return on_cells, values
 
 
-def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
-    """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
+def check_largest(context: Context, ingested: IngestResult, invocation: Invocation, *, show: bool = False) -> None:
+    """Refuse, before cross-validation, a run that does not fit with the largest psi that may be chosen."""
     largest = largest_value(context.params, ingested["rows_train"])
     if not _refused(context.params, largest, ingested):  # else a later stage says what is wrong
         _plan(context, ingested, largest, invocation, show=show)
@@ -284,14 +318,14 @@ def stop_if_dry(invocation: Invocation) -> None:
     Raises
     ------
     OnlyPlanned
-        It was.
+        The run was only to show its plan.
     """
     if invocation.dry_run:
         raise OnlyPlanned
 
 
 def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:
-    """Refuse, before any row is stored, what cannot fit however many rows there turn out to be."""
+    """Refuse, before any row is stored, a run that cannot fit, however many rows there turn out to be."""
     workers = int(invocation.cluster["workers"])
     plans = [least_plan(params, data, workers, stream=stream) for params in context.params.alternatives()]
     if None not in plans and context.run.stage("ingest") is None:
@@ -299,36 +333,46 @@ def check_least(context: Context, data: ResolvedDataset, invocation: Invocation,
         least.check(invocation.memory_limit, context.run.path)
 
 
-def say_chosen(context: Context, selection: Result) -> None:
-    """Tell what cross-validation has chosen."""
-    cut_short = selection.get("budget", {}).get("reached", False)
-    how = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
+def say_chosen(context: Context, selection: SelectResult) -> None:
+    """Say what cross-validation has chosen."""
+    budget = selection.get("budget")
+    cut_short = budget is not None and budget["reached"]
+    method = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
     swept = selection.get("swept", {})
-    for name, found in swept.items():
-        parameter, C = found["parameter"], selection.get("chosen_C", {}).get(name)
+    for name, result in swept.items():
+        parameter, C = result["parameter"], selection.get("chosen_C", {}).get(name)
         with_C = "" if C is None else f", with C {C:g}"
         context.events.message(
-            f"{parameter} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}{with_C}"
+            f"{parameter} by one sweep over {result['tried']:,} values: {result['chosen']:g} for {name}{with_C}"
         )
-    for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
-        of = {name: value for name, value in selection.get(key, {}).items() if name not in swept}
-        if what in searches(context.params) and of:
-            chosen = ", ".join(f"{shown(value)} for {name}" for name, value in of.items())
-            context.events.message(f"{what} by {how}: {chosen}")
-    for name, found in selection.get("tuned", {}).items():
-        for parameter, number in numbers_of(found["parameter"], found["chosen"]).items():
-            context.events.message(f"{parameter} by {how}: {number:g} for {name}")
+    chosen_C: Mapping[str, Value] = selection.get("chosen_C", {})
+    for parameter, by_learner in ((selection.get("parameter"), selection["chosen"]), ("C", chosen_C)):
+        values = {name: value for name, value in by_learner.items() if name not in swept}
+        if parameter in searches(context.params) and values:
+            chosen = ", ".join(f"{shown(value)} for {name}" for name, value in values.items())
+            context.events.message(f"{parameter} by {method}: {chosen}")
+    for name, tuned in selection.get("tuned", {}).items():
+        for parameter, number in numbers_of(tuned["parameter"], tuned["chosen"]).items():
+            context.events.message(f"{parameter} by {method}: {number:g} for {name}")
 
 
-def _refused(params: Params, value: Value, ingested: Result) -> bool:
+def _refused(params: Params, value: Value, ingested: IngestResult) -> bool:
     return params.on_cells and refused_on(params.map_at(value), ingested["rows_train"]) is not None
 
 
-def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
-    """Refuse what cannot fit; show the plan when asked."""
-    about = prepared(context)
-    known = {key: ingested[key] for key in ("rows_train", "rows_test", "columns", "nnz")}
-    sizes = DataSizes(**known, outputs=about.task.decisions.outputs, dense=about.dense)
+def _plan(
+    context: Context, ingested: IngestResult, value: Value, invocation: Invocation, *, show: bool = False
+) -> None:
+    """Refuse a run that cannot fit; show the plan if `show` is set."""
+    preparation = prepared(context)
+    sizes = DataSizes(
+        ingested["rows_train"],
+        ingested["rows_test"],
+        ingested["columns"],
+        ingested["nnz"],
+        outputs=preparation.task.decisions.outputs,
+        dense=preparation.dense,
+    )
     plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
     if show:
         for line in plan.lines:
@@ -337,11 +381,11 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
 
 
 LAYOUT = 8
-"""Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
+"""Version of the store: increase it whenever unfinished runs of the version before cannot go on."""
 
 
 def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record]) -> Record:
-    """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
+    """Return the identity of a run: parameters, preparation, and the contents of the files; not their places."""
     return {
         "layout": LAYOUT,
         "params": dict(params),
@@ -366,5 +410,5 @@ def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record
 
 
 def default_run_directory(name: str, started: str) -> Path:
-    """``runs/<dataset>-<time>``."""
+    """Return ``runs/<dataset>-<time>``."""
     return Path("runs") / f"{name}-{started}"

@@ -1,4 +1,4 @@
-"""The directory of a run that somebody has named."""
+"""The directory of a run that the user has named."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def folder_of_run(named: str) -> Path:
     """
     path = Path(named).expanduser().absolute()
     if not path.is_dir():
-        said = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
-        raise InputError(f"--model {named}: {said} of a finished run")
+        problem = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
+        raise InputError(f"--model {named}: {problem} of a finished run")
     return path

@@ -12,7 +12,7 @@ from distributed import performance_report
 
 from ikmap.json_values import Json
 from pipeline.params import Params
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import Record, RecordView, Result, SelectResult, Summary, UsedGPU
 from pipeline.report import write_report
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
@@ -25,7 +25,7 @@ PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distrib
 
 @dataclass(frozen=True)
 class Invocation:
-    """What `metrics.json` says of how a run was started.
+    """The start of a run, as `metrics.json` describes it.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Invocation:
     config_toml : str
         The options as a TOML file, which is also written to ``run.toml``.
     cluster : mapping
-        kind, workers, threads, and where it has one, dashboard.
+        kind, workers, threads, and dashboard if there is one.
     sources : sequence of mappings
         url, size and checksum of the files.
     memory_limit : int or None
@@ -46,9 +46,9 @@ class Invocation:
     dask_report : bool
         Whether to keep Dask's own report of what its workers did.
     start_seconds : float
-        From the beginning of the command until the cluster was there: imports, looking for the data, processes.
+        Seconds from the beginning of the command until the cluster was there: imports, finding the data, processes.
     stop : callable
-        Stops the cluster, where this run is the last to use it; called when all work is done.
+        Function that stops the cluster, where this run is the last to use it; called when all work is done.
     """
 
     command: str
@@ -63,7 +63,7 @@ class Invocation:
     stop: Callable[[], None] = lambda: None
 
     def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
-        """What the work of a run is done in."""
+        """Return the context manager around the work of a run: Dask's report, if it is wanted."""
         return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
 
@@ -71,25 +71,25 @@ def finish_run(
     context: Context,
     invocation: Invocation,
     *,
-    data: RecordView,
-    stages: Sequence[RecordView],
-    selection: RecordView | None,
+    data: Result,
+    stages: Sequence[Summary],
+    selection: SelectResult | None,
     learners: RecordView,
-    gpu: RecordView,
-    online: RecordView | None = None,
+    gpu: UsedGPU,
+    online: Result | None = None,
 ) -> Record:
     """Write ``metrics.json`` and ``report.html``, and mark the run as finished.
 
     Parameters
     ----------
     data : mapping
-        What was found out about the rows.
+        Sizes and labels of the rows.
     stages : sequence of mappings
-        :func:`records_of_stages`.
+        Summaries of the stages (:func:`records_of_stages`).
     gpu : mapping
-        The result of the stage that made the cells.
+        Result of the stage that made the cells.
     online : mapping, optional
-        How the stream was cut, of a run on one.
+        How the stream was cut, for a run on a stream.
 
     Returns
     -------
@@ -120,30 +120,32 @@ def finish_run(
     return metrics
 
 
-def records_of_stages(run: RunDirectory, done_before: Collection[str], last: Sequence[str] = ()) -> list[Record]:
-    """The records of all stages in the order in which they ended, but `last` at the end."""
+def records_of_stages(run: RunDirectory, done_before: Collection[str], last: Sequence[str] = ()) -> list[Summary]:
+    """Return the summaries of all stages in the order in which they ended, but `last` at the end."""
     stages = run.manifest["stages"]
-    records = []
+    summaries: list[Summary] = []
     for name in [*(name for name in stages if name not in last), *last]:
-        record = dict(stages[name]["record"])
-        records.append({**record, "tasks_skipped": record["tasks"]} if name in done_before else record)
-    return records
+        summary = stages[name]["record"].copy()
+        if name in done_before:
+            summary["tasks_skipped"] = summary["tasks"]
+        summaries.append(summary)
+    return summaries
 
 
-def weights_of_loss(params: Params, selection: RecordView | None) -> dict[str, float]:
-    """C of each learner that has one: as chosen, else as given."""
-    chosen = (selection or {}).get("chosen_C", {})
-    of = {name: params.methods[name].get("C") for name in params.learners}
-    return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
+def weights_of_loss(params: Params, selection: SelectResult | None) -> dict[str, float]:
+    """Return C of each learner that has one: as chosen, else as given."""
+    chosen = {} if selection is None else selection.get("chosen_C", {})
+    given = {name: C for name in params.learners if (C := params.methods[name].get("C")) is not None}
+    return {name: chosen.get(name, C) for name, C in given.items()}
 
 
-def _in_one(of: Mapping[str, Json]) -> Json:
-    """One number where all learners agree, as they do unless cross-validation chose for each; else by learner."""
-    return dict(of) if len(set(of.values())) > 1 else next(iter(of.values()), None)
+def _in_one(values: Mapping[str, Json]) -> Json:
+    """Return one value if all learners agree, as they do unless it was chosen for each; else all by learner."""
+    return dict(values) if len(set(values.values())) > 1 else next(iter(values.values()), None)
 
 
 def about_run(context: Context, invocation: Invocation) -> Record:
-    """The entry `run` of ``metrics.json``: what was run, where, and where the time of the clock on the wall went."""
+    """Return the entry `run` of ``metrics.json``: the command, its surroundings, and its wall-clock time by part."""
     manifest = context.run.manifest
     parts = {name: manifest[name] for name in ("start_seconds", "seconds", "stop_seconds")}
     return {
@@ -162,11 +164,11 @@ def about_run(context: Context, invocation: Invocation) -> Record:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide results."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that decide results."""
+    known = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            known[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return known

@@ -23,7 +23,7 @@ class NewData:
     ----------
     source : Source
     columns : list of int or None
-        Which of the file's columns is each of the model's; None: they are in the same order.
+        For each column of the model, its place among the file's; None: they are in the same order.
     ignored : tuple of str
         Columns of the file that the model does not know.
     """
@@ -40,16 +40,16 @@ def open_data(
     label: str | int | None = None,
     sizes: Sizes = Sizes(),  # noqa: B008 - immutable
 ) -> NewData:
-    """Open data that must have the model's columns, by name where both have names; others are ignored then.
+    """Open data that must have the model's columns, by name if both have names; further columns are ignored then.
 
     Labels are optional.
 
     Parameters
     ----------
     label : str or int, optional
-        Label column of a table, which must then be there. Default: that of the run, where the file has it.
+        Label column of a table, which must then be there. Default: that of the run, if the file has it.
     sizes : Sizes
-        As of :func:`~pipeline.readers.open_source`.
+        Sizes of :func:`~pipeline.readers.open_source`.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def open_data(
     except InputError:
         if expected is None:
             raise
-        source = opened(None)  # which column is missing says more than how many there are
+        source = opened(None)  # an error that names the missing column is better than one with their number
         if source.column_names is None:
             raise
     names = source.column_names
@@ -87,15 +87,15 @@ def open_data(
 
 
 def _table(model: TrainedModel, url: str, format: str, label: str | int | None, sizes: Sizes) -> NewData | None:
-    """Data that is a table whose columns have names, or are to be encoded; None where it is none."""
-    named, csv = named_files(url), CsvFormat(**dict(model.csv))
-    first = find_file(named[0].url)
+    """Open data as a table whose columns have names, or are to be encoded; return None if it is no such table."""
+    files, csv = named_files(url), CsvFormat(**dict(model.csv))
+    first = find_file(files[0].url)
     format = requested_format(first, format, csv)
     kind = format_of(first, format)
     columns = model.columns()
     if kind not in TABLES or columns is None or len(columns) >= WIDE:
-        if len(named) > 1:
-            raise InputError(f"{url}: found {len(named)} files, expected one, as the training data is no table")
+        if len(files) > 1:
+            raise InputError(f"{url}: found {len(files)} files, expected one, as the training data is no table")
         return None
     source = open_table(
         url,
@@ -107,5 +107,5 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
         csv=csv,
         sizes=sizes,
     )
-    apart = {*model.table.drop, model.table.weight}
-    return NewData(source, None, tuple(name for name in source.unused if name not in apart))
+    other_columns = {*model.table.drop, model.table.weight}
+    return NewData(source, None, tuple(name for name in source.unused if name not in other_columns))

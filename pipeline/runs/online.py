@@ -7,7 +7,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import Literal
 
+from ikmap.json_values import JsonObject
 from ikmap.methods import refused_on
 from ikmap.methods.search import Value
 from ikmap.tasks import TASKS
@@ -17,7 +19,17 @@ from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.feed import Feed
-from pipeline.record_types import Record
+from pipeline.record_types import (
+    AlertsResult,
+    IngestResult,
+    Record,
+    Result,
+    SelectResult,
+    ShuffleResult,
+    StreamResult,
+    TaskProgress,
+    TaskRecord,
+)
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
 from pipeline.running.device import evidence_of, warning_of
@@ -26,9 +38,8 @@ from pipeline.running.repair import until_verified
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import (
     Call,
-    Result,
+    Steps,
     call_directly,
-    call_stage,
     cannot_be_read_again,
     check_largest,
     check_least,
@@ -55,38 +66,42 @@ from pipeline.streams.redraw import LEAST_ROWS
 from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
 from pipeline.streams.take_initial import take_initial
 
-type _Begun = tuple[Result, Result, Arrivals]
-"""What was found as rows were taken in, what the stream is, and the stream."""
+type _Begun = tuple[IngestResult, ShuffleResult, Arrivals]
+"""The result of taking in rows, how the stream was cut, and the stream."""
+
+
+ALSO: tuple[Literal["cells_grown", "alerts", "labels"], ...] = ("cells_grown", "alerts", "labels")
+"""Fields of the result of the stream that go to the entry ``online`` of ``metrics.json``."""
 
 
 @dataclass(frozen=True)
 class OnlineParams:
-    """What decides the result of a run on a stream, beside :class:`~pipeline.params.Params`.
+    """Parameters of a run on a stream, beside :class:`~pipeline.params.Params`.
 
     Attributes
     ----------
     initial : int or None
-        Rows of the initial set; None: as many as the data set has for training.
+        Number of rows of the initial set; None: as many as the data set has for training.
     block_rows : int
     limit_seconds : float or None
-        A learner that has predicted and learned for so long is stopped, and said to have been.
+        Seconds of predicting and learning after which a learner is stopped; its result says so.
     alerts : bool
         Whether alerts are sent while the stream runs (:mod:`pipeline.streams.alerts`).
     warm_up : int
-        No alert is sent of the first rows of the stream, so many.
+        Number of rows at the beginning of the stream for which no alerts are sent.
     late_labels : bool
         Labels come after their rows (:mod:`pipeline.streams.late_labels`).
     label_limit : int
-        The last rows that wait for theirs, so many.
+        Number of the last rows that wait for their labels.
     drift : str
         "none", or one of :data:`ikmap.drift.DETECTORS`, which watches the losses of each learner.
     drift_delta : float or None
-        Its delta; None: the usual one.
+        Delta of the detector; None: the usual one.
     on_drift : str
         "mark", or "redraw": after an alarm half of a learner's partitionings are drawn anew
         (:mod:`pipeline.streams.redraw`).
     redraw_rows : int or None
-        From so many rows that follow the alarm, at least; None: the usual number.
+        Least number of rows after the alarm from which they are drawn; None: the usual number.
     """
 
     initial: int | None = None
@@ -101,15 +116,15 @@ class OnlineParams:
     on_drift: str = "mark"
     redraw_rows: int | None = None
 
-    def identity(self) -> Record:
-        """What identifies a run: what is new since there were runs is there only where it is asked for."""
-        given, usual = asdict(self), asdict(type(self)())
-        always = ("initial", "block_rows", "limit_seconds")
-        return {name: value for name, value in given.items() if name in always or value != usual[name]}
+    def identity(self) -> JsonObject:
+        """Return the parameters that identify a run; newer ones only if they do not have their defaults."""
+        values, defaults = asdict(self), asdict(type(self)())
+        unconditional = ("initial", "block_rows", "limit_seconds")
+        return {name: value for name, value in values.items() if name in unconditional or value != defaults[name]}
 
 
 def in_file_order(data: ResolvedDataset) -> ResolvedDataset:
-    """A data set as a stream takes it in: without a test file, the file in its order until it is shuffled."""
+    """Return a data set as a stream takes it in: without a test file, the file in its order until it is shuffled."""
     return replace(data, split=replace(data.split, rule="first"))
 
 
@@ -129,7 +144,7 @@ def run_online(
     Parameters
     ----------
     data : ResolvedDataset
-        Files that hold the whole stream; with a feed, what is to be known of its rows.
+        Files that hold the whole stream; with a feed, the description of its rows.
     feed : Feed, optional
         The stream, where it has no end yet.
     alerts : str, optional
@@ -152,11 +167,11 @@ def run_online(
     done_before = set(run.manifest["stages"])
     run.begin_session(invocation.start_seconds)
 
-    step = partial(call_stage, context, call, done_before)
+    steps = Steps(context, call, done_before)
     with stopped_after(context, invocation):
         if feed is None:
             compile_words(context, {source.format for source in data.sources if source})
-            begin = partial(_from_files, context, data, invocation, online, step)
+            begin = partial(_from_files, context, data, invocation, online, steps)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:
             kind, say, late = requested_task(context.params, data), context.events.message, None
@@ -170,16 +185,16 @@ def run_online(
                 late = LateLabels(labels, online.initial or 0, online.label_limit, say)
             intake = Intake(context.store, feed, online.block_rows, kind, say, late)
             intake.promised = chunks_in_records(run.records("stream"))
-            begin = partial(_from_feed, context, data, invocation, online, step, intake)
+            begin = partial(_from_feed, context, data, invocation, online, steps, intake)
             cannot = partial(_cannot_come_again, feed)
-        work = partial(_stages, context, invocation, online, begin, step, alerts)
+        work = partial(_stages, context, invocation, online, begin, steps, alerts)
         ingested, taken, selection, streamed = until_verified(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
-        taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
-    taken = {**taken, **{name: streamed[name] for name in ("cells_grown", "alerts", "labels") if name in streamed}}
+        taken = {**taken, "rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
+    also: Result = {name: streamed[name] for name in ALSO if name in streamed}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
     return finish_run(
         context,
@@ -190,7 +205,7 @@ def run_online(
         selection=selection,
         learners=streamed["learners"],
         gpu=streamed,
-        online={**online.identity(), **taken},
+        online={**online.identity(), **taken, **also},
     )
 
 
@@ -199,17 +214,17 @@ def _stages(
     invocation: Invocation,
     online: OnlineParams,
     begin: Callable[[], _Begun],
-    step: Callable[..., Result],
+    steps: Steps,
     alerts: str | None,
-) -> tuple[Result, Result, Result | None, Result]:
-    """All stages: what taking in, cross-validation and the stream have found."""
+) -> tuple[IngestResult, ShuffleResult, SelectResult | None, StreamResult]:
+    """Run all stages; return the results of taking in rows, of cross-validation and of the stream."""
     run, params = context.run, context.params
     ingested, taken, arrivals = begin()
     stop_if_dry(invocation)
     selection = None
     if searches(params):
         compile_for(context)
-        selection = step("select", partial(select, context))
+        selection = steps.call("select", partial(select, context))
         say_chosen(context, selection)
         for name, C in selection.get("chosen_C", {}).items():
             params = params.setting(name, C=C)
@@ -218,14 +233,17 @@ def _stages(
     compile_for(context, on_cells.values(), "stream")
     fitted: dict[Value, Fitted] = {}
     if on_cells:
-        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model.value: model for model in (Fitted.of(of, params.t) for of in partitioned["fitted"])}
+        partitioned = steps.call("partition", partial(partition, context, list(on_cells.values())))
+        models = [Fitted.of(fields, params.t) for fields in partitioned["fitted"]]
+        fitted = {model.value: model for model in models}
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task
     if alerts is not None and capability(task, AlertsRows) is None:
-        able = " or ".join(f"--task {one.name}" for one in TASKS.values() if capability(one, AlertsRows))
-        raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able}")
+        able_tasks = " or ".join(
+            f"--task {able_task.name}" for able_task in TASKS.values() if capability(able_task, AlertsRows)
+        )
+        raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able_tasks}")
     redraws = online.on_drift == "redraw"
     participants = [
         Participant(
@@ -241,20 +259,20 @@ def _stages(
         )
         for name in params.learners
     ]
-    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
+    streamed = steps.call("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
     return ingested, taken, selection, streamed
 
 
 def _redraw_rows(params: Params, online: OnlineParams, fitted: Fitted) -> int:
-    """From how many rows partitionings are drawn anew: as asked, or the usual number, or what the map needs."""
-    asked, of_map = online.redraw_rows, params.map_at(fitted.value)
-    least = of_map.n_cells()
-    if refused_on(of_map, asked or LEAST_ROWS) is None:
-        return asked or LEAST_ROWS
-    if asked is not None:
+    """Return from how many rows partitionings are drawn anew: as given, else the usual number or what the map needs."""
+    requested, fitted_map = online.redraw_rows, params.map_at(fitted.value)
+    least = fitted_map.n_cells()
+    if refused_on(fitted_map, requested or LEAST_ROWS) is None:
+        return requested or LEAST_ROWS
+    if requested is not None:
         raise InputError(
-            f"--redraw-rows {asked}: found too few rows to draw partitionings of {least} cells from, expected at least "
-            f"{least}; give --redraw-rows {least}, or leave it out"
+            f"--redraw-rows {requested}: found too few rows to draw partitionings of {least} cells from, expected at "
+            f"least {least}; give --redraw-rows {least}, or leave it out"
         )
     return least
 
@@ -267,20 +285,21 @@ def _cannot_come_again(feed: Feed, within: str) -> str | None:
 
 
 def _from_files(
-    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Callable[..., Result]
+    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, steps: Steps
 ) -> _Begun:
-    """All rows are there: what they are, what of them is the stream, and the stream."""
+    """Take in the rows of files: all rows are there."""
     params = context.params
-    # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
+    # Ranges of columns are those of the initial rows, not of all rows that the files have for training.
     unscaled = replace(context, params=replace(params, scale="none"))
     check_least(context, data, invocation, stream=True)
     # Without a test file the stream is the file, in its order until it is shuffled.
-    ingested = step("ingest", partial(ingest, unscaled, in_file_order(data), every=True))
+    ingested = steps.call("ingest", partial(ingest, unscaled, in_file_order(data), every=True))
     if params.scale == "minmax":
         refuse_sparse_scaling(PreparedRows(context.store, "train", DATA).preparation)
     n_initial = ingested["rows_train"] if online.initial is None else online.initial
-    taken = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order, data))
-    pooled = {**ingested, "rows_train": ingested["rows_train"] + ingested["rows_test"], "rows_test": 0}
+    taken = steps.call("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order, data))
+    n_rows = ingested["rows_train"] + ingested["rows_test"]
+    pooled: IngestResult = {**ingested, "rows_train": n_rows, "rows_test": 0}
     check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
     check_largest(context, pooled, invocation, show=invocation.explain)
     return ingested, taken, Stored(taken["chunks"], taken["rows_stream"])
@@ -291,14 +310,18 @@ def _from_feed(
     data: ResolvedDataset,
     invocation: Invocation,
     online: OnlineParams,
-    step: Callable[..., Result],
+    steps: Steps,
     intake: Intake,
 ) -> _Begun:
-    """The initial rows are there, and others will be."""
+    """Take in the initial rows of a feed: others will come."""
     assert online.initial is not None
-    ingested = step("ingest", partial(take_initial, context, intake, data, online.initial))
+    ingested = steps.call("ingest", partial(take_initial, context, intake, data, online.initial))
     check_largest(context, ingested, invocation, show=invocation.explain)
-    taken = {"rows_initial": online.initial, "chunk_rows": intake.chunk_rows, "source": intake.feed.url}
+    taken: ShuffleResult = {
+        "rows_initial": online.initial,
+        "chunk_rows": intake.chunk_rows,
+        "source": intake.feed.url,
+    }
     return ingested, taken, intake
 
 
@@ -307,11 +330,11 @@ def _stream(
     online: OnlineParams,
     arrivals: Arrivals,
     participants: list[Participant],
-    taken: Result,
-    to: str | None,
-) -> Record:
-    """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
-    # How many rows there will be is not known of a stream without an end; but tasks share them.
+    taken: ShuffleResult,
+    alerts_path: str | None,
+) -> StreamResult:
+    """Let all learners go through all chunks, with cells made a few chunks ahead of the slowest."""
+    # The number of rows of a stream without an end is not known; but tasks share them.
     rows_initial, rows = taken["rows_initial"], taken.get("rows_stream")
     stage = Stage(context, "stream", None, rows or 0)
     threads = max(1, cores_of_a_host(context) // len(participants))
@@ -319,15 +342,20 @@ def _stream(
     stream = Stream(context.store, online.block_rows, rows_initial, shuffled, online.late_labels)
     done = 0
 
-    def say(record: Record, skipped: bool = False) -> None:
+    def say(record: TaskRecord, skipped: bool = False) -> None:
         nonlocal done
-        size = {name: record.get(name, 0) for name in ("bytes_read", "bytes_written")}
-        rows = schedule.rows - done
-        context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": schedule.standing()})
+        progress: TaskProgress = {
+            "bytes_read": record.get("bytes_read", 0),
+            "bytes_written": record.get("bytes_written", 0),
+            "rows": schedule.rows - done,
+            "skipped": skipped,
+            "note": schedule.standing(),
+        }
+        context.events.task_done(stage.name, progress)
         done = schedule.rows
 
     names = [participant.learner for participant in participants]
-    sending = nullcontext() if to is None else Alerts(context.run, to, names, online.warm_up)
+    sending = nullcontext() if alerts_path is None else Alerts(context.run, alerts_path, names, online.warm_up)
     with sending as alerts, arrivals:
         arrivals.start()
         schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads, alerts)
@@ -346,19 +374,19 @@ def _stream(
             limit = f"--limit-seconds {online.limit_seconds:g}"
             context.events.message(f"{participant.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
-    of_alerts: Result = {} if alerts is None else {"alerts": alerts.about()}
-    gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
-    if warning := warning_of(gpu.get("gpu", {})):
+    gpu = evidence_of(schedule.mapped())
+    if warning := warning_of(gpu):
         context.events.message(warning)
-    return stage.finish(
+    result: StreamResult = {
         **gpu,
-        rows_stream=arrivals.rows,
-        chunks=arrivals.chunks,
-        nnz=arrivals.nnz,
+        "rows_stream": arrivals.rows,
+        "chunks": arrivals.chunks,
+        "nnz": arrivals.nnz,
         **schedule.grown(),
         **schedule.redrawn(),
-        **schedule.predicted(),
-        **of_alerts,
+        "predicted": schedule.predicted(),
+        **(AlertsResult() if alerts is None else AlertsResult(alerts=alerts.about())),
         **arrivals.about(),
-        learners={participant.learner: schedule.result(participant) for participant in participants},
-    )
+        "learners": {participant.learner: schedule.result(participant) for participant in participants},
+    }
+    return stage.finish(result)

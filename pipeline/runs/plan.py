@@ -1,4 +1,4 @@
-"""The plan of a run: the memory and disk that it will take, estimated beforehand; what cannot fit is refused."""
+"""The plan of a run: the memory and disk that it will take, estimated beforehand; a run that cannot fit is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 
 COMPRESSION = 2.6
-"""Of cells in the store, as measured; their entropy allows hardly more."""
+"""Factor by which cells are compressed in the store, as measured; their entropy allows hardly more."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Plan:
     Attributes
     ----------
     lines : tuple of str
-        What a person wants to read.
+        Lines for people.
     worker_bytes : int
         Largest memory of one worker.
     output_bytes : int
-        What the run will add to its directory.
+        Bytes that the run will add to its directory.
     largest : str
-        The learner that needs so much memory, where it is one of them and not the cells.
+        Learner that needs the largest memory, unless the cells need it.
     """
 
     lines: tuple[str, ...]
@@ -51,14 +51,14 @@ class Plan:
         Raises
         ------
         DoesNotFit
-            The memory: naming what is needed, what there is and which options change it.
+            The memory does not suffice; the error names the needed memory, the limit, and options that change it.
         InputError
-            The same of the disk.
+            The disk does not suffice.
         """
         if memory_limit is not None and self.worker_bytes > USABLE * memory_limit:
-            who = f"training {self.largest}" if self.largest else "a worker"
-            less = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
-            raise refusal(who, self.worker_bytes, memory_limit, less)
+            what = f"training {self.largest}" if self.largest else "a worker"
+            remedy = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
+            raise refusal(what, self.worker_bytes, memory_limit, remedy)
         free = shutil.disk_usage(directory).free
         if self.output_bytes > free:
             raise InputError(
@@ -68,16 +68,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class DataSizes:
-    """What is known of the rows of a run.
+    """Sizes of the rows of a run.
 
     Attributes
     ----------
     rows_train, rows_test : int
     columns : int
     nnz : int
-        Entries of sparse rows, in all.
+        Number of entries of all sparse rows.
     outputs : int
-        Columns of decisions: one for two classes, else one for each.
+        Number of columns of decisions: one for two classes, else one for each class.
     dense : bool
     """
 
@@ -90,13 +90,13 @@ class DataSizes:
 
     @property
     def row_bytes(self) -> float:
-        """Of a row in memory, on average."""
+        """Bytes of a row in memory, on average."""
         return self.columns * 8 if self.dense else 12 * self.nnz / max(1, self.rows_train + self.rows_test)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What a part of the run will take, in bytes, and what is said of it."""
+    """Memory and output of a part of the run, in bytes, and lines about it."""
 
     memory: float = 0.0
     output: float = 0.0
@@ -104,12 +104,12 @@ class _Part:
 
 
 def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> Plan:
-    """Estimate what is left to do after the ingest.
+    """Estimate the rest of a run after the ingest.
 
     Parameters
     ----------
     value : int or float
-        Of the map, such as psi; where it is still to be chosen, the largest that is tried.
+        Value of the map, such as psi; where it is still to be chosen, the largest that is tried.
     """
     data = (
         f"data: {sizes.rows_train:,} training and {sizes.rows_test:,} test rows x {sizes.columns:,} columns, "
@@ -140,7 +140,7 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
 
 
 def _own_bytes(params: Params, sizes: DataSizes, t: int, cells: int) -> dict[str, int]:
-    """What training each learner takes beside what all take."""
+    """Return the memory that training each learner takes for itself."""
     shapes = {"rows": Shape(sizes.rows_train, sizes.columns, None if sizes.dense else sizes.nnz, sizes.outputs)}
     if params.on_cells:
         shapes["cells"] = Shape(sizes.rows_train, t, None, sizes.outputs, cells)
@@ -148,30 +148,30 @@ def _own_bytes(params: Params, sizes: DataSizes, t: int, cells: int) -> dict[str
 
 
 def _has_working_set(params: Params, learner: str) -> bool:
-    """Return whether what a learner takes is the least that it may turn out to."""
-    whole = capability(params.of(learner), WholeLearner)
-    return whole is not None and whole.working_set
+    """Return whether the estimate for a learner is only the least memory that it may take."""
+    at_once = capability(params.of(learner), WholeLearner)
+    return at_once is not None and at_once.working_set
 
 
 def _kept_bytes(sizes: DataSizes, own: Mapping[str, int], t: int) -> float:
-    """What models with rows in them take: one with a kernel may keep all rows."""
-    of_row = {"rows": sizes.row_bytes, "cells": 4.0 * t}
+    """Return the bytes of models with rows in them: one with a kernel may keep all rows."""
+    row_bytes = {"rows": sizes.row_bytes, "cells": 4.0 * t}
     return sum(
-        min(needed, sizes.rows_train * (of_row[LEARNERS[name].about.on] + 8 * sizes.outputs))
+        min(needed, sizes.rows_train * (row_bytes[LEARNERS[name].about.on] + 8 * sizes.outputs))
         for name, needed in own.items()
     )
 
 
 def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _Part:
-    """Partitionings and cells."""
-    of_map = params.map_at(value)
-    t, shape = of_map.n_partitions, RowsInfo(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
+    """Estimate partitionings and cells."""
+    method = params.map_at(value)
+    t, shape = method.n_partitions, RowsInfo(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
     rows = cell_layout(sizes.rows_train, t, params.shard_rows).shard_rows
     shard, tasks = rows * t * 4, -(-sizes.rows_train // rows) + -(-sizes.rows_test // rows)
-    needed = of_map.memory(shape)
+    needed = method.memory(shape)
     cells = (sizes.rows_train + sizes.rows_test) * t * 4
     lines = (
-        f"partitions: {params.partitioner}, t = {t}, {of_map.plan_words(shape)}, model {size(needed.model)}",
+        f"partitions: {params.partitioner}, t = {t}, {method.plan_words(shape)}, model {size(needed.model)}",
         f"cells: {tasks} tasks on {workers} workers, {rows:,} rows and {size(shard)} each",
     )
     memory = 3.0 * READ_BYTES + needed.model + needed.scratch + 2 * shard
@@ -179,13 +179,13 @@ def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _P
 
 
 def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
-    """All learners on cells, by their runners."""
-    of_map = params.map_at(value)
-    most, t = of_map.n_cells(), of_map.n_partitions
-    cells, weights = packed_bytes(sizes.rows_train, t, most), t * most * 8 * sizes.outputs
-    of = CellSizes(sizes.rows_train, sizes.outputs, cells, weights)
+    """Estimate the training of all learners on cells, by their runners."""
+    method = params.map_at(value)
+    most_cells, t = method.n_cells(), method.n_partitions
+    cells, weights = packed_bytes(sizes.rows_train, t, most_cells), t * most_cells * 8 * sizes.outputs
+    cell_sizes = CellSizes(sizes.rows_train, sizes.outputs, cells, weights)
     needs = {
-        name: runner_of(name).needs(params.of(name), of)
+        name: runner_of(name).needs(params.of(name), cell_sizes)
         for name in params.learners
         if LEARNERS[name].about.on == "cells"
     }
@@ -198,48 +198,48 @@ def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
 
 
 def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tuple[float, float, tuple[str, ...]]:
-    """Training on most of the rows, in memory: twice what is learned from, and the weights."""
-    most = params.map_at(value).n_cells() if params.on_cells else 0
-    cells = packed_bytes(sizes.rows_train, t, most) if params.on_cells else 0
+    """Estimate training on most of the rows in memory: twice the rows, and the weights."""
+    most_cells = params.map_at(value).n_cells() if params.on_cells else 0
+    cells = packed_bytes(sizes.rows_train, t, most_cells) if params.on_cells else 0
     rows = (
         sizes.row_bytes * sizes.rows_train
         if any(LEARNERS[name].about.on == "rows" for name in params.learners)
         else 0.0
     )
-    held = min(FIT_BYTES, max(cells, rows))
-    weights = 3 * t * most * 8 * sizes.outputs if params.on_cells else 0
-    return 2 * held + weights, 0.0, (f"calibration: learns from {size(held)} in a task",)
+    fit_bytes = min(FIT_BYTES, max(cells, rows))
+    weights = 3 * t * most_cells * 8 * sizes.outputs if params.on_cells else 0
+    return 2 * fit_bytes + weights, 0.0, (f"calibration: learns from {size(fit_bytes)} in a task",)
 
 
 def largest_value(params: Params, rows_train: int) -> Value:
-    """The largest value of the map that a run on so many rows may have; 0 without learners on cells."""
+    """Return the largest value of the map that a run on `rows_train` rows may have; 0 without learners on cells."""
     if not params.on_cells:
         return 0
     on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
-    found = [params.width(name, rows_train) for name in on_cells]
-    if None in found and (search := params.search_of_map(min(rows_train, params.cv_rows))):
-        found += reversed(search.values)
-    return largest_of(params, [value for value in found if value is not None])
+    values = [params.width(name, rows_train) for name in on_cells]
+    if None in values and (search := params.search_of_map(min(rows_train, params.cv_rows))):
+        values += reversed(search.values)
+    return largest_of(params, [value for value in values if value is not None])
 
 
 def largest_of(params: Params, values: Iterable[Value]) -> Value:
-    """The value that makes the most cells, of several of the map of a run; 0 of none."""
+    """Return the value of the map that makes the most cells, of some values; 0 if there are none."""
     return max(values, key=lambda value: _columns(params, value), default=0)
 
 
 def _columns(params: Params, value: Value) -> int:
-    """Columns of the features, at most."""
-    of_map = params.map_at(value)
-    return of_map.n_partitions * of_map.n_cells()
+    """Return the most columns that the features may have."""
+    method = params.map_at(value)
+    return method.n_partitions * method.n_cells()
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
-    """A plan that no run on this data can undercut, by what the heads of the files tell; None of too few rows.
+    """Return a plan that no run on the data can undercut, by the heads of the files; None if there are too few rows.
 
     Parameters
     ----------
     stream : bool
-        All rows are learned from, as in a run on a stream.
+        Whether all rows are learned from, as in a run on a stream.
     """
     train, test = data.sources
     rows, tested = train.least_rows(), 0 if test is None else test.least_rows()
@@ -254,12 +254,12 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
         if train.knows_rows:  # a later stage says what is wrong
             return None
         rows = math.ceil(size_of(value))  # else it would be wrong
-    # Going block by block needs the least memory, and one output does; sparse rows may become dense ones.
-    asked = params
+    # Solving block by block with one output needs the least memory; sparse rows may become dense.
+    least_params = params
     for name in params.learners:
-        asked = asked.setting(name, **runner_of(name).least(params.of(name)))
+        least_params = least_params.setting(name, **runner_of(name).least(params.of(name)))
     plans = [
-        make_plan(asked, value, DataSizes(rows, tested, train.n_columns or 1, 0, 1, dense), workers)
+        make_plan(least_params, value, DataSizes(rows, tested, train.n_columns or 1, 0, 1, dense), workers)
         for dense in ([True, False] if train.sparse else [True])
     ]
     least = min(plans, key=lambda plan: plan.worker_bytes)

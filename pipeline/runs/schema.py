@@ -1,7 +1,7 @@
 """The JSON Schema of ``metrics.json``: the fields of every run, and those that methods, runners and tasks declare.
 
-``metrics.schema.json`` beside this file has the former. ``python -m pipeline.runs.schema`` prints all, with the methods
-of the packages that are installed; ``docs/metrics.schema.json`` is what it prints without any.
+``metrics.schema.json`` beside this file has the fields of every run. ``python -m pipeline.runs.schema`` prints all,
+with the methods of the packages that are installed; ``docs/metrics.schema.json`` is its output without any packages.
 """
 
 from __future__ import annotations
@@ -28,42 +28,49 @@ def metrics_schema() -> Schema:
     Raises
     ------
     ValueError
-        Two of them declare a field differently.
+        Two methods or tasks declare a field differently.
     """
     schema: Schema = json.loads((files("pipeline.runs") / "metrics.schema.json").read_text(encoding="utf-8"))
-    parts, tasks = schema["$defs"], TASKS.values()
-    _add(parts["params"], _options())
+    definitions, tasks = schema["$defs"], TASKS.values()
+    _add(definitions["params"], _options())
     of_data = {task.name: {**task.presenter.schema.labels, **task.presenter.schema.rows} for task in tasks}
-    always = sorted(parts["data"]["properties"])
-    _add(parts["data"], together(of_data.items()))
-    declared = [(name, one.about.metrics_schema) for name, one in LEARNERS.items()]
-    told = [*declared, *((kind.__name__, runner.told) for kind, runner in RUNNERS.items())]
-    # What comes first for one task may be one more figure of another.
-    first = {task.presenter.metric.key for task in tasks}
-    more = {task.name: {key: of for key, of in metrics_of_task(task).items() if key not in first} for task in tasks}
-    told += [(task.name, {task.presenter.metric.key: _of_test(task)} | more[task.name]) for task in tasks]
-    _add(parts["learner"], together(told))
-    _add_figures(parts, tasks)
-    schema["allOf"] = [_of_task(task, [*always, *of_data[task.name]]) for task in tasks]
+    common = sorted(definitions["data"]["properties"])
+    _add(definitions["data"], together(of_data.items()))
+    declared = [(name, learner.about.metrics_schema) for name, learner in LEARNERS.items()]
+    schemas = [*declared, *((kind.__name__, runner.metrics_schema) for kind, runner in RUNNERS.items())]
+    # The main metric of one task may be a further metric of another.
+    main_metrics = {task.presenter.metric.key for task in tasks}
+    further_metrics = {
+        task.name: {
+            key: metric_schema for key, metric_schema in metrics_of_task(task).items() if key not in main_metrics
+        }
+        for task in tasks
+    }
+    schemas += [(task.name, {task.presenter.metric.key: _of_test(task)} | further_metrics[task.name]) for task in tasks]
+    _add(definitions["learner"], together(schemas))
+    _add_metrics(definitions, tasks)
+    schema["allOf"] = [_of_task(task, [*common, *of_data[task.name]]) for task in tasks]
     return schema
 
 
 def together(declared: Iterable[tuple[str, RecordView]]) -> Schema:
-    """Return the fields of all who declare some, by their names.
+    """Return all declared fields, by their names.
 
     Raises
     ------
     ValueError
-        Two of them declare a field differently.
+        Two methods or tasks declare a field differently.
     """
-    found: Schema = {}
-    first: dict[str, str] = {}
-    for who, fields in declared:
+    by_name: Schema = {}
+    declared_by: dict[str, str] = {}
+    for declarer, fields in declared:
         for name, schema in fields.items():
-            if found.setdefault(name, schema) != schema:
-                raise ValueError(f"{who} and {first[name]} declare the field {name!r} of metrics.json differently")
-            first.setdefault(name, who)
-    return found
+            if by_name.setdefault(name, schema) != schema:
+                raise ValueError(
+                    f"{declarer} and {declared_by[name]} declare the field {name!r} of metrics.json differently"
+                )
+            declared_by.setdefault(name, declarer)
+    return by_name
 
 
 def _add(part: Schema, fields: RecordView) -> None:
@@ -71,20 +78,23 @@ def _add(part: Schema, fields: RecordView) -> None:
 
 
 def _options() -> Schema:
-    """Of an option: one value where the methods that have it agree, else a value by method."""
+    """Return the schema of each option: one value where the methods that have it agree, else a value by method."""
     kinds: dict[str, list[Schema]] = {}
     helps: dict[str, set[str]] = {}
-    for one in methods().values():
-        for name, field in fields_of(one).items():
+    for method in methods().values():
+        for name, field in fields_of(method).items():
             helps.setdefault(name, set()).add(with_options(field.doc, flag))
-            here = [field.given_kind.schema] + [{"type": "null"}] * (field.recorded_default is None)
-            kinds.setdefault(name, []).extend(schema for schema in here if schema not in kinds.get(name, []))
+            field_schemas = [field.given_kind.schema] + [{"type": "null"}] * (field.recorded_default is None)
+            kinds.setdefault(name, []).extend(schema for schema in field_schemas if schema not in kinds.get(name, []))
     return {
         name: {
             **({"description": next(iter(helps[name]))} if len(helps[name]) == 1 else {}),
-            "anyOf": [*of, {"type": "object", "additionalProperties": {"anyOf": of}}],
+            "anyOf": [
+                *schemas,
+                {"type": "object", "additionalProperties": {"anyOf": schemas}},
+            ],
         }
-        for name, of in kinds.items()
+        for name, schemas in kinds.items()
     }
 
 
@@ -95,14 +105,14 @@ def _of_test(task: TaskKind) -> Schema:
     }
 
 
-def _add_figures(parts: Schema, tasks: Iterable[TaskKind]) -> None:
-    """Add what a task's figure is called wherever it stands under its own name: searches, sweeps and curves."""
+def _add_metrics(parts: Schema, tasks: Iterable[TaskKind]) -> None:
+    """Add the metrics of tasks wherever they stand under their own names: searches, sweeps and curves."""
     selection = parts["selection"]["properties"]
     swept = selection["swept"]["additionalProperties"]["properties"]
     for task in tasks:
-        for figure in (one.metric for one in criteria_of(task)):
-            key, unit = figure.key, figure.schema
-            values = {"type": "array", "items": unit, "minItems": 1}
+        for metric in (criterion.metric for criterion in criteria_of(task)):
+            key, value_schema = metric.key, metric.schema
+            values = {"type": "array", "items": value_schema, "minItems": 1}
             selection[key] = {
                 "description": "By learner on cells: cross-validated at each value of the map's parameter, with the "
                 "best C where it is searched.",
@@ -117,27 +127,27 @@ def _add_figures(parts: Schema, tasks: Iterable[TaskKind]) -> None:
                 "additionalProperties": {"type": "array", "items": values, "minItems": 1},
             }
             selection["tuned"]["additionalProperties"]["properties"][key] = values
-            if figure == task.presenter.metric:
+            if metric == task.presenter.metric:
                 swept[key] = values
                 swept[f"{key}_by_C"] = {
                     "description": "By C, where it was searched: the best of a sweep with each.",
                     "type": "object",
                     "minProperties": 1,
-                    "additionalProperties": unit,
+                    "additionalProperties": value_schema,
                 }
-                parts["curve"]["properties"][key] = {"type": "array", "items": unit}
+                parts["curve"]["properties"][key] = {"type": "array", "items": value_schema}
 
 
 def _of_task(task: TaskKind, of_data: list[str]) -> Schema:
-    """What holds for runs of one task: the fields of `data`, and its figure. Data without `task` are of the first."""
-    named: Schema = {"properties": {"task": {"const": task.name}}}
-    there: Schema = {}
+    """Return the schema of runs of a task: the fields of `data`, and its metric. Data without `task` have the first."""
+    with_name: Schema = {"properties": {"task": {"const": task.name}}}
+    required: Schema = {}
     if task.name != DEFAULT:
-        named, there = {**named, "required": ["task"]}, {"required": ["data"]}
+        with_name, required = {**with_name, "required": ["task"]}, {"required": ["data"]}
     key = task.presenter.metric.key
     learner = {"required": [key], "properties": {"curve": {"required": [key]}}}
     return {
-        "if": {"properties": {"data": named}, **there},
+        "if": {"properties": {"data": with_name}, **required},
         "then": {
             "properties": {
                 "data": {"propertyNames": {"enum": of_data}, "required": list(task.presenter.schema.labels)},
@@ -148,7 +158,7 @@ def _of_task(task: TaskKind, of_data: list[str]) -> Schema:
 
 
 def main() -> int:
-    """Print it."""
+    """Print the schema."""
     json.dump(metrics_schema(), sys.stdout, indent=2)
     print()
     return 0

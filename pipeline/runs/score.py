@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from uuid import uuid4
@@ -22,10 +22,10 @@ from pipeline.monitoring.events import Events
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
 from pipeline.readers.remote import filesystem
-from pipeline.record_types import Record
+from pipeline.record_types import Record, ScoredRecord, TaskProgress
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
-from pipeline.running.measured import summarise
+from pipeline.running.measured import progress_of, summarise
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions
@@ -36,7 +36,7 @@ STAGE = "score"
 
 
 def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
-    """What scoring needs compiled: reading, mapping to cells, decisions."""
+    """Return the words of the loops that scoring needs: reading, mapping to cells, decisions."""
     rows = "dense" if model.preparation().dense else "sparse"
     return frozenset({data.source.format, rows, *model.loops})
 
@@ -48,18 +48,22 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     -------
     dict
         rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, task, rows_labelled
-        (those with a label that the model knows), the figure of the task on these rows, such as accuracy (None where
-        there are none), said (the same in words, else None), seen (whether the model was trained on rows of this
-        file); stages: the record as in ``metrics.json``.
+        (those with a label that the model knows), the metric of the task on these rows, such as accuracy (None without
+        such rows), said (the metric in words, else None), seen (whether the model was trained on rows of this file);
+        stages: the record as in ``metrics.json``.
 
     Raises
     ------
     InputError
-        Anything is wrong with the data or the place of the output.
+        The data or the place of the output is at fault.
     """
-    files = [one.file for one in data.source.files] if isinstance(data.source, TableSource) else [data.source.file]
-    read = {os.path.realpath(file.path) for file in files if file.local}
-    if output.is_local and os.path.realpath(output.path) in read:
+    files = (
+        [named_file.file for named_file in data.source.files]
+        if isinstance(data.source, TableSource)
+        else [data.source.file]
+    )
+    input_paths = {os.path.realpath(file.path) for file in files if file.local}
+    if output.is_local and os.path.realpath(output.path) in input_paths:
         raise InputError(f"--output {output.url}: is the input, expected another file")
     if seen := model.has_seen(data.source):
         events.message(
@@ -71,32 +75,39 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     pieces = data.source.pieces()
     wide = is_wide(data.source)
     tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index)), large=wide) for piece in pieces]
-    records: dict[str, Record] = {}
+    records: dict[str, ScoredRecord] = {}
     key = f"{STAGE}-{uuid4().hex[:8]}"
 
-    def again(k: int) -> str:
+    def make_again(k: int) -> str:
         events.message(f"{tasks[k].args[-1]} is damaged (its SHA-256 is wrong); it is made again")
         ((_, record),) = run_tasks(client, key, score_piece, [tasks[k]])
-        return str(record["sha256"])
+        return record["sha256"]
 
     events.stage_started(STAGE, len(tasks))
     for task, record in run_tasks(client, key, score_piece, tasks):
         records[task.name] = record
-        events.task_done(STAGE, record)
+        counts: TaskProgress = {
+            "rows": record["rows"],
+            "bytes_read": record["bytes_read"],
+            "bytes_written": record["bytes_written"],
+        }
+        events.task_done(STAGE, counts)
     ordered = [records[task.name] for task in tasks]
-    learned = model.task()
-    metric, state = learned.kind.presenter.metric, total(learned, [record["tally"] for record in ordered])
+    task_learned = model.task()
+    metric, state = task_learned.kind.presenter.metric, total(task_learned, [record["tally"] for record in ordered])
     value = number_of(state.metrics()[metric.key]) if state.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
     parts = [(str(task.args[-1]), record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
-    written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
-    seconds, late = time.perf_counter() - started, Counter[str]()
+    written = output.join(
+        parts, _schema(task_learned, row=True, label=labelled > 0, ids=ids_of(data.source)), make_again
+    )
+    seconds, compile_late = time.perf_counter() - started, defaultdict[str, float](float)
     for record in ordered:
-        late[record["worker"]] += record.get("compile_seconds", 0.0)
-    compiled_late = min(max(late.values(), default=0.0), seconds)
+        compile_late[record["worker"]] += record.get("compile_seconds", 0.0)
+    compiled_late = min(max(compile_late.values(), default=0.0), seconds)
     summary = summarise(STAGE, ordered, 0.0, seconds - compiled_late)
     summary["bytes_written"] += written
-    events.stage_finished(STAGE, summary)
+    events.stage_finished(STAGE, progress_of(summary))
     return {
         "rows": summary["rows"],
         "seconds": summary["seconds"],
@@ -104,7 +115,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         "compile_seconds": round(compile_seconds + compiled_late, 3),
         "learner": model.learner,
         "output": output.url,
-        "task": learned.name,
+        "task": task_learned.name,
         "rows_labelled": labelled,
         metric.key: value,
         "seen": seen,
@@ -113,64 +124,71 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     }
 
 
-def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> Record:
+def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> ScoredRecord:
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     task = model.task()
     tally, schema = state_from(task, None), _schema(task, ids=ids_of(data.source))
-    counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
+    n_rows = bytes_read = rows_labelled = 0
     fs, path = filesystem(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
     with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:
         for block in data.source.read(piece):
-            counts["bytes_read"] += block.n_bytes
+            bytes_read += block.n_bytes
             n = block.X.shape[0]
             if n == 0:
                 continue
             X = block.X if data.columns is None else block.X[:, data.columns]
-            of = f"{block.url or data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
-            where = partial(_where, of, counts["rows"] + 1)
-            counts["rows"] += n
+            prefix = f"{block.url or data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
+            where = partial(_where, prefix, n_rows + 1)
+            n_rows += n
             try:
                 targets = task.codec.encode(block.y, n)
             except BadLabel as error:
                 raise InputError(f"{place(data.source, block, error.row)}: {error}") from None
             unknown = task.codec.unknown(targets)
-            counts["rows_labelled"] += int((~unknown).sum())
-            judged = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
+            rows_labelled += int((~unknown).sum())
+            scored = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
             features = model.features(X, block.levels, partial(place, data.source, block))
-            made: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
+            outputs: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
             for rows, decision in decisions(model, features, preparation, where):
                 for name, values in task.decisions.values(decision).items():
-                    made[name].append(values)
-                known = np.flatnonzero(judged[rows])
-                if known.size:
-                    tally = tally + accumulate(task, targets[rows][known], decision[known])
+                    outputs[name].append(values)
+                labelled = np.flatnonzero(scored[rows])
+                if labelled.size:
+                    tally = tally + accumulate(task, targets[rows][labelled], decision[labelled])
             columns = [] if block.ids is None else [block.ids]
-            columns += [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
+            columns += [pa.array(np.concatenate(outputs[name]), schema.field(name).type) for name in outputs]
             label = task.codec.decode(np.where(unknown, np.zeros_like(targets), targets))
             columns.append(pa.array(label, schema.field("label").type, mask=unknown))
             writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
     size = int(fs.size(attempt))
     fs.mv(attempt, path)
-    return {**counts, "tally": tally.as_json(), "bytes_written": size, "sha256": sha256_of(fs, path)}
+    return {
+        "rows": n_rows,
+        "bytes_read": bytes_read,
+        "rows_labelled": rows_labelled,
+        "tally": tally.as_json(),
+        "bytes_written": size,
+        "sha256": sha256_of(fs, path),
+    }
 
 
-def _where(of: str, first: int, row: int) -> str:
-    """File and row, for people."""
-    return f"{of}row {first + row}"
+def _where(prefix: str, first: int, row: int) -> str:
+    """Return file and row, for people."""
+    return f"{prefix}row {first + row}"
 
 
 def ids_of(source: Source) -> tuple[str, pa.DataType] | None:
-    """Name and type of the column that tells rows apart, where there is one."""
+    """Return name and type of the column that tells rows apart, if there is one."""
     return (source.request.id, source.id_type) if isinstance(source, TableSource) and source.request.id else None
 
 
 def _schema(
     task: LearningTask, *, row: bool = False, label: bool = True, ids: tuple[str, pa.DataType] | None = None
 ) -> pa.Schema:
-    """Columns of the output, in their order."""
+    """Return the columns of the output, in their order."""
     fields: Mapping[str, str] = {
         **task.decisions.columns,
         **({"label": next(iter(task.decisions.columns.values()))} if label else {}),

@@ -24,7 +24,7 @@ from pipeline.storage.durable import flush
 from pipeline.urls import Location
 
 ROW_GROUP = 1 << 17
-"""Rows of a row group of the output."""
+"""Number of rows of a row group of the output."""
 COPIED_ROWS = 1 << 16
 HASHED_BYTES = 1 << 20
 CSV = ".csv"
@@ -32,7 +32,7 @@ CSV = ".csv"
 
 @dataclass
 class Output:
-    """A file that is there whole or not at all, or a folder of parts. A context manager: parts have a folder of it.
+    """A file that appears whole or not at all, or a folder of parts. A context manager, with a folder for parts.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Output:
     Raises
     ------
     InputError
-        On entering, if nothing can be written there.
+        On entering, if the URL cannot be written.
     """
 
     url: str
@@ -70,7 +70,7 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Tasks that were cancelled may still be writing: what they add while the folder is emptied goes next time.
+        # Tasks that were cancelled may still be writing: files that they add meanwhile are removed the next time.
         for _ in range(5):
             with suppress(OSError):
                 if not self._fs.exists(self.folder):
@@ -82,25 +82,26 @@ class Output:
 
     @property
     def in_parts(self) -> bool:
-        """Whether it is a folder with a file for each piece of the input."""
+        """Whether the output is a folder with a file for each piece of the input."""
         return self.url.endswith("/")
 
     @property
     def is_local(self) -> bool:
+        """Whether the output is on a disk of this machine."""
         return "file" in self._fs.protocol
 
     def part(self, index: int) -> str:
-        """Address of the part of a piece, for any process."""
+        """Return the address of the part of a piece, for any process."""
         return str(self._fs.unstrip_protocol(f"{self.folder}/{index:06d}.parquet"))
 
     def join(self, parts: Sequence[tuple[str, str]], schema: pa.Schema, again: Callable[[int], str]) -> int:
-        """Make one file of the parts, in order, numbering the rows; then give it its name. Returns its bytes.
+        """Join the parts in order in one file, with numbered rows; then give it its name. Return its bytes.
 
         Parameters
         ----------
         parts : sequence of (address, SHA-256)
         again : callable
-            Makes a part again that is damaged, given its number; returns its SHA-256.
+            Function that makes a damaged part again, given its number, and returns its SHA-256.
         """
         if self.in_parts:
             return self._keep_parts(parts, again)
@@ -123,24 +124,24 @@ class Output:
         return size
 
     def _keep_parts(self, parts: Sequence[tuple[str, str]], again: Callable[[int], str]) -> int:
-        """Give the parts their names in the folder, in order. Returns their bytes."""
+        """Give the parts their names in the folder, in order; return their bytes."""
         size = 0
         with _writing(self.url):
             self._fs.makedirs(self.path, exist_ok=True)
-            kept = []
+            paths = []
             for k, (url, sha256) in enumerate(parts):
                 path = self._whole(k, url, sha256, again)
                 size += int(self._fs.size(path))
-                kept.append(f"{self.path}/part-{k:06d}.parquet")
+                paths.append(f"{self.path}/part-{k:06d}.parquet")
                 if self.is_local:
                     flush({path})
-                self._fs.mv(path, kept[-1])
+                self._fs.mv(path, paths[-1])
             if self.is_local:
                 flush({self.path, os.path.dirname(self.path)})
         return size
 
     def _whole(self, k: int, url: str, sha256: str, again: Callable[[int], str]) -> str:
-        """Path of a part, which is made again as long as it is damaged."""
+        """Return the path of a part, which is made again as long as it is damaged."""
         path = str(self._fs._strip_protocol(url))
         for _ in range(ATTEMPTS):
             if sha256_of(self._fs, path) == sha256:
@@ -159,15 +160,15 @@ class Output:
 
 @contextmanager
 def _writing(url: str) -> Iterator[None]:
-    """Turn what can go wrong while writing into one line."""
+    """Turn the errors of writing into one line."""
     try:
         yield
     except InputError:
         raise
-    except NotImplementedError as error:  # of the web, for one
+    except NotImplementedError as error:  # such as that of the web
         raise InputError(f"--output {url}: cannot be written: files can only be read there") from error
     except (OSError, ImportError, ValueError) as error:
-        # fsspec says ValueError of an unknown protocol; one of ours is not to be dressed up as the user's.
+        # fsspec raises ValueError for an unknown protocol; our own errors must not look like the user's.
         if isinstance(error, ValueError) and "protocol" not in str(error).lower():
             raise
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
@@ -180,28 +181,28 @@ def _writing(url: str) -> Iterator[None]:
 
 
 def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Cut anew, so that the file does not depend on how its input was cut."""
+    """Cut tables into row groups, so that the file does not depend on how its input was cut."""
     waiting: list[pa.Table] = []
     rows = 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
         while rows >= ROW_GROUP:
-            whole = pa.concat_tables(waiting)
-            yield whole.slice(0, ROW_GROUP).combine_chunks()
-            waiting = [whole.slice(ROW_GROUP)]
+            joined = pa.concat_tables(waiting)
+            yield joined.slice(0, ROW_GROUP).combine_chunks()
+            waiting = [joined.slice(ROW_GROUP)]
             rows -= ROW_GROUP
     if rows:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
 def parquet_writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
-    """A file each page of which has a checksum, for whoever reads it."""
+    """Return a writer of a Parquet file whose pages have checksums."""
     return pq.ParquetWriter(stream, schema, write_page_checksum=True)
 
 
 class _Csv:
-    """Writes tables as CSV, with the interface of the Parquet writer."""
+    """A writer of tables as CSV, with the interface of the Parquet writer."""
 
     def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
         self._writer = pa.csv.CSVWriter(stream, schema)
@@ -212,7 +213,7 @@ class _Csv:
 
 @contextmanager
 def csv_writer(stream: BinaryIO, schema: pa.Schema) -> Iterator[_Csv]:
-    """A CSV file with the names of the columns in its first line."""
+    """Open a writer of a CSV file with the names of the columns in its first line."""
     writer = _Csv(stream, schema)
     try:
         yield writer
@@ -221,7 +222,7 @@ def csv_writer(stream: BinaryIO, schema: pa.Schema) -> Iterator[_Csv]:
 
 
 def sha256_of(fs: AbstractFileSystem, path: str) -> str:
-    """Of a file; of none, nothing."""
+    """Return the SHA-256 of the file, or an empty string if it does not exist."""
     digest = hashlib.sha256()
     try:
         with fs.open(path, "rb") as stream:

@@ -1,18 +1,15 @@
-"""A study: a protocol that a paper has of its own, computed on whole data sets, with choices that a run never makes.
+"""A study: a protocol of a paper, computed on whole data sets, with choices that a run never makes.
 
-Papers that report the best of many results on test rows need one. What it computes is the paper's
+Papers that report the best of many results on test rows need one. The paper computes it
 (:meth:`~pipeline.reproduce.paper.Paper.study`); here its parts become tasks, and the run can be stopped and go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ikmap.learners.rows import concatenated
-from pipeline.record_types import Record
+from pipeline.record_types import Record, RecordView, StudyRecord
 from pipeline.reproduce.papers import PAPERS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
@@ -22,10 +19,8 @@ from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import METRICS
 from pipeline.storage.store import Store
 
-type Result = Record
 
-
-def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Result:
+def run_study(context: Context, paper: str, options: RecordView) -> Record:
     """Compute a study and return the contents of its ``metrics.json``.
 
     Parameters
@@ -33,7 +28,7 @@ def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Resul
     paper : str
         Name of the paper.
     options : mapping
-        Of the study; ``parts`` is the number of its parts.
+        Options of the study; ``parts`` is the number of its parts.
     """
     run, seed = context.run, context.params.seed
     done_before = set(run.manifest["stages"])
@@ -41,17 +36,17 @@ def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Resul
     stage = Stage(context, "study", options["parts"], rows=0)
     store = None if run.stage("ingest") is None else context.store
     tasks = [Task(f"part-{i}", (store, paper, dict(options), seed, i)) for i in range(options["parts"])]
-    found = stage.run(part, tasks)
-    stage.finish()
-    results = [record["result"] for record in found]
+    records = stage.run(part, tasks)
+    stage.finish({})
+    results = [record["result"] for record in records]
     key = PAPERS[paper].measure.key
-    ours = float(np.mean([result[key] for result in results]))
+    mean = float(np.mean([result[key] for result in results]))
     metrics = {
         "schema_version": 1,
         "params": dict(options),
         "seed": seed,
         "stages": records_of_stages(run, done_before),
-        "learners": {"study": {key: ours}},
+        "learners": {"study": {key: mean}},
         "parts": results,
     }
     run.end_session(context.elapsed)
@@ -61,13 +56,13 @@ def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Resul
     return metrics
 
 
-def part(store: Store | None, paper: str, options: Mapping[str, Any], seed: int, number: int) -> Record:
-    """Task: one part of a study, on all rows there are; without a store, on points that the study generates."""
+def part(store: Store | None, paper: str, options: RecordView, seed: int, number: int) -> StudyRecord:
+    """Task: compute one part of a study, on all rows; without a store, on points that the study generates."""
     if store is None:
-        none = np.empty((0, 0)), np.empty(0)
-        return {"rows": 0, "result": PAPERS[paper].study(*none, None, options, seed, number)}
+        no_rows = np.empty((0, 0)), np.empty(0)
+        return {"rows": 0, "result": PAPERS[paper].study(*no_rows, None, options, seed, number)}
     sides = [PreparedRows(store, name) for name in ("train", "test")]
-    whole = concatenated([side.read(0, side.n_rows) for side in sides if side.n_rows])
+    every_row = concatenated([side.read(0, side.n_rows) for side in sides if side.n_rows])
     names = sides[0].preparation.column_names
-    result = PAPERS[paper].study(whole.rows, whole.y, names, options, seed, number)
-    return {"rows": int(whole.y.size), "result": result}
+    result = PAPERS[paper].study(every_row.rows, every_row.y, names, options, seed, number)
+    return {"rows": int(every_row.y.size), "result": result}

@@ -15,20 +15,20 @@ from pipeline.runs.trained_model import TrainedModel, decisions, open_run
 
 
 class RunModel:
-    """The model of a finished run: what :func:`load_run` returns.
+    """The model of a finished run, as :func:`load_run` returns it.
 
     Attributes
     ----------
     learner : str
         Name of the learner.
     task : Task
-        What it has learned.
+        Task that it has learned.
     classes_ : ndarray
-        The labels that it can predict, as they stood in the training data; empty where it predicts no classes.
+        Labels that it can predict, as they stood in the training data; empty if it predicts no classes.
     n_features_in_ : int
-        Columns of the training data.
+        Number of columns of the training data.
     feature_names_in_ : list of str or None
-        Their names, where the training data had any: columns of the table, before they were encoded.
+        Names of the columns of the table, before they were encoded; None if the training data had no names.
     """
 
     def __init__(self, model: TrainedModel) -> None:
@@ -41,19 +41,19 @@ class RunModel:
         self.feature_names_in_ = None if self._columns is None else [column.name for column in self._columns]
 
     def predict(self, X: Matrix | Frame) -> np.ndarray:
-        """The label of each row, the one that ``python -m flows.score`` predicts.
+        """Predict the label of each row, as ``python -m flows.score`` does.
 
         Parameters
         ----------
         X : DataFrame, Arrow table, array-like or sparse matrix, shape (n, n_features_in_)
-            Values as they stand in a file: what the run did with them (encoding, scaling, dividing) is done here too.
-            A table with names may have its columns in any order, and others beside them; without names they stand in
-            the order of the training data's.
+            Values as they stand in a file: they are encoded, scaled and divided as in the run. A table with names may
+            have its columns in any order, and further columns; without names they stand in the order of the training
+            data.
 
         Returns
         -------
         ndarray, shape (n,)
-            Labels: of :attr:`classes_`, where it predicts classes.
+            Labels, from :attr:`classes_` if it predicts classes.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class RunModel:
         return self.task.codec.decode(self.task.decisions.predict(self._decide(X)))
 
     def decision_function(self, X: Matrix | Frame) -> np.ndarray:
-        """The decision values from which :meth:`predict` takes the class.
+        """Return the decision values from which :meth:`predict` takes the class.
 
         Parameters
         ----------
@@ -73,19 +73,19 @@ class RunModel:
         Returns
         -------
         ndarray of float64
-            Of shape (n,) where there is one output: with two classes, positive for the second one. With more classes
-            of shape (n, classes), the largest for the one predicted. No probabilities.
+            Of shape (n,) if there is one output: with two classes, positive for the second one. With more classes of
+            shape (n, classes), the largest for the predicted class. They are no probabilities.
 
         Raises
         ------
         ValueError
             As :meth:`predict`.
         """
-        found = self._decide(X)
-        return found[:, 0] if found.shape[1] == 1 else found
+        decisions_of_rows = self._decide(X)
+        return decisions_of_rows[:, 0] if decisions_of_rows.shape[1] == 1 else decisions_of_rows
 
     def predict_proba(self, X: Matrix | Frame) -> np.ndarray:
-        """Probability of each class, in the order of :attr:`classes_`.
+        """Return the probability of each class, in the order of :attr:`classes_`.
 
         Parameters
         ----------
@@ -103,16 +103,16 @@ class RunModel:
         ValueError
             As :meth:`predict`.
         """
-        found = self.task.decisions.probabilities(self._decide(X))
-        if found is None:
+        probabilities = self.task.decisions.probabilities(self._decide(X))
+        if probabilities is None:
             raise AttributeError(
                 f"learner {self.learner} of this run has no probabilities; run flows.batch with --calibration platt or "
                 "isotonic, or --learner logistic"
             )
-        return found
+        return probabilities
 
     def _decide(self, X: Matrix | Frame) -> np.ndarray:
-        """Decision values, shape (n, K)."""
+        """Return the decision values, shape (n, K)."""
         rows, levels = self._rows(X)
         try:
             features = self._model.features(rows, levels, "row {}".format)
@@ -120,18 +120,18 @@ class RunModel:
             raise
         except InputError as error:
             raise ValueError(str(error)) from None
-        found = np.empty((features.shape[0], self.task.decisions.outputs))
+        values_of_rows = np.empty((features.shape[0], self.task.decisions.outputs))
         for rows, values in decisions(self._model, features, self._preparation, "row {}".format, n_threads=None):
-            found[rows] = values
-        return found
+            values_of_rows[rows] = values
+        return values_of_rows
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features that the columns became: what maps and learners were given."""
+        """Return the names of the features that the columns became, which maps and learners were given."""
         names = self._preparation.column_names or [str(j) for j in range(self._preparation.n_columns)]
         return np.array(names, dtype=object)
 
     def _rows(self, X: Matrix | Frame) -> tuple[Rows, Levels | None]:
-        """X as the readers would have given it: values, and the words of its columns."""
+        """Return X as the readers would have read it: values, and the words of its columns."""
         named = is_frame(X) and self._columns is not None
         if named or self._preparation.encoded:
             columns = self._columns or []
@@ -145,10 +145,10 @@ class RunModel:
                 table = table_of_columns(list(array.T), names, list(kinds))[0]
             plain = all(words is None for words in table.levels) and not np.isnan(table.values).any()
             return table.values, None if plain else table.levels
-        there = getattr(X, "columns", None)
-        if there is not None and self.feature_names_in_ is not None and list(there) != self.feature_names_in_:
+        names_of_X = getattr(X, "columns", None)
+        if names_of_X is not None and self.feature_names_in_ is not None and list(names_of_X) != self.feature_names_in_:
             wanted = ", ".join(self.feature_names_in_)  # it has names, but no columns by name
-            raise ValueError(f"X: found the columns {', '.join(map(str, there))}, expected in this order {wanted}")
+            raise ValueError(f"X: found the columns {', '.join(map(str, names_of_X))}, expected in this order {wanted}")
         rows = as_rows(X)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X: found the shape {rows.shape}, expected (n, {self.n_features_in_})")
@@ -167,7 +167,7 @@ def load_run(path: str | os.PathLike[str], learner: str | None = None) -> RunMod
     path : path
         Directory of the run.
     learner : str, optional
-        Which of the run's learners; default: the first one.
+        Learner of the run; default: the first one.
 
     Raises
     ------
@@ -178,14 +178,14 @@ def load_run(path: str | os.PathLike[str], learner: str | None = None) -> RunMod
 
 
 def load_predictions(path: str | os.PathLike[str], learner: str | None = None) -> np.ndarray:
-    """Load what a learner of a finished run of ``flows.online`` predicted of each row, before it learned from it.
+    """Load the predictions of a learner of a finished run of ``flows.online``, made before it learned from each row.
 
     Parameters
     ----------
     path : path
         Directory of the run.
     learner : str, optional
-        Which of the run's learners; default: the first one.
+        Learner of the run; default: the first one.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def load_predictions(path: str | os.PathLike[str], learner: str | None = None) -
     Raises
     ------
     InputError
-        There is no run, it is unfinished or damaged, it has no such learner, or it was not on a stream.
+        There is no run, it is unfinished or damaged, it has no such learner, or it was not a run on a stream.
     """
     model = _opened(path, learner)
     return model.task().codec.decode(model.predictions())
@@ -208,5 +208,5 @@ def _opened(path: str | os.PathLike[str], learner: str | None) -> TrainedModel:
     except Damaged:
         raise
     except InputError as error:
-        # The line begins with the option of a command that nobody has typed here.
+        # The line begins with the option of a command, which was not typed here.
         raise InputError(str(error).removeprefix("--model ").removeprefix("--learner ")) from None

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ikmap.methods import LEARNERS, DecidesOtherwise, Learner, Map, capability, configured
 from ikmap.methods.registry import is_known
-from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tables import NUMBER, ColumnPlan, RawTable
@@ -33,7 +31,7 @@ from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.durable import reading
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import MODELS, load_model
+from pipeline.storage.models import MODELS, Decider, load_decider, load_model
 from pipeline.storage.predictions import PredictionFile, read_predictions
 from pipeline.storage.rundir import MANIFEST, read_manifest_or_copy
 from pipeline.storage.store import Store
@@ -43,37 +41,37 @@ from pipeline.tables.encoding import ENCODING, StoredEncoder, load_encoder
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a finished run gives to score with. Small and picklable; arrays stay in the run's store.
+    """The model of a finished run. Small and picklable; arrays stay in the run's store.
 
     Attributes
     ----------
     store : Store
     learner : str
     content_hash : str
-        Of the learner's model.
+        Content hash of the learner's model.
     fitted : Fitted or None
-        The partitionings whose cells it was trained on; None: it takes the rows themselves.
+        Partitionings whose cells it was trained on; None: it takes the rows themselves.
     label : str, int or None
-        The label column that the run was told of.
+        Label column of the run.
     partitioner : str
     again : str
-        The command that trains it anew.
+        Command that trains it anew.
     csv : tuple of (key, value)
-        What the definition of the run's data set tells of CSV files
+        Options of CSV files in the definition of the run's data set
         (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
     loops : frozenset of str
         Words of the loops that mapping and predicting need.
     options : mapping
-        Of the learner.
+        Options of the learner.
     table : TableRequest
-        What the run was asked of its table.
-    reading : Reading or None
-        How decisions become probabilities, and by which threshold classes.
+        Request of the run for its table.
+    reading : Calibrator or None
+        Calibrator of decisions, with the threshold of classes.
     trained_on : mapping
         Size and checksum of the file with the training rows; empty where it is not known.
     predicted : mapping or None
-        What the run promises of the learner's predictions of its stream; empty if it ended before such promises were
-        kept, None if there is no stream.
+        Promise of the learner's predictions of its stream; empty if the run ended before such promises were kept, None
+        if there is no stream.
     """
 
     store: Store
@@ -83,9 +81,9 @@ class TrainedModel:
     label: str | int | None
     partitioner: str
     again: str = ""
-    csv: tuple[tuple[str, Any], ...] = ()
+    csv: tuple[tuple[str, str], ...] = ()
     loops: frozenset[str] = frozenset()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     table: TableRequest = field(default_factory=TableRequest)
     reading: Calibrator | None = None
     trained_on: RecordView = field(default_factory=dict)
@@ -97,47 +95,51 @@ class TrainedModel:
         return str(Path(self.store.path).parent / "report.html")
 
     def preparation(self) -> Preparation:
-        """How values and labels become features and targets, and how decisions are read."""
+        """Return how values and labels become features and targets, with the calibrated task."""
         with self._whole():
             attributes = self.store.need(DATA)
-            # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
+            # A stream is stored as prepared, but for the scale, which its initial rows decide.
             scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
             with reading(f"{self.store.path}/{DATA}"):
-                found = Preparation.from_json({**attributes["preparation"], "scale": scale})
-        return replace(found, task=calibrated(found.task, self.reading))
+                preparation = Preparation.from_json({**attributes["preparation"], "scale": scale})
+        return replace(preparation, task=calibrated(preparation.task, self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
-        """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
-        about = self.preparation()
-        if about.encoded:
+        """Return the columns of the training data before they were encoded; None for numbers without names."""
+        preparation = self.preparation()
+        if preparation.encoded:
             return list(self._encoder().encoder.columns)
-        return None if about.column_names is None else [ColumnPlan(name, NUMBER) for name in about.column_names]
+        return (
+            None
+            if preparation.column_names is None
+            else [ColumnPlan(name, NUMBER) for name in preparation.column_names]
+        )
 
     def features(self, X: Rows, levels: Levels | None, where: Callable[[int], str]) -> Rows:
-        """Features of rows as they were read; `where` names one of them for people.
+        """Return the features of rows as they were read; `where` returns the name of a row for people.
 
         Raises
         ------
         InputError
             A value is missing where the training data had none.
         """
-        about = self.preparation()
-        if about.encoded:
+        preparation = self.preparation()
+        if preparation.encoded:
             X = self._encoder().features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
         elif levels is not None:
             row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
-            name = repr(about.column_names[column]) if about.column_names else str(column + 1)
+            name = repr(preparation.column_names[column]) if preparation.column_names else str(column + 1)
             raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
         with self._whole():
-            scaling = load_scaling(self.store) if about.scale == "minmax" else None
-        return about.features(X, scaling)
+            scaling = load_scaling(self.store) if preparation.scale == "minmax" else None
+        return preparation.features(X, scaling)
 
     def _encoder(self) -> StoredEncoder:
         with self._whole():
             return load_encoder(self.store)
 
     def _whole(self) -> AbstractContextManager[None]:
-        """Everything of the run is read inside such a ``with`` block: where it is damaged, the user is told what to do.
+        """Surround all reading from the run: errors for damaged objects say what to do.
 
         Raises
         ------
@@ -146,10 +148,10 @@ class TrainedModel:
         return needing_all_of(self.again)
 
     def task(self) -> Task:
-        """What it predicts, as its decisions are to be read."""
+        """Return the task that reads the decisions of the learner."""
         task, learner = self.preparation().task, _learner(self.learner, self.options)
-        otherwise = None if learner is None else capability(learner, DecidesOtherwise)
-        return task if otherwise is None else otherwise.decision_task(task)
+        decides_otherwise = None if learner is None else capability(learner, DecidesOtherwise)
+        return task if decides_otherwise is None else decides_otherwise.decision_task(task)
 
     def has_seen(self, source: Source) -> bool:
         """Return whether the model was trained on rows of this file, by its size and checksum."""
@@ -157,14 +159,14 @@ class TrainedModel:
             return False
         return source.identity() == dict(self.trained_on)
 
-    def load(self) -> tuple[Partitions | None, Any]:
-        """The models, from this process's cache or the store."""
+    def load(self) -> tuple[Partitions | None, Decider]:
+        """Return the models, from this process's cache or the store."""
         with self._whole():
-            model = load_model(self.store, f"{MODELS}/{self.learner}", Model, self.content_hash)
+            model = load_decider(self.store, f"{MODELS}/{self.learner}", self.content_hash)
             return None if self.fitted is None else self.fitted.load(self.store), model
 
     def predictions(self) -> np.ndarray:
-        """What the learner predicted of each row of its stream.
+        """Return the predictions of the learner for each row of its stream.
 
         Raises
         ------
@@ -242,26 +244,26 @@ def _open(folder: str, path: Path, manifest: RecordView, learner: str | None) ->
     )  # fmt: skip
 
 
-def _reading(store: Store, params: RecordView, stages: RecordView, learner: str, again: str) -> Calibrator | None:
-    """How the decisions of a learner of a run are read; None: as they are."""
+def _reading(store: Store, params: RecordView, stages: RecordView, learner: str, command: str) -> Calibrator | None:
+    """Return the calibrator of a learner of a run; None: its decisions are read as they are."""
     if f"calibrate:{learner}" in stages:
         content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
-        with needing_all_of(again):
+        with needing_all_of(command):
             return load_model(store, f"{READINGS}/{learner}", Calibrator, content_hash)
-    one = _learner(learner, params.get("methods", {}).get(learner, {}))
-    return fit_calibrator(LOG_ODDS) if one is not None and one.log_odds else None
+    method = _learner(learner, params.get("methods", {}).get(learner, {}))
+    return fit_calibrator(LOG_ODDS) if method is not None and method.log_odds else None
 
 
 def _loops(params: RecordView, learner: str, fitted: Fitted | None) -> frozenset[str]:
-    """Words of the loops that a method needs to score with; none of one that is not known here."""
+    """Return the words of the loops that scoring with a learner needs; none for a method that is not known here."""
     records = params.get("methods", {})
-    one = _learner(learner, records.get(learner, {}))
-    words = frozenset[str]() if one is None else words_of_learner(one, scoring=True)
+    method = _learner(learner, records.get(learner, {}))
+    words = frozenset[str]() if method is None else words_of_learner(method, scoring=True)
     if fitted is None or not is_known(fitted.map):
         return words
     with worded():
-        of_map, _ = configured(fitted.map, records.get(fitted.map, {}))
-    return words | words_of_map(of_map) if isinstance(of_map, Map) else words
+        map_of_run, _ = configured(fitted.map, records.get(fitted.map, {}))
+    return words | words_of_map(map_of_run) if isinstance(map_of_run, Map) else words
 
 
 def _learner(name: str, record: Mapping[str, object]) -> Learner | None:
@@ -280,11 +282,11 @@ def decisions(
     Parameters
     ----------
     X : float64 ndarray or csr_array
-        Features: what :meth:`~pipeline.rows.prepared.Preparation.features` gives.
+        Features that :meth:`~pipeline.rows.prepared.Preparation.features` returns.
     where : callable
-        Names a row of X for people.
+        Function from a row of X to its name for people.
     n_threads : int, optional
-        At most this many threads find cells; None: all usable cores.
+        Most threads that find cells; None: all usable cores.
 
     Yields
     ------
@@ -299,7 +301,7 @@ def decisions(
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        given = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
+        features = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
         if partitions is None:
-            check_values(model.learner, given, where, preparation.column_names, begin, kernel_in(predictor))
-        yield rows, predictor.decision_function(given)
+            check_values(model.learner, features, where, preparation.column_names, begin, kernel_in(predictor))
+        yield rows, predictor.decision_function(features)

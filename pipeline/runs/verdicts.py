@@ -1,4 +1,4 @@
-"""What a reader of a run has to be told first: one list, which log, terminal and report show alike."""
+"""Verdicts: what a reader of a run has to know first, in one list that log, terminal and report show alike."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ type Metrics = RecordView
 
 
 def verdicts_of(metrics: Metrics) -> list[dict[str, str | None]]:
-    """Return the verdicts on a run, by what its ``metrics.json`` says."""
+    """Return the verdicts on a run, from its ``metrics.json``."""
     return [verdict.as_json() for find in FINDERS for verdict in find(metrics)]
 
 
 def on_learners(metrics: Metrics) -> Iterator[Verdict]:
-    """Yield what the task says of each learner."""
+    """Yield the verdicts of the task on each learner."""
     presenter = task_of(metrics).presenter
-    for name, figures in metrics["learners"].items():
-        yield from presenter.verdicts(name, figures, metrics)
+    for name, result in metrics["learners"].items():
+        yield from presenter.verdicts(name, result, metrics)
 
 
 def on_edges(metrics: Metrics) -> Iterator[Verdict]:
-    """Yield a line for each learner of which cross-validation chose a value at the edge of what it tried."""
+    """Yield a line for each learner for which cross-validation chose a value at the edge of those that it tried."""
     selection = metrics["selection"] or {}
     for name, edges in selection.get("edges", {}).items():
         ends = [
-            f"{of['option']} {_shown(of['value'])} is the {'largest' if of['largest'] else 'smallest'}" for of in edges
+            f"{edge['option']} {_shown(edge['value'])} is the {'largest' if edge['largest'] else 'smallest'}"
+            for edge in edges
         ]
-        give = [f"--{of['option'].replace('_', '-')} {_shown(of['beyond'])}" for of in edges]
-        # With a value for the map, C is no longer searched unless that is asked for.
-        if name in selection.get("chosen_C", {}) and all(of["option"] != "C" for of in edges):
-            give.append("--C auto")
+        options = [f"--{edge['option'].replace('_', '-')} {_shown(edge['beyond'])}" for edge in edges]
+        # With a value for the map, C is no longer searched unless it is given as "auto".
+        if name in selection.get("chosen_C", {}) and all(edge["option"] != "C" for edge in edges):
+            options.append("--C auto")
         yield Verdict(
-            EDGE, f"{name}: {' and '.join(ends)} that was tried; a better one may lie beyond: {' '.join(give)}", name
+            EDGE, f"{name}: {' and '.join(ends)} that was tried; a better one may lie beyond: {' '.join(options)}", name
         )
 
 
@@ -53,7 +54,7 @@ def on_columns(metrics: Metrics) -> Iterator[Verdict]:
 
 
 def on_scales(metrics: Metrics) -> Iterator[Verdict]:
-    """Yield a line if columns have very different ranges and the cells of the run depend on how large values are."""
+    """Yield a line if columns have very different ranges and the cells of the run depend on the size of values."""
     ranges, params = metrics["data"].get("ranges"), metrics.get("params", {})
     name = params.get("partitioner", "")
     kinds = [MAPS.get(part) for part in names_of(name)] if name in params.get("methods", ()) else []
@@ -73,4 +74,4 @@ def _shown(value: float) -> str:
 
 
 FINDERS: tuple[Callable[[Metrics], Iterable[Verdict]], ...] = (on_learners, on_edges, on_columns, on_scales)
-"""All that find verdicts, in the order in which they are shown."""
+"""Functions that find verdicts, in the order in which they are shown."""

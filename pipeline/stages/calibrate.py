@@ -1,18 +1,16 @@
-"""Calibrate: decision values of training rows that were not learned from say how a learner's decisions are read.
+"""Calibrate the decisions of a learner on training rows that it has not learned from.
 
 Each fold is a task: it trains the learner on the other training rows, in memory, and counts the decision values of the
-rows held out. Where training rows are many, the last fold holds out enough of them, and no more are asked for.
+rows held out. Where training rows are many, the last fold holds out enough of them, and the others are left out.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
-from ikmap.json_values import Json
 from ikmap.learners.rows import Block
+from ikmap.methods.search import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import Calibratable, Thresholds, capability, missing_in
@@ -20,7 +18,7 @@ from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, Calibrator, f
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import CalibrationRecord, CalibrationResult
 from pipeline.rows.folds import folds_of
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
@@ -34,17 +32,17 @@ from pipeline.storage.store import Store
 from pipeline.training.in_memory import train_in_memory
 
 READINGS = "readings"
-"""Where it stands in the store how the decisions of each learner are read."""
+"""Group of the store with the calibrator of each learner."""
 ENOUGH_ROWS = 50_000
-"""So many held-out rows, or the last fold that has them, are enough."""
+"""Number of held-out rows that is enough, or the last fold that has them."""
 FIT_BYTES = 256 << 20
-"""Of rows, or packed cells, that a fold is learned from; of more a seeded sample is taken."""
+"""Bytes of rows, or packed cells, that a fold learns from; of more rows a seeded sample is taken."""
 STREAM = 2_000_005
-"""Seed path of that sample."""
+"""Seed path of the sample."""
 
 
 def is_requested(params: Params) -> bool:
-    """Whether the run has the stage."""
+    """Return whether the run calibrates."""
     return params.calibration != NONE or bool(params.threshold_for)
 
 
@@ -65,8 +63,10 @@ def refuse_calibration(params: Params, rows: PreparedRows) -> None:
         raise InputError(f"--threshold-for {params.threshold_for}: found {why}, expected two classes")
 
 
-def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any = None, n_threads: int = 1) -> Record:
-    """Find out how the decisions of a learner are read, and store it.
+def calibrate(
+    context: Context, learner: str, fitted: Fitted | None, value: Value | None = None, n_threads: int = 1
+) -> CalibrationResult:
+    """Fit the calibrator of a learner, and store it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any 
     -------
     dict
         reading_hash: content hash of the stored :class:`~ikmap.tasks.classification.calibration.Calibrator`;
-        calibration, and where it was asked for, threshold: as in ``metrics.json``.
+        calibration and, where it was asked for, decision_threshold: as in ``metrics.json``.
     """
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
@@ -88,38 +88,38 @@ def calibrate(context: Context, learner: str, fitted: Fitted | None, value: Any 
     held_out = np.cumsum([folds[k][1].size for k in order])
     used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
     learned = int(min(most_rows(rows, fitted, store), folds[used[0]][0].size))
-    of = (store, params, learner, fitted, value)
+    common = (store, params, learner, fitted, value)
     stage = Stage(context, f"calibrate:{learner}", len(used))
-    records = stage.run(decide_fold, [Task(f"fold-{k}", (*of, k, n_threads)) for k in used])
-    known = [record for record in records if record["evidence"] is not None]
-    if not known:
+    records = stage.run(decide_fold, [Task(f"fold-{k}", (*common, k, n_threads)) for k in used])
+    counted = [record for record in records if record["evidence"] is not None]
+    if not counted:
         raise InputError(
             f"--calibration {params.calibration}: found no fold whose other rows have every class, expected more rows "
             "of the rarest one; leave --calibration and --threshold-for out"
         )
-    evidence = calibratable_of(task).evidence_from(task, [record["evidence"] for record in known])
+    evidence = calibratable_of(task).evidence_from(task, [record["evidence"] for record in counted])
     threshold = Threshold.parse(params.threshold_for) if params.threshold_for else None
-    how = params.calibration
-    if how == NONE and params.of(learner).log_odds:
-        how = LOG_ODDS
-    calibrator = fit_calibrator(how, evidence, threshold)
+    kind = params.calibration
+    if kind == NONE and params.of(learner).log_odds:
+        kind = LOG_ODDS
+    calibrator = fit_calibrator(kind, evidence, threshold)
     if threshold is not None and not calibrator.chosen["reached"]:
         context.events.message(
             f"{learner}: no threshold reaches {params.threshold_for} on rows that were not learned from; the one with "
             f"the highest precision there ({calibrator.chosen['precision']:.4f}) is taken"
         )
-    about: Json = {"how": how, "rows": evidence.rows, "folds": len(used), "rows_learned": learned}
     if learned < folds[used[0]][0].size:
         context.events.message(
             f"calibrate:{learner}: each fold learns from {learned:,} of {folds[used[0]][0].size:,} rows"
         )
     name = f"{READINGS}/{learner}"
-    return stage.finish(
-        reading_hash=save_model(store, name, calibrator),
-        calibration=about,
-        **({"decision_threshold": calibrator.chosen} if threshold is not None else {}),
-        outputs=[name],
-    )
+    result: CalibrationResult = {
+        "reading_hash": save_model(store, name, calibrator),
+        "calibration": {"how": kind, "rows": evidence.rows, "folds": len(used), "rows_learned": learned},
+    }
+    if threshold is not None:
+        result["decision_threshold"] = calibrator.chosen
+    return stage.finish(result, [name])
 
 
 def calibratable_of(task: LearningTask) -> Calibratable:
@@ -130,7 +130,7 @@ def calibratable_of(task: LearningTask) -> Calibratable:
 
 
 def most_rows(rows: PreparedRows, fitted: Fitted | None, store: Store) -> int:
-    """How many rows a fold learns from at most: by their size only."""
+    """Return the most rows that a fold learns from, by their size only."""
     if fitted is None:
         return max(1, FIT_BYTES // rows.row_bytes)
     offsets = fitted.offsets(store)
@@ -142,45 +142,46 @@ def decide_fold(
     params: Params,
     learner: str,
     fitted: Fitted | None,
-    value: Any,
+    value: Value | None,
     fold: int,
     n_threads: int = 1,
-) -> Record:
-    """Task: learn from the rows of all folds but one, and count the decision values of that one."""
+) -> CalibrationRecord:
+    """Task: learn from the rows of all folds but one, and count the decision values of the rows of that fold."""
     rows = PreparedRows(store, "train")
     task = rows.preparation.task
-    fit, held = folds_of(rows, np.arange(rows.n_rows), params)[fold]
+    fit, held_out = folds_of(rows, np.arange(rows.n_rows), params)[fold]
     thresholds = capability(task, Thresholds)
-    held = some_of(held, None if thresholds is None else thresholds.most_evidence(task))
+    held_out = some_of(held_out, None if thresholds is None else thresholds.most_evidence(task))
     most = most_rows(rows, fitted, store)
     if fit.size > most:
         fit = np.sort(generator(params.seed, STREAM, fold).choice(fit, most, replace=False, shuffle=False))
     block = take(rows, fitted, store, fit)
-    of_cells = isinstance(block.rows, Cells)
-    size = block.rows.codes.nbytes if of_cells else fit.size * rows.row_bytes  # type: ignore[union-attr]
-    width = 4 * block.rows.codes.shape[1] if of_cells else rows.row_bytes  # type: ignore[union-attr]
-    evidence, asked = None, with_loss_of(params, learner, rows.n_rows / fit.size)
+    if isinstance(block.rows, Cells):
+        size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1]
+    else:
+        size, width = fit.size * rows.row_bytes, rows.row_bytes
+    evidence, fold_params = None, with_loss_of(params, learner, rows.n_rows / fit.size)
     if not missing_in(task, block.y):
-        model = train_in_memory(asked, learner, value, task, block, n_threads)
+        model = train_in_memory(fold_params, learner, value, task, block, n_threads)
         del block
         calibratable = calibratable_of(task)
         total = calibratable.evidence_from(task, [])
         step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
-        for start in range(0, held.size, step):
-            tested = take(rows, fitted, store, held[start : start + step])
+        for start in range(0, held_out.size, step):
+            tested = take(rows, fitted, store, held_out[start : start + step])
             total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
         evidence = total.as_json()
-    return {"rows": int(held.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
+    return {"rows": int(held_out.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
 
 
 def with_loss_of(params: Params, learner: str, times: float) -> Params:
-    """With a C so many times larger: then the loss of fewer rows weighs as much as that of all in the run's model."""
+    """Return the parameters with a larger C: the loss of fewer rows then weighs as much as that of all rows."""
     C = params.methods[learner].get("C")
     return params.setting(learner, C=C * times) if isinstance(C, float | int) else params
 
 
 def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.ndarray) -> Block:
-    """Training rows by ascending number, or their cells, packed."""
+    """Return training rows by ascending number, or their cells, packed."""
     if fitted is None:
         return rows.take(numbers)
     arrays, offsets = store.open_arrays(fitted.cells_name("train")), fitted.offsets(store)
@@ -192,21 +193,21 @@ def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.nd
     step = max(1, READ_BYTES // (4 * codes.shape[1]))
     step = -(-step // stored.chunks[0]) * stored.chunks[0]
     for start in range(int(numbers[0]) // step * step if numbers.size else 0, rows.n_rows, step):
-        inside = slice(*np.searchsorted(numbers, [start, start + step]).tolist())
-        if inside.stop > inside.start:
-            some, whole = numbers[inside] - start, slice(start, min(start + step, rows.n_rows))
+        within = slice(*np.searchsorted(numbers, [start, start + step]).tolist())
+        if within.stop > within.start:
+            places, stored_rows = numbers[within] - start, slice(start, min(start + step, rows.n_rows))
             # Casting turns -1, no cell, into the highest number, which "gaps" leaves free.
-            codes[inside] = read(stored, whole)[some].astype(dtype)
-            targets[inside] = read(arrays["labels"], whole)[some]
+            codes[within] = read(stored, stored_rows)[places].astype(dtype)
+            targets[within] = read(arrays["labels"], stored_rows)[places]
             if weights is not None:
-                weights[inside] = read(arrays[WEIGHTS], whole)[some]
-        elif inside.start == numbers.size:
+                weights[within] = read(arrays[WEIGHTS], stored_rows)[places]
+        elif within.start == numbers.size:
             break
     return Block(Cells(codes, offsets).packed(), targets, weights, numbers)
 
 
-def reading_of(store: Store, params: Params, learner: str, content_hash: str | None) -> Calibrator | None:
-    """How the decisions of a learner are read: as found out, or as log odds where they are such; None: as they are."""
+def calibrator_of(store: Store, params: Params, learner: str, content_hash: str | None) -> Calibrator | None:
+    """Return the stored calibrator of a learner, that of log odds if its decisions are log odds, or None."""
     if content_hash is not None:
         return load_model(store, f"{READINGS}/{learner}", Calibrator, content_hash)
     return fit_calibrator(LOG_ODDS) if params.of(learner).log_odds else None

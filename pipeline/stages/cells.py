@@ -9,7 +9,7 @@ import numpy as np
 from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from ikmap.tasks.capabilities import census_of
-from pipeline.record_types import Record
+from pipeline.record_types import CellsRecord, CellsResult
 from pipeline.rows.block_sizes import BlockLayout, cell_layout
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
@@ -22,14 +22,14 @@ from pipeline.storage.store import Store
 SIDES = ("train", "test")
 
 
-def cells(context: Context, fitted: Sequence[Fitted]) -> Record:
+def cells(context: Context, fitted: Sequence[Fitted]) -> CellsResult:
     """Map all rows with each of the stored models.
 
     Returns
     -------
     dict
-        counted: what the task has to say of all training rows; gpu: where GPUs were used, which, and how their
-        cells compared with the processor's.
+        counted: the task's summary of all training rows; gpu: where GPUs were used, which ones, and how their cells
+        compared with the processor's.
     """
     store, params = context.store, context.params
     tasks: list[Task] = []
@@ -51,7 +51,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> Record:
     # Rows are mapped for each of the models, and counted once.
     first = fitted[0].label
     censuses = [record["census"] for record in records if record["side"] == "train" and record["map"] == first]
-    found = counted(PreparedRows(store, "train").preparation.task, censuses)
+    counts = counted(PreparedRows(store, "train").preparation.task, censuses)
     for model in fitted:
         absent = sum(record.get("without_cells", 0) for record in records if record["map"] == model.label)
         if absent:
@@ -61,13 +61,14 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> Record:
                 "the same prediction"
             )
     gpu = evidence_of(records)
-    if warning := warning_of(gpu.get("gpu", {})):
+    if warning := warning_of(gpu):
         context.events.message(warning)
-    return stage.finish(counted=found, **gpu)
+    result: CellsResult = {"counted": counts, **gpu}
+    return stage.finish(result)
 
 
 def explain(context: Context, fitted: Iterable[Fitted]) -> None:
-    """Say how the cells of stored models will be found, as a worker sees it."""
+    """Say how a worker will find the cells of stored models."""
     for model in fitted:
         for line in context.client.submit(explain_task, context.store, model, context.device, pure=False).result():
             context.events.message(f"cells, {model.parameter} {shown(model.value)}: {line}")
@@ -81,16 +82,16 @@ def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
 def create_cells(
     store: Store, name: str, n: int, t: int, layout: BlockLayout, dtype: np.dtype[np.generic], *, weighted: bool = False
 ) -> None:
-    """Make the arrays that the tasks fill: cells int32 (n, t), the target of each row (n,), and what it weighs."""
-    of_rows = [("labels", (n,), dtype), *([(WEIGHTS, (n,), np.dtype(np.float64))] if weighted else [])]
-    for array, shape, kind in (("codes", (n, t), np.dtype(np.int32)), *of_rows):
+    """Create the arrays that the tasks fill: cells int32 (n, t), the target of each row (n,), and its weight."""
+    per_row = [("labels", (n,), dtype), *([(WEIGHTS, (n,), np.dtype(np.float64))] if weighted else [])]
+    for array, shape, kind in (("codes", (n, t), np.dtype(np.int32)), *per_row):
         store.create_sharded(f"{name}/{array}", shape, kind, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows)
 
 
-def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, device: str = "auto") -> Record:
+def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, device: str = "auto") -> CellsRecord:
     """Task: map rows ``start .. stop - 1`` and write their shard."""
     model = fitted.load(store)
-    mapping = DeviceMap(model, device)
+    device_map = DeviceMap(model, device)
     rows = PreparedRows(store, side)
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     task = rows.preparation.task
@@ -100,7 +101,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     for begin, block in rows.blocks(start, stop):
         X = block.rows
         inside = slice(begin - start, begin - start + block.y.size)
-        codes[inside] = mapping.codes(X)
+        codes[inside] = device_map.codes(X)
         labels[inside] = block.y
         if weights is not None:
             weights[inside] = block.sample_weight
@@ -108,7 +109,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     name = fitted.cells_name(side)
     outputs = write_cells(store, name, start, codes, labels, weights)
     return {
-        **record_of([mapping]),
+        **record_of([device_map]),
         "side": side,
         "outputs": outputs,
         "rows": stop - start,
@@ -123,6 +124,6 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
 def write_cells(
     store: Store, name: str, start: int, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
 ) -> list[str]:
-    """Write what :func:`create_cells` has made room for, of rows from `start` on; return the stored objects."""
+    """Write cells, targets and weights of the rows from `start` on; return the names of the stored objects."""
     arrays = {"codes": codes, "labels": labels, **({} if weights is None else {WEIGHTS: weights})}
     return [shard for key, array in arrays.items() for shard in store.write_shards(f"{name}/{key}", start, array)]

@@ -15,7 +15,7 @@ from ikmap.tables.statistics import DRAWN, drawn_rows
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
-from pipeline.record_types import Record
+from pipeline.record_types import CountedRecord
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.rows.split_rule import goes_by_time, keeps_groups
@@ -25,7 +25,7 @@ from pipeline.storage.store import Store
 from pipeline.tables.encoding import save_encoder
 
 COUNTED = "data/counted"
-"""Where each task leaves what it has counted."""
+"""Group of the store in which each task leaves its counts."""
 TASK_ROWS = 1 << 19
 
 
@@ -38,7 +38,7 @@ def fit_encoding(
     by_targets: bool,
     url: str,
 ) -> tuple[Encoder, list[str]]:
-    """Fit the encoder of the training rows that DATA speaks of, and store it; return it, and the names of ids.
+    """Fit the encoder on the training rows and store it; return it, and the names of columns that look like ids.
 
     Parameters
     ----------
@@ -48,35 +48,37 @@ def fit_encoding(
     Raises
     ------
     InputError
-        A column is none that can be encoded, or none is left.
+        A column cannot be encoded, or no column is left.
     """
     store, params = stage.context.store, stage.context.params
     seed, split_by = params.seed, params.split_by
     rows = PreparedRows(store, "train")
     encodes = capability(task, EncodesWords) if by_targets else None
-    names, unit = ([], 1.0) if encodes is None else encodes.encoding_outputs()
+    output_names, unit_value = ([], 1.0) if encodes is None else encodes.encoding_outputs()
     kinds = [column.kind for column in columns]
     groups = _groups(rows)
     tasks = [
-        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, split_by, bool(names)))
+        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, split_by, bool(output_names)))
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
-    counted = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
-    statistics = Statistics.total([Statistics.unpacked(values) for values in counted])
+    packed_counts = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
+    statistics = Statistics.total([Statistics.unpacked(values) for values in packed_counts])
     try:
-        # Rows that come later have days and months of their own: what these were like tells nothing of the next ones.
+        # Rows that come later have days and months of their own: those of the training rows tell nothing of them.
         plan = choose(columns, statistics, request, only_times="recurring" if goes_by_time(split_by) else "parts")
-        # Rows of a group tell of each other: no word has so many that the labels of its own group do not matter.
+        # Rows of a group resemble each other: no word has so many rows that the labels of its own group do not matter.
         enough = None if keeps_groups(split_by) else ENOUGH
-        encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)
+        encoder = fit(plan, statistics, unit=unit_value, outputs=output_names or [""], enough=enough)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     sparse = not encodes_dense(encoder, stage.context.params.scale)
     save_encoder(store, encoder, seed, sparse=sparse, split_by=split_by)
     learned = zip(encoder.columns, encoder.encodings, statistics.drawn.T, strict=True)
-    numbers = {column.name: values for column, of, values in learned if of is not None and column.kind == NUMBER}
-    return encoder, [name for name, values in numbers.items() if numbers_rows(values)]
+    number_columns = {
+        column.name: values for column, encoding, values in learned if encoding is not None and column.kind == NUMBER
+    }
+    return encoder, [name for name, values in number_columns.items() if numbers_rows(values)]
 
 
 def ids_of_plain(rows: PreparedRows) -> list[str]:
@@ -89,7 +91,7 @@ def ids_of_plain(rows: PreparedRows) -> list[str]:
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:
-    """Neighbouring parts, those of a task."""
+    """Group neighbouring parts into tasks."""
     groups: list[list[int]] = [[]]
     together = 0
     for p, count in enumerate(rows.part_rows):
@@ -109,7 +111,7 @@ def count_parts(
     seed: int,
     split_by: str | None,
     by_targets: bool,
-) -> Record:
+) -> CountedRecord:
     """Task: count the training rows of some parts."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
@@ -121,8 +123,8 @@ def count_parts(
         inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
         wanted[drawn[inside] - first] = True
         encodes = capability(task, EncodesWords) if by_targets else None
-        none = np.zeros((numbers.size, 0), dtype=np.int64)
-        targets = none if encodes is None else encodes.encoding_targets(y)
+        no_targets = np.zeros((numbers.size, 0), dtype=np.int64)
+        targets = no_targets if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
     # A single array: making one takes the store longer than counting the rows.

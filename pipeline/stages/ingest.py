@@ -1,4 +1,4 @@
-"""Ingest: read the files piece by piece, store their rows in parts, and divide them into training and test rows."""
+"""Ingest: read the files piece by piece, store their rows in parts, and split them into training and test rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, cast
+from typing import Literal, cast
 
 import numpy as np
 
-from ikmap.json_values import Json
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.rows import Rows
 from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind, task_kind
 from ikmap.tasks import Task as LearningTask
@@ -23,18 +23,26 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
-from pipeline.record_types import Record
+from pipeline.record_types import (
+    IngestResult,
+    LearnedRecord,
+    PartName,
+    PartRecord,
+    PartsRecord,
+    RangesRecord,
+    SideRecord,
+)
 from pipeline.rows.density import encodes_dense, is_dense
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
 from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows, refuse_unseen_labels
 from pipeline.rows.ranges import ranges_of
 from pipeline.rows.row_weights import every_task, refuse_ignored_weights
-from pipeline.rows.split import Part, Split
+from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.encode import fit_encoding, ids_of_plain
-from pipeline.stages.split import beside_of, divide_rows, divided_sides, division_of, say_weights
+from pipeline.stages.split import beside_of, say_weights, split_rows, split_rule_of, split_sides
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
@@ -44,10 +52,10 @@ from pipeline.tables.plan_file import plan_text
 
 SCALE_ROWS = 1 << 18
 TEXTS = ("csv", "libsvm")
-"""Formats of which a row is a line."""
+"""Formats in which a row is a line."""
 
 
-def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> Record:
+def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> IngestResult:
     """Read the training file, then the test file where there is one, into the store.
 
     Parameters
@@ -58,13 +66,13 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     Returns
     -------
     dict
-        rows_train, rows_test, columns, nnz, task, what that says of the labels, test (what the test rows are) - as in
-        ``metrics.json``.
+        rows_train, rows_test, columns, nnz, task, the task's summary of the labels, test (what the test rows are) - as
+        in ``metrics.json``.
 
     Raises
     ------
     InputError
-        For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
+        If a file is wrong, labels cannot be learned, or files do not fit each other.
     """
     params = context.params
     kind = requested_task(params, data)  # before a row is read
@@ -77,10 +85,10 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     for line in train.said() if isinstance(train, TableSource) else ():
         context.events.message(line)
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
-    # How many tasks finding the ranges takes is known when the rows are counted, those by labels when these are known.
+    # The number of tasks that find ranges is known when the rows are counted, that of tasks by labels when those are.
     stage = Stage(context, "ingest", None if params.scale == "minmax" or leaves_out else n_tasks)
     files = [(train, "train")]
-    # With the columns known beforehand the files are read side by side, else those of the first are the second's.
+    # With the columns known beforehand the files are read side by side; else the second has the columns of the first.
     if test is not None and train.n_columns is not None:
         files.append((test, "test"))
     parts = _ingest_files(stage, files, kind)
@@ -101,9 +109,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
     )
     refuse_ignored_weights(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
     refuse_unseen_labels([part["found"] for part in train_parts], preparation.task, train.url)
-    division = division_of(params)
-    if division is not None:
-        division.refuse(preparation.task, data.inliers)
+    split_rule = split_rule_of(params)
+    if split_rule is not None:
+        split_rule.refuse(preparation.task, data.inliers)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
@@ -120,19 +128,19 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
             "train": _side(train.url, train_parts, Split("all", rows)),
             "test": _side(test.url, test_parts, Split("all", test_rows)),
         }
-    elif division is not None:
+    elif split_rule is not None:
         of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
         n_train = data.split.train_rows(rows, train.url)
-        of = (context.store, division, of_parts, preparation.task, n_train)
-        (record,) = stage.run(divide_rows, [Task("divide", of)])
-        sides = divided_sides(train.url, train_parts, record)
+        part_args = (context.store, split_rule, of_parts, preparation.task, n_train)
+        (record,) = stage.run(split_rows, [Task("divide", part_args)])
+        sides = split_sides(train.url, train_parts, record)
     else:
         n_train = data.split.train_rows(rows, train.url)
-        whole = Split(data.split.rule, rows, n_train, True, params.seed)
-        sides = {"train": _side(train.url, train_parts, whole)}
-        # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
+        split = Split(data.split.rule, rows, n_train, True, params.seed)
+        sides = {"train": _side(train.url, train_parts, split)}
+        # All other rows are test rows: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
-        sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
+        sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(split, train=False))}
     if isinstance(train, TableSource):
         missing = sum(part.get("missing", 0) for side in parts.values() for part in side)
         is_encoded = not train.is_plain or missing > 0
@@ -152,7 +160,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
-    table: Record = {} if data.table.id is None else {"id": data.table.id}
+    table: MutableJsonObject = {} if data.table.id is None else {"id": data.table.id}
     table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
@@ -168,7 +176,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
             encoded=True,
         )
         if not preparation.dense:
-            nnz = encoder.entries * sum(total(of, "rows") for of in parts.values())
+            nnz = encoder.entries * sum(total(side_parts, "rows") for side_parts in parts.values())
         attributes["preparation"] = preparation.as_json()
         context.store.set_attributes(DATA, attributes)
         for line in encoder.lines():
@@ -184,32 +192,33 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> R
         context.store.set_attributes(DATA, {**attributes, "preparation": scaled.as_json()})
     if ranges := ranges_of(PreparedRows(context.store, "train", DATA)):
         table["ranges"] = ranges
-    return stage.finish(
-        rows_train=sum(sides["train"]["counts"]),
-        rows_test=sum(sides["test"]["counts"]),
-        columns=columns,
-        nnz=nnz,
+    result = {
+        "rows_train": sum(sides["train"]["counts"]),
+        "rows_test": sum(sides["test"]["counts"]),
+        "columns": columns,
+        "nnz": nnz,
         **about_task(preparation.task),
         **left_out,
         **table,
-        test=data.test_rows if division is None or test is not None else division.test_rows,
-        outputs=[DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])],
-    )
+        "test": data.test_rows if split_rule is None or test is not None else split_rule.test_rows,
+    }
+    outputs = [DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])]
+    return stage.finish(cast("IngestResult", result), outputs)
 
 
-def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskKind) -> dict[str, list[Record]]:
+def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskKind) -> dict[str, list[PartRecord]]:
     """Read files side by side; return the parts of each."""
-    division = division_of(stage.context.params)
+    split_rule = split_rule_of(stage.context.params)
     tasks = [
         Task(
             f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind.name, division if side == "train" else None),
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind.name, split_rule if side == "train" else None),
             large=is_wide(source),
         )
         for source, side in files
         for piece in source.pieces()
     ]
-    parts: dict[str, list[Record]] = {side: [] for _, side in files}
+    parts: dict[str, list[PartRecord]] = {side: [] for _, side in files}
     for task, record in zip(tasks, stage.run(ingest_piece, tasks), strict=True):
         parts[task.name.rpartition("-")[0]] += record["parts"]
     return parts
@@ -221,8 +230,8 @@ def ingest_piece(
     piece: Piece,
     folder: str,
     kind: str,
-    division: SplitRule | None = None,
-) -> Record:
+    split_rule: SplitRule | None = None,
+) -> PartsRecord:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept.
 
     `kind` is the name of a kind of task, of which a worker may lack the package.
@@ -231,9 +240,9 @@ def ingest_piece(
         known_kind = BY_LABELS if kind == AUTO else task_kind(kind)
     except ValueError as error:
         raise InputError(str(error)) from None
-    parts: list[Record] = []
+    parts: list[PartRecord] = []
     kept = 0
-    # No record promises them: they are read to see whether they are whole.
+    # No record promises them: they are read to see whether they are complete.
     while store.is_verified(name := _part_name(folder, piece, kept)):
         parts.append(store.need(name)["part"])
         store.keep(name)
@@ -249,7 +258,7 @@ def ingest_piece(
             block.url or source.url,
             known_kind,
             partial(place, source, block),
-            **beside_of(division, block, partial(place, source, block)),
+            **beside_of(split_rule, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -264,7 +273,7 @@ def ingest_piece(
 
 
 def place(source: Source, block: RawRows, row: int) -> str:
-    """File of a row of a block, and its line of text there, or its row."""
+    """Return the file of a row of a block, and its line of text there, or its row."""
     return f"{block.url or source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
 
 
@@ -277,96 +286,99 @@ def store_block(
     kind: TaskKind,
     where: Callable[[int], str],
     beside: Mapping[str, np.ndarray] | None = None,
-    **more: Json,
-) -> tuple[Record, int]:
-    """Store rows as they were found; return what is known of them, and the bytes written.
+    **attributes: Json,
+) -> tuple[PartRecord, int]:
+    """Store rows as they were read; return the record of the part, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line; `beside` is stored with them.
+    `where` returns file and line of a row, counted from 0; `beside` is stored with the rows.
 
     Raises
     ------
     InputError
-        The labels are none of this kind of task.
+        The labels do not suit this kind of task.
     """
     try:
-        labels, found = kind.read(y, X.shape[0])
+        labels, part_labels = kind.read(y, X.shape[0])
     except BadLabel as error:
         raise InputError(f"{where(error.row)}: {error}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    part = {
+    part: PartRecord = {
         "name": name,
         "rows": int(X.shape[0]),
         "columns": int(X.shape[1]),
         "nnz": int(np.count_nonzero(X != 0)) if isinstance(X, np.ndarray) else int(X.nnz),
-        "found": dict(found),
-        **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
-        **({"weight": float(beside[WEIGHTS].sum())} if beside and WEIGHTS in beside else {}),
+        "found": dict(part_labels),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
+    if beside and LEVELS in beside:
+        part["missing"] = int(np.isnan(X).sum())
+    if beside and WEIGHTS in beside:
+        part["weight"] = float(beside[WEIGHTS].sum())
+    return part, write_part(store, name, X, labels, part_labels, {"part": part, **attributes}, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:
     return f"{folder}/{piece.index:05d}-{block:05d}"
 
 
-def total(parts: Iterable[Record], key: str) -> int:
+def total(parts: Iterable[PartRecord], key: Literal["rows", "nnz", "bytes_written"]) -> int:
     """Sum over parts."""
     return sum(int(part[key]) for part in parts)
 
 
 def find_task(
-    url: str, parts: list[Record], data: ResolvedDataset, params: Params, say: Callable[[str], None]
+    url: str, parts: list[PartRecord], data: ResolvedDataset, params: Params, say: Callable[[str], None]
 ) -> LearningTask:
-    """Return what is learned, by the labels of all parts; where these alone decide it, say so.
+    """Return the task, by the labels of all parts; where the labels alone decide it, say so.
 
     Raises
     ------
     InputError
-        Nothing can be learned from them.
+        Nothing can be learned from the labels.
     """
     kind = requested_task(params, data)
     try:
-        asked = LabelRequest(*requested_word(params, data), data.two_class, data.inliers)
+        request = LabelRequest(*requested_word(params, data), data.two_class, data.inliers)
         labels = [part["found"] for part in parts]
-        found = kind.find(labels, asked)
+        task = kind.find(labels, request)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     if kind.name == AUTO:
-        refuse_unsuited(params.settled(found.kind), found.kind, f"by the labels of {url}")
-        say(BY_LABELS.reason(labels, found.kind))
-    return found
+        refuse_unsuited(params.settled(task.kind), task.kind, f"by the labels of {url}")
+        say(BY_LABELS.reason(labels, task.kind))
+    return task
 
 
-def about_task(task: LearningTask) -> dict[str, Any]:
-    """What ``data`` in ``metrics.json`` says of a task."""
+def about_task(task: LearningTask) -> JsonObject:
+    """Return the fields of ``data`` in ``metrics.json`` that describe a task."""
     return {"task": task.name, **task.codec.summary.fields}
 
 
-def _side(url: str, parts: list[Record], split: Split) -> Record:
-    """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
+def _side(url: str, parts: list[PartRecord], split: Split) -> SideRecord:
+    """Return what :class:`~pipeline.rows.prepared.PreparedRows` reads: file, parts, and the number of rows of each."""
     rows = [int(part["rows"]) for part in parts]
     firsts = accumulate(rows[:-1], initial=0)
-    # To shuffle millions of rows takes a while, in which the workers have nothing to do.
+    # Shuffling millions of rows takes a while, in which the workers have nothing to do.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         counts = list(pool.map(lambda first, n: int(split.of_part(first, n).size), firsts, rows))
-    kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
-    return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
+    names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
+    return {"url": url, "parts": names, "counts": counts, "split": asdict(split)}
 
 
-def leave_out_rows(stage: Stage, side: Record, preparation: Preparation, data: ResolvedDataset) -> None:
-    """Leave out the training rows that the task does not learn from: count the others, of each part.
+def leave_out_rows(stage: Stage, side: SideRecord, preparation: Preparation, data: ResolvedDataset) -> None:
+    """Leave out the training rows that the task does not learn from: count the other rows of each part.
 
     Raises
     ------
     InputError
-        There is none.
+        The task learns from none of them.
     """
     tasks, first = [], 0
     for k, part in enumerate(side["parts"]):
         tasks.append(Task(f"learned-{k:05d}", (stage.context.store, preparation, Split(**side["split"]), first, part)))
         first += part["rows"]
-    side |= {"counts": [record["learned"] for record in stage.run(learned_rows, tasks)], "learned": True}
+    side["counts"] = [record["learned"] for record in stage.run(learned_rows, tasks)]
+    side["learned"] = True
     if not sum(side["counts"]):
         raise InputError(
             f"{data.train_url}: found no training row with the label {', '.join(data.inliers or ())} (--inliers); "
@@ -374,14 +386,14 @@ def leave_out_rows(stage: Stage, side: Record, preparation: Preparation, data: R
         )
 
 
-def learned_rows(store: Store, preparation: Preparation, side: Split, first: int, part: Record) -> Record:
-    """Task: how many training rows of a part, which begins at row `first`, are learned from."""
-    numbers = side.of_part(first, part["rows"])
+def learned_rows(store: Store, preparation: Preparation, split: Split, first: int, part: PartName) -> LearnedRecord:
+    """Task: count the training rows of a part, which begins at row `first`, that the task learns from."""
+    numbers = split.of_part(first, part["rows"])
     return {"learned": int(learned_of(store, part["name"], numbers, preparation).size)}
 
 
 def refuse_sparse_scaling(preparation: Preparation) -> None:
-    """Refuse sparse data, which scaling would fill.
+    """Refuse sparse data, which scaling would make dense.
 
     Raises
     ------
@@ -409,8 +421,8 @@ def fit_scaling(stage: Stage, preparation: Preparation) -> None:
     store.write_group(SCALE, {"low": low, "high": high}, {})
 
 
-def column_ranges(store: Store, start: int, stop: int) -> Record:
-    """Task: lowest and highest value of each column over some training rows."""
+def column_ranges(store: Store, start: int, stop: int) -> RangesRecord:
+    """Task: find the lowest and highest value of each column over some training rows."""
     low, high = [], []
     for _, block in PreparedRows(store, "train").blocks(start, stop):
         X = cast("Rows", block.rows)

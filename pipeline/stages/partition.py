@@ -14,7 +14,7 @@ from ikmap.methods.search import Value, named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import FittedRecord, PartitionResult
 from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
@@ -25,13 +25,13 @@ from pipeline.storage.models import save_model
 from pipeline.storage.store import Store
 
 
-def partition(context: Context, values: Sequence[Value]) -> Record:
+def partition(context: Context, values: Sequence[Value]) -> PartitionResult:
     """Fit the partitionings for each value of the map's parameter.
 
     Returns
     -------
     dict
-        fitted: for each value, in ascending order, the fields of :class:`Fitted`.
+        fitted: for each value, in ascending order, the fields of its :class:`Fitted`.
 
     Raises
     ------
@@ -41,8 +41,8 @@ def partition(context: Context, values: Sequence[Value]) -> Record:
     values = sorted(set(values))
     params, n = context.params, PreparedRows(context.store, "train").n_rows
     for value in reversed(values):
-        if (wrong := refused_on(params.map_at(value), n)) is not None:
-            raise InputError(wrong.worded(flag))
+        if (refusal := refused_on(params.map_at(value), n)) is not None:
+            raise InputError(refusal.worded(flag))
     parameter, in_parts = params.map_parameter, is_in_parts(params, n)
     if in_parts:
         names = [f"partitions/{label_of(params.partitioner, parameter, value)}" for value in values]
@@ -57,15 +57,15 @@ def partition(context: Context, values: Sequence[Value]) -> Record:
             Task(named(parameter, value), (context.store, params, name))
             for name, value in zip(names, values, strict=True)
         ]
-        found = zip(values, stage.run(join_parts, tasks), strict=True)
+        fits = zip(values, stage.run(join_parts, tasks), strict=True)
     else:
         stage = Stage(context, "partition", len(values))
         n_threads = max(1, cores_of_a_host(context) // len(values))
         tasks = [Task(named(parameter, value), (context.store, params, value, n_threads)) for value in values]
-        found = zip(values, stage.run(fit, tasks), strict=True)
+        fits = zip(values, stage.run(fit, tasks), strict=True)
     models = [
         Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"], record["t"])
-        for value, record in found
+        for value, record in fits
     ]
     for model in models:
         if model.most_cells == 1:
@@ -73,22 +73,23 @@ def partition(context: Context, values: Sequence[Value]) -> Record:
                 f"partition: all rows have the same cell in every partitioning of {model.label}: are all columns "
                 f"constant? If not, give a larger --{parameter}"
             )
-    result = stage.finish(fitted=[asdict(model) for model in models])
+    result: PartitionResult = {"fitted": [asdict(model) for model in models]}
+    stage.finish(result)
     if in_parts:
         context.store.delete(PARTS)
     return result
 
 
 def cores_of_a_host(context: Context) -> int:
-    """Threads of this run on the machine with the fewest: a few tasks may use cores that would be idle otherwise."""
+    """Return the threads of this run on the machine with the fewest: a few tasks may use cores that would be idle."""
     hosts: Counter[str] = Counter()
     for worker in context.client.scheduler_info(n_workers=-1)["workers"].values():
         hosts[worker["host"]] += worker["nthreads"]
     return max(1, min(hosts.values(), default=1) // context.share)
 
 
-def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Record:
-    """Task: fit and store the model, the same for any number of threads."""
+def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> FittedRecord:
+    """Task: fit and store the model, which is the same for any number of threads."""
     train = PreparedRows(store, "train")
     seen = _Seen(train)
     sample = replace(train.sample(params.seed), take=seen.take)
@@ -109,15 +110,15 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Recor
 
 
 class _Seen:
-    """Rows that a map has looked at, counted."""
+    """A count of the rows that a map has looked at."""
 
     def __init__(self, rows: PreparedRows) -> None:
-        self._of = rows
+        self._rows = rows
         self.rows = self.bytes = 0
 
     def take(self, numbers: np.ndarray) -> Rows:
-        """Rows by ascending number."""
-        rows = cast("Rows", self._of.take(numbers).rows)
+        """Return rows by ascending number."""
+        rows = cast("Rows", self._rows.take(numbers).rows)
         self.rows += rows.shape[0]
         self.bytes += rows.nbytes if isinstance(rows, np.ndarray) else 2 * rows.data.nbytes
         return rows

@@ -29,7 +29,7 @@ from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, val
 from ikmap.rows import nbytes_of
 from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import TrialRecord
 from pipeline.rows.row_weights import weight_rule, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
@@ -39,32 +39,32 @@ from pipeline.training.in_memory import dual_model, stream_model
 from pipeline.training.train_batch import svm_params
 
 PATH_TOL = 1e-2
-"""Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
+"""Duality gap that suffices to compare values of C: at so small a gap the accuracy no longer changes."""
 PATH_SWEEPS = 100
 """Most sweeps for one C: a C that needs more is too large to be worth choosing."""
 FIRST, FIRST_OF_BUDGET = (4,), (4, 64, 512)
-"""The first fold is searched for cells up to each of these psi, and for those beyond, in tasks of their own, so that
-something is known early: of the smallest psi, and with a budget, which may end the search there, of more. One search
-for all psi takes about half as long."""
+"""Ends of the groups of psi of the first fold, each a task of its own, so that some scores are known early: those of
+the smallest psi and, with a budget, which may end the search there, those of more. One search for all psi takes about
+half as long."""
 
 
 def cell_learners(params: Params) -> tuple[str, ...]:
-    """Learners on cells that there is something to choose for, one of each set with the same decisions.
+    """Return the learners on cells with values to choose, one of each set with the same decisions.
 
-    Those that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
+    Learners that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
     """
     on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
     if on_cells and not params.searches_width(params.cv_rows):
         on_cells = [name for name in on_cells if params.searches_C(name)]
-    every = bool(on_cells) and bool(params.map_searched)
-    if every:
+    map_searched = bool(on_cells) and bool(params.map_searched)
+    if map_searched:
         on_cells = [name for name in on_cells if not sweeps(params, name)]
-    wanted = [params.compared_as(name) for name in on_cells if every or params.searches_C(name)]
+    wanted = [params.compared_as(name) for name in on_cells if map_searched or params.searches_C(name)]
     return tuple(dict.fromkeys(wanted))
 
 
 def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
-    """Values of the map, such as psi, that are tried on so many rows of a sample, ascending."""
+    """Return the values of the map, such as psi, that are tried on `n_rows` rows of a sample, ascending."""
     if not params.on_cells:
         return []
     search = params.search_of_map(n_rows, sample)
@@ -72,7 +72,7 @@ def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
 
 
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
-    """Divide the values of psi among tasks; how they are divided does not change the result."""
+    """Share out the values of psi among tasks; how they are shared out does not change the result."""
     if not psis:
         return []
     path = capability(params.map, Path)
@@ -86,36 +86,45 @@ def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]
 
 def score_cells(
     store: Store, params: Params, fold: int, wanted: Mapping[Value, Mapping[str, int]], n_rows: int
-) -> Record:
-    """Task: one fold of learners on cells; `wanted` has for each psi the learners, with how many C to try."""
-    task, X, y, w = cv_sample(store, params, n_rows)
+) -> TrialRecord:
+    """Task: score one fold of learners on cells; `wanted` has for each psi the learners and the number of C to try."""
+    task, X, y, weight = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
     learners: dict[Value, dict[str, Learner]] = {
-        psi: {name: _learner(name, params, task, n_Cs, weights_of(w, fit)) for name, n_Cs in of.items()}
-        for psi, of in wanted.items()
+        psi: {
+            name: _learner(name, params, task, n_Cs, weights_of(weight, fit))
+            for name, n_Cs in learners_of_value.items()
+        }
+        for psi, learners_of_value in wanted.items()
     }
 
     def scored_by(criterion: Criterion) -> RowScores:
-        return lambda target, found: weighted_scores(
-            criterion, criterion.row_scores(target, found), weights_of(w, held_out)
+        return lambda target, fold_scores: weighted_scores(
+            criterion, criterion.row_scores(target, fold_scores), weights_of(weight, held_out)
         )
 
-    row_scores = {name: scored_by(search_criterion(params, task, name)) for of in wanted.values() for name in of}
-    inside = X[fit]
-    sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
-    path = cells_of_values(params.map, params.map_searched, list(learners), sample, [inside, X[held_out]])
-    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
-    read = nbytes_of(X)
+    row_scores = {
+        name: scored_by(search_criterion(params, task, name))
+        for learners_of_value in wanted.values()
+        for name in learners_of_value
+    }
+    learned_rows = X[fit]
+    sample = Sample(learned_rows.shape[0], learned_rows.shape[1], None, learned_rows.__getitem__, params.seed)
+    path = cells_of_values(params.map, params.map_searched, list(learners), sample, [learned_rows, X[held_out]])
+    fold_scores = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
+    bytes_read = nbytes_of(X)
     scores = [
-        [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
+        (name, psi, [packed_rows(rows) for rows in path])
+        for name, paths in fold_scores.items()
+        for psi, path in paths.items()
     ]
-    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": scores}
+    return {"bytes_read": int(bytes_read), "held_out": int(held_out.size), "scores": scores}
 
 
 def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
-    """The learner of the run, on rows in memory, which the data gives these weights."""
-    learner, classes, weigh = params.of(name), task.codec.classes, weight_rule(task)
-    in_rounds, in_one = capability(learner, RoundsLearner), capability(learner, WholeLearner)
+    """Return a learner of the run as a function that fits rows in memory, which have the sample weights `weight`."""
+    learner, classes, weight_of = params.of(name), task.codec.classes, weight_rule(task)
+    in_rounds, at_once = capability(learner, RoundsLearner), capability(learner, WholeLearner)
     task = params.decision_task(name, task)
     criterion = search_criterion(params, task, name)
 
@@ -123,24 +132,24 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
         return predictor(criterion, stream_model(params, name, None, task, Block(cells, y, weight)), name)
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1), name)
+        return predictor(criterion, dual_model(params, name, task, Block(cells, y, weight_of(y, weight)), 1), name)
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
-        # From the smallest C on, whichever are still of interest: each solution depends on where it started.
+        # Always from the smallest C on, even if only larger ones are left: each solution depends on where it started.
         Cs = values_of_C(len(classes))[:n_Cs]
         dual = params.learner_as(DualLearner, name)
-        asked = svm_params(params, dual.at({"C": Cs[0], "tol": max(dual.tol, PATH_TOL)}))
-        asked = replace(asked, max_iter=PATH_SWEEPS)
+        svm = svm_params(params, dual.at({"C": Cs[0], "tol": max(dual.tol, PATH_TOL)}))
+        svm = replace(svm, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y, weigh(y, weight))], len(classes), asked, Cs):
-                yield predictor(criterion, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)), name)
-                del fit  # Nobody needs the weights of two C at a time.
+            for fit in fit_linear_svm_path([Block(cells, y, weight_of(y, weight))], len(classes), svm, Cs):
+                yield predictor(criterion, svm_model(fit, classes, svm, divisor=math.sqrt(cells.n_partitions)), name)
+                del fit  # The weights of two C are never needed at a time.
 
-    def whole(cells: Cells, y: np.ndarray, params: Params = params) -> Predictor:
-        fitted = params.learner_as(WholeLearner, name)
-        some = some_of(np.arange(y.size), fitted.compared_on)
-        return fit_fold(fitted, params, criterion, Block(cells[some], y[some], weights_of(weight, some)))
+    def fit_all(cells: Cells, y: np.ndarray, params: Params = params) -> Predictor:
+        whole = params.learner_as(WholeLearner, name)
+        places = some_of(np.arange(y.size), whole.compared_on)
+        return fit_fold(whole, params, criterion, Block(cells[places], y[places], weights_of(weight, places)))
 
     def at_each_C(fit: Callable[[Cells, np.ndarray, Params], Predictor]) -> Learner:
         def fits(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
@@ -151,14 +160,14 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert in_rounds is not None
-        training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
+        training = Training(Block(cells, y, weight_of(y, weight)), classes, params.seed, task=task)
         for model in in_rounds.path(training, values_of_C(len(classes))[:n_Cs]):
             yield predictor(criterion, model, name)
 
     if in_rounds is not None and params.searches_C(name):
         return rounds
-    if in_one is not None:
-        return at_each_C(whole) if params.searches_C(name) else whole
+    if at_once is not None:
+        return at_each_C(fit_all) if params.searches_C(name) else fit_all
     if capability(learner, StreamLearner) is not None:
         return at_each_C(stream) if params.searches_C(name) else stream
     return path if params.searches_C(name) else batch

@@ -7,42 +7,42 @@ from collections.abc import Sequence
 from itertools import product
 
 GROWTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
-"""A task's seconds are taken to grow with psi to one of these powers, whichever fits best."""
+"""Powers of psi with one of which, whichever fits best, the seconds of a task are taken to grow."""
 GROWTH = 0.0
-"""The one that is taken until tasks of different sizes are done."""
+"""Power that is taken until tasks of different sizes are done."""
 POOLINGS = (0.5, 0.75, 1.0)
-"""Values that a task scores share its reading and its search for cells: the sum over them is taken to one of these."""
+"""Powers of the sum over the values of a task: the values share the reading of rows and the search for cells."""
 POOLING = 0.5
 
 
 class Costs:
-    """Seconds of tasks of one kind.
+    """An estimate of the seconds of tasks of one kind.
 
-    A task scores some values; its size is (the sum of value ** g times what is scored at each) ** p. One factor from
+    A task scores some values; its size is (the sum of value ** g times the amount scored at each) ** p. One factor from
     sizes to seconds, one g and one p are fitted to all tasks that are done.
     """
 
     def __init__(self) -> None:
         self._n = 0
-        # Of the logarithms of seconds by size: sum and sum of squares.
+        # Sum, and sum of squares, of the logarithms of seconds by size.
         self._sums = dict.fromkeys(product(GROWTHS, POOLINGS), (0.0, 0.0))
         self._best = (GROWTH, POOLING, 1.0)
 
     def add(self, work: Sequence[tuple[float, float]], seconds: float) -> None:
-        """Note a task: pairs of a value and how much is scored there (as many C), and the seconds that it took."""
+        """Note a task: pairs of a value and the amount scored there (the number of C), and the seconds that it took."""
         self._n += 1
-        found = []
+        fits = []
         for (growth, pooling), (total, squares) in self._sums.items():
             log = math.log(max(seconds, 1e-6) / _size(work, growth, pooling))
             total, squares = total + log, squares + log * log
             self._sums[growth, pooling] = total, squares
             misfit = round(max(0.0, squares - total * total / self._n), 9)
             unusual = abs(growth - GROWTH) + abs(pooling - POOLING)
-            found.append((misfit, unusual, growth, pooling, math.exp(total / self._n)))
-        self._best = min(found)[2:]
+            fits.append((misfit, unusual, growth, pooling, math.exp(total / self._n)))
+        self._best = min(fits)[2:]
 
     def seconds(self, work: Sequence[tuple[float, float]]) -> float | None:
-        """What another task should take; None as long as none is done."""
+        """Return the seconds that another task should take; None as long as no task is done."""
         if not self._n:
             return None
         growth, pooling, factor = self._best

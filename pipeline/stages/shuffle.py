@@ -13,7 +13,7 @@ from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks.capabilities import settled, stored_targets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
-from pipeline.record_types import Record
+from pipeline.record_types import ShuffleResult, SideRecord, TaskRecord
 from pipeline.rows.parts import write_part
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
@@ -27,28 +27,28 @@ CHUNK_BYTES = 16 << 20
 CHUNK_BLOCKS = 16
 CHUNK_ROWS = 4096
 TASK_BYTES = 128 << 20
-"""Rows that a task puts in order, at most; it looks through all files for them."""
+"""Most bytes of rows that a task puts in order; it looks through all files for them."""
 
 
 def chunk_rows_of(block_rows: int, row_bytes: int) -> int:
-    """Rows of a chunk: whole blocks, 16 of them or 4096 rows, and at most about 16 MiB unless a single one has more."""
+    """Return the rows of a chunk: whole blocks, 16 of them or 4096 rows, of about 16 MiB unless one block has more."""
     blocks = max(CHUNK_BLOCKS, -(-CHUNK_ROWS // block_rows))
     return block_rows * int(np.clip(CHUNK_BYTES // (block_rows * row_bytes), 1, blocks))
 
 
 def shuffle(
     context: Context, n_initial: int, block_rows: int, order: str, data: ResolvedDataset | None = None
-) -> Record:
+) -> ShuffleResult:
     """Write the stream; its first rows are from now on the training rows of the run.
 
     Parameters
     ----------
     n_initial : int
-        Rows of the initial set.
+        Number of rows of the initial set.
     order : {"shuffled", "file"}
         "file": training file before test file.
     data : ResolvedDataset, optional
-        Says of which labels rows are learned from.
+        Data set, which may name the labels whose rows are learned from.
 
     Returns
     -------
@@ -56,50 +56,56 @@ def shuffle(
         rows_initial, rows_stream, block_rows, chunk_rows, chunks.
     """
     store, seed = context.store, context.params.seed
-    sides = [PreparedRows(store, side, DATA) for side in ("train", "test")]
-    n = sum(side.n_rows for side in sides)
+    sides = [PreparedRows(store, initial_side, DATA) for initial_side in ("train", "test")]
+    n = sum(initial_side.n_rows for initial_side in sides)
     if not 0 < n_initial < n:
         raise InputError(f"--initial {n_initial}: found {n} rows in all, expected some of them, not all")
     chunk_rows = chunk_rows_of(block_rows, sides[0].row_bytes)
-    starts = [(f"stream/initial/{k:06d}", start, min(start + chunk_rows, n_initial))
+    initial_parts = [(f"stream/initial/{k:06d}", start, min(start + chunk_rows, n_initial))
               for k, start in enumerate(range(0, n_initial, chunk_rows))]  # fmt: skip
     chunks = [(chunk_name(k), start, min(start + chunk_rows, n))
               for k, start in enumerate(range(n_initial, n, chunk_rows))]  # fmt: skip
-    parts = starts + chunks
+    all_parts = initial_parts + chunks
     together = max(1, TASK_BYTES // (chunk_rows * sides[0].row_bytes))
     tasks = [
-        Task(f"parts-{k:06d}", (store, parts[k : k + together], n, n_initial, seed if order == "shuffled" else None))
-        for k in range(0, len(parts), together)
+        Task(
+            f"parts-{k:06d}", (store, all_parts[k : k + together], n, n_initial, seed if order == "shuffled" else None)
+        )
+        for k in range(0, len(all_parts), together)
     ]
     stage = Stage(context, "shuffle", None)
     stage.run(write_parts, tasks)
-    found = sides[0].preparation
-    preparation = replace(found, task=settled(found.task), divide=1.0, scale="none", encoded=False)
-    rows = [stop - start for _, start, stop in starts]
-    side: Record = {
-        "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
+    found_preparation = sides[0].preparation
+    preparation = replace(
+        found_preparation, task=settled(found_preparation.task), divide=1.0, scale="none", encoded=False
+    )
+    rows = [stop - start for _, start, stop in initial_parts]
+    initial_side: SideRecord = {
+        "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(initial_parts, rows, strict=True)],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},
     }
     if data is not None and data.inliers is not None:
-        leave_out_rows(stage, side, preparation, data)
-    attributes = {"preparation": preparation.as_json(), "sides": {"train": side}}
+        leave_out_rows(stage, initial_side, preparation, data)
+    attributes = {"preparation": preparation.as_json(), "sides": {"train": initial_side}}
     store.set_attributes(STREAM_DATA, attributes)
     if context.params.scale == "minmax":
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")
         store.set_attributes(STREAM_DATA, {**attributes, "preparation": scaled.as_json()})
-    return stage.finish(
-        rows_initial=n_initial,
-        rows_stream=n - n_initial,
-        block_rows=block_rows,
-        chunk_rows=chunk_rows,
-        chunks=len(chunks),
-        outputs=[STREAM_DATA, *([SCALE] if context.params.scale == "minmax" else [])],
-    )
+    result: ShuffleResult = {
+        "rows_initial": n_initial,
+        "rows_stream": n - n_initial,
+        "block_rows": block_rows,
+        "chunk_rows": chunk_rows,
+        "chunks": len(chunks),
+    }
+    return stage.finish(result, [STREAM_DATA, *([SCALE] if context.params.scale == "minmax" else [])])
 
 
-def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initial: int, seed: int | None) -> Record:
+def write_parts(
+    store: Store, parts: list[tuple[str, int, int]], n: int, n_initial: int, seed: int | None
+) -> TaskRecord:
     """Task: write some neighbouring parts of all rows, by name, first row and end."""
     sides = [PreparedRows(store, side, DATA) for side in ("train", "test")]
     first, end = parts[0][1], parts[-1][2]
@@ -108,11 +114,11 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
     wanted = np.flatnonzero((place >= first) & (place < end))
     cut = np.searchsorted(wanted, sides[0].n_rows)
     read = [side.take(rows) for side, rows in zip(sides, (wanted[:cut], wanted[cut:] - sides[0].n_rows), strict=True)]
-    parts_of = [cast("Rows", block.rows) for block in read]
+    rows_of_sides = [cast("Rows", block.rows) for block in read]
     X: Rows = (
-        np.concatenate(cast("list[Floats]", parts_of))
-        if isinstance(parts_of[0], np.ndarray)
-        else sp.csr_array(sp.vstack(parts_of, format="csr"))
+        np.concatenate(cast("list[Floats]", rows_of_sides))
+        if isinstance(rows_of_sides[0], np.ndarray)
+        else sp.csr_array(sp.vstack(rows_of_sides, format="csr"))
     )
     y = np.concatenate([block.y for block in read])
     order = np.argsort(place[wanted])
@@ -120,8 +126,8 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
     written = 0
     for name, start, stop in parts:
         rows = order[start - first : stop - first]
-        more = {"rows": stop - start, "first": start - n_initial}
-        written += write_part(store, name, X[rows], *stored_targets(task, y[rows]), more)
+        attributes = {"rows": stop - start, "first": start - n_initial}
+        written += write_part(store, name, X[rows], *stored_targets(task, y[rows]), attributes)
     return {
         "rows": end - first,
         "bytes_read": nbytes_of(X),

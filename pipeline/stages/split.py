@@ -1,72 +1,87 @@
-"""Divide: what is kept beside rows as they are read, and which of them are training rows."""
+"""Split rows into training and test rows, and keep the values for it beside the rows as they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import TypedDict
+
+import numpy as np
 
 from ikmap.tables.statistics import packed
 from ikmap.tasks import Task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.base import RawRows
-from pipeline.record_types import Record
-from pipeline.rows.fitted_split import KEPT, WORDS, checked, divide
+from pipeline.record_types import PartName, PartRecord, SideRecord, SplitRecord
+from pipeline.rows.fitted_split import KEPT, checked, divide
 from pipeline.rows.parts import WEIGHTS
-from pipeline.rows.split import Part, Split
+from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.stage import Context
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS
 
 
-def division_of(params: Params) -> SplitRule | None:
-    """How the rows of a run are divided; None: at random, or as their files are."""
+class Beside(TypedDict, total=False):
+    """Arguments of ``store_block``: arrays beside the rows, and the words of the values that rows are split by."""
+
+    beside: dict[str, np.ndarray]
+    kept_words: list[str]
+
+
+def split_rule_of(params: Params) -> SplitRule | None:
+    """Return the rule by which the rows of a run are split; None: at random, or as their files are."""
     return None if params.split_by is None else SplitRule.parse(params.split_by, params.seed)
 
 
-def beside_of(division: SplitRule | None, block: RawRows, where: Callable[[int], str]) -> Record:
-    """Arguments of ``store_block``: what is stored beside rows: words, weights, and what rows are divided by."""
+def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int], str]) -> Beside:
+    """Return the arrays to store beside rows: words, weights, and the values that rows are split by."""
     arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
     if block.weights is not None:
         arrays[WEIGHTS] = block.weights
-    if division is None or not division.column:
+    if split_rule is None or not split_rule.column:
         return {"beside": arrays}
     if block.kept is None:
         raise InputError(
-            f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {division.rule}:"
-            f"{division.column}"
+            f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {split_rule.rule}:"
+            f"{split_rule.column}"
         )
     values, words = block.kept
-    kept = {KEPT: checked(division, values, words, where)}
-    return {"beside": arrays | kept, **({} if words is None else {WORDS: list(words)})}
+    split_values = {KEPT: checked(split_rule, values, words, where)}
+    beside: Beside = {"beside": arrays | split_values}
+    if words is not None:
+        beside["kept_words"] = list(words)
+    return beside
 
 
-def divide_rows(store: Store, division: SplitRule, parts: list[tuple[str, int]], task: Task, n_train: int) -> Record:
-    """Task: find out which rows are training rows, by what they say of themselves."""
-    divided, counts = divide(division, store, parts, task, n_train)
-    return {"divided": divided.as_json(), "counts": counts}
+def split_rows(
+    store: Store, split_rule: SplitRule, parts: list[tuple[str, int]], task: Task, n_train: int
+) -> SplitRecord:
+    """Task: find out which rows are training rows, by a column of theirs or by their targets."""
+    fitted_split, counts = divide(split_rule, store, parts, task, n_train)
+    return {"divided": fitted_split.as_json(), "counts": counts}
 
 
-def divided_sides(url: str, parts: list[Record], record: Record) -> Record:
-    """Both sides of rows that :func:`divide_rows` has divided."""
+def split_sides(url: str, parts: list[PartRecord], record: SplitRecord) -> dict[str, SideRecord]:
+    """Return training and test rows as :func:`split_rows` has split them."""
     rows, counts = sum(int(part["rows"]) for part in parts), record["counts"]
-    kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
-    both = {"train": counts, "test": [part["rows"] - k for part, k in zip(parts, counts, strict=True)]}
+    names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
+    counts_by_name = {"train": counts, "test": [part["rows"] - k for part, k in zip(parts, counts, strict=True)]}
     return {
         name: {
             "url": url,
-            "parts": kept,
-            "counts": of,
+            "parts": names,
+            "counts": side_counts,
             "split": asdict(Split("divided", rows, sum(counts), name == "train")),
             "divided": record["divided"],
         }
-        for name, of in both.items()
+        for name, side_counts in counts_by_name.items()
     }
 
 
-def say_weights(context: Context, column: str | None, parts: list[Record]) -> dict[str, str]:
-    """Say what weights there are, where they change what C means. Returns what ``metrics.json`` says of them.
+def say_weights(context: Context, column: str | None, parts: list[PartRecord]) -> dict[str, str]:
+    """Say what rows weigh on average, where that changes what C means; return the entry of ``metrics.json``.
 
     Raises
     ------

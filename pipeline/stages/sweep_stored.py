@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
 from ikmap.learners.rows import Block
+from ikmap.learners.rows import Rows as LearnerRows
 from ikmap.learners.sweeps.stored import StoredRows
 from ikmap.methods import Splitting, Training
 from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, nbytes_of
+from ikmap.splits import CellSplit
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import TaskRecord
 from pipeline.rows.block_sizes import cell_layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
@@ -27,15 +30,15 @@ from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
 
 HELD_OUT = 50_000
-"""At most so many rows tell how good a value is: they are in memory."""
+"""Most rows on which values are compared: they are in memory."""
 FOLDER = "sweep"
 MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
 
 
 def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
-    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common.
+    """Fit the map up to the last value of the sweeps, and map the rows to learn from, for all sweeps together.
 
-    Sweeps over fewer rows have all of that in memory: nothing is done.
+    Sweeps over fewer rows have all of it in memory: nothing is done.
     """
     context = stage.context
     store, params = context.store, context.params
@@ -46,8 +49,10 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
     train = PreparedRows(store, "train")
     n = swept_rows(train, params, n_rows)[0].size
     layout = cell_layout(n, params.t, params.shard_rows)
-    about = train.preparation
-    create_cells(store, CELLS, n, params.t, layout, np.dtype(about.task.codec.dtype), weighted=about.weighted)
+    preparation = train.preparation
+    create_cells(
+        store, CELLS, n, params.t, layout, np.dtype(preparation.task.codec.dtype), weighted=preparation.weighted
+    )
     tasks = [
         Task(
             f"sweep-cells-{start // layout.shard_rows:06d}",
@@ -59,12 +64,12 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
 
 
 def forget(store: Store) -> None:
-    """Delete what only the sweeps needed."""
+    """Delete the groups of the store that only the sweeps needed."""
     for name in (FOLDER, PARTS):
         store.delete(name)
 
 
-def map_swept(store: Store, params: Params, content_hash: str, start: int, stop: int, n_rows: int) -> Record:
+def map_swept(store: Store, params: Params, content_hash: str, start: int, stop: int, n_rows: int) -> TaskRecord:
     """Task: map some of the rows that sweeps learn from, and write their shard."""
     train = PreparedRows(store, "train")
     model = load_model(store, MODEL, Partitions, content_hash)
@@ -72,7 +77,7 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=train.preparation.task.codec.dtype)
     weights = np.empty(stop - start) if train.preparation.weighted else None
-    step, read = max(1, READ_BYTES // train.row_bytes), 0
+    step, bytes_read = max(1, READ_BYTES // train.row_bytes), 0
     for begin in range(0, numbers.size, step):
         block = train.take(numbers[begin : begin + step])
         X = cast("Rows", block.rows)
@@ -80,29 +85,31 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
         labels[begin : begin + step] = block.y
         if weights is not None:
             weights[begin : begin + step] = block.sample_weight
-        read += nbytes_of(X)
+        bytes_read += nbytes_of(X)
     outputs = write_cells(store, CELLS, start, codes, labels, weights)
     return {
         "outputs": outputs,
         "temporary": True,
-        "bytes_read": int(read),
+        "bytes_read": int(bytes_read),
         "bytes_written": codes.nbytes + labels.nbytes,
     }
 
 
-def stored_sweep(store: Store, params: Params, n_rows: int) -> tuple[Training, Block, Any]:
-    """What a learner's sweep is given: rows to learn from, which are read as it goes, rows held out, and the splits."""
+def stored_sweep(store: Store, params: Params, n_rows: int) -> tuple[Training, Block, Iterator[CellSplit]]:
+    """Return the arguments of a sweep: rows to learn from, which are read as it goes on, rows held out, and splits."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
     fit, outside = swept_rows(train, params, n_rows)
-    held: Any = train.take(some_of(outside, HELD_OUT))
+    held_out = train.take(some_of(outside, HELD_OUT))
+    tested = cast("Rows", held_out.rows)
     model = load_model(store, MODEL, Partitions, store.need(MODEL)["content_hash"])
-    nobody = held.rows[:0]
+    no_rows = tested[:0]
     offsets = model.offsets
     blocks = learning_blocks(fit.size, packed_row_bytes(offsets), params.seed)
     spooled = SpooledBlocks(CellBlocks(store, CELLS, offsets, blocks, weight_rule(task)), offsets, visit_rows=None)
-    splitting = cast("Splitting", model)  # what a map that is sweepable and fits in parts makes
-    sets, splits = splitting.splits([nobody, held.rows])
-    rows: Any = StoredRows(spooled, fit.size, sets[0], *splitting.lineage)
-    training = Training(Block(rows, held.y[:0]), task.codec.classes, params.seed, task=task)
-    return training, Block(sets[1], held.y), splits
+    splitting = cast("Splitting", model)  # a map that is sweepable and fits in parts makes such models
+    sets, splits = splitting.splits([no_rows, tested])
+    stored_rows = StoredRows(spooled, fit.size, sets[0], *splitting.lineage)
+    block = Block(cast("LearnerRows", stored_rows), held_out.y[:0])
+    training = Training(block, task.codec.classes, params.seed, task=task)
+    return training, Block(sets[1], held_out.y), splits

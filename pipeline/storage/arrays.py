@@ -1,4 +1,4 @@
-"""Arrays of the store: how they are compressed, and how they are read, with errors that name what is damaged."""
+"""Arrays of the store: their compression, and reading them with errors that name the damaged object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ type ZarrArray = zarr.Array[Any]
 ABSENT = int(np.iinfo(np.int32).min)
 """Fill value of sharded arrays of whole numbers: no cell and no class has this number."""
 ABSENT_FRACTION = float(np.nextafter(np.finfo(np.float64).min, 0.0))
-"""The same of fractions, the number next to the lowest: no target is that far out."""
+"""Fill value of sharded arrays of fractions, the number next to the lowest: no target is that low."""
 
 
 def compressors(dtype: np.dtype) -> tuple[BytesBytesCodec, ...]:
@@ -59,7 +59,7 @@ def _any_absent(values: np.ndarray) -> bool:
 
 
 def shards_of(array: ZarrArray, rows: slice) -> Iterator[tuple[slice, str]]:
-    """Yield those of the rows that are in each shard, and its key; nothing where the array has none."""
+    """Yield the rows that are in each shard, and its key; nothing if the array has no shards."""
     if array.shards is None:
         return
     size, rest = array.shards[0], "/0" * (array.ndim - 1)

@@ -23,22 +23,22 @@ from pipeline.record_types import Record
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 DIGEST = "digest"
-"""Key of a JSON object under which the digest of all others stands."""
+"""Key of a JSON object with the digest of all other entries."""
 AT_ONCE = 8
-"""Files that are flushed side by side: the file system then commits its journal once for several of them."""
+"""Number of files that are flushed side by side: the file system then commits its journal once for several of them."""
 UNFINISHED = ".partial"
-"""How the name of a file ends that is being written; Zarr's own end so too."""
+"""End of the name of a file that is being written, as of Zarr's own."""
 SETTLED_NS = 100_000_000
-"""What has not changed for so long has a time of change that its next change will not have: clocks tick in between."""
+"""Nanoseconds without a change after which the next change has another time of change: clocks tick in between."""
 KEPT_IN_MIND = 10_000
-"""Files and directories of which a process knows that they are on the disk as they are."""
+"""Number of files and directories that a process remembers to be on the disk as they are."""
 _SHA256_BYTES = 32
 type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 _promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
 _on_disk: LRUCache[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
-"""By path: files and directories that were flushed, as they were then."""
+"""Stamps of files and directories when they were flushed, by path."""
 
 
 # --- flushing
@@ -46,8 +46,8 @@ _on_disk: LRUCache[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
 
 @contextmanager
 def promised() -> Iterator[None]:
-    """Flush all that is written inside the ``with`` block when it ends, in one go; after that it may be promised."""
-    if _promise.get() is not None:  # whoever is around this one promises
+    """Flush all files written inside the ``with`` block when it ends, in one go; then a record may promise them."""
+    if _promise.get() is not None:  # the block around this one flushes
         yield
         return
     paths: set[str] = set()
@@ -60,7 +60,7 @@ def promised() -> Iterator[None]:
 
 
 def written(*paths: str | Path) -> None:
-    """Note files and directories that were written. The :func:`promised` around flushes them, else they are now."""
+    """Note files and directories that were written: the :func:`promised` around flushes them, else this call does."""
     pending = _promise.get()
     if pending is None:
         flush({str(path) for path in paths})
@@ -69,7 +69,7 @@ def written(*paths: str | Path) -> None:
 
 
 def taken() -> set[str]:
-    """Take over what the :func:`promised` around the caller would flush; the caller flushes it now."""
+    """Take over the paths that the :func:`promised` around the caller would flush; the caller flushes them."""
     pending = _promise.get() or set()
     paths = set(pending)
     pending.clear()
@@ -77,15 +77,15 @@ def taken() -> set[str]:
 
 
 def flush(paths: set[str]) -> None:
-    """Return when files and directories are on the disk. Those that are gone by then were nothing to keep.
+    """Flush files and directories to the disk; those that no longer exist are passed over.
 
-    What this process has flushed before is not flushed again unless it has changed: of the directories above a file,
-    most have not.
+    A file or directory that this process has flushed before is not flushed again unless it has changed: most of the
+    directories above a file have not.
 
     Raises
     ------
     OSError
-        With the path: the disk is full or broken.
+        The disk is full or broken; the error has the path.
     """
     if len(paths) == 1:
         _flush(*paths)
@@ -100,7 +100,7 @@ def _flush(path: str) -> None:
     except FileNotFoundError:
         return
     except PermissionError:
-        if os.path.isdir(path):  # somebody else's, above ours
+        if os.path.isdir(path):  # a directory of another user, above ours
             return
         raise
     try:
@@ -111,7 +111,7 @@ def _flush(path: str) -> None:
         if stamp is not None:
             _on_disk.put(path, stamp)
     except OSError as error:
-        if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that has no such thing
+        if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that cannot flush directories
             return
         raise OSError(error.errno, error.strerror, path) from error
     finally:
@@ -119,34 +119,34 @@ def _flush(path: str) -> None:
 
 
 def _stamp(handle: int) -> Stamp | None:
-    """A mark that changes whenever a file or directory changes; None where no such mark can be relied on."""
-    about = os.fstat(handle)
-    changed = about.st_ctime_ns
+    """Return a mark that changes whenever a file or directory changes; None if no such mark is reliable."""
+    status = os.fstat(handle)
+    changed = status.st_ctime_ns
     # Some file systems count whole seconds only.
     if changed % 1_000_000_000 == 0 or abs(time.time_ns() - changed) < SETTLED_NS:
         return None
-    return about.st_dev, about.st_ino, changed
+    return status.st_dev, status.st_ino, changed
 
 
 @contextmanager
 def replacing(
     path: str | Path, *, content: bool = True, entry: bool = True, before: Iterable[str] = ()
 ) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` in one step, or not at all.
+    """Open a file to write to, which takes the place of `path` in one step, or not at all.
 
     Parameters
     ----------
     content : bool
-        What is written is flushed before the file gets its name: after a power cut it is the old one or the new one.
+        Whether the content is flushed before the file gets its name: after a power cut it is the old or the new file.
     entry : bool
-        And then the name too: it is the new one.
+        Whether the name is flushed too: it is the new file.
     before : iterable of str
-        What else is flushed before the file gets its name, in one go with it.
+        Paths that are flushed before the file gets its name, in one go with it.
 
     Raises
     ------
     InputError
-        A directory has that name.
+        A directory has the name of the file.
     """
     path = Path(path)
     folders = {path.parent}
@@ -182,7 +182,7 @@ def _umask() -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file for people to read: the old one or the whole new one. It has no digest."""
+    """Write a file for people to read, which is then either the old file or the whole new one. It has no digest."""
     with replacing(path) as file:
         file.write(text.encode())
 
@@ -191,7 +191,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def digest_of(value: Json) -> str:
-    """SHA-256 of a JSON value, however it is written down."""
+    """Return the SHA-256 of a JSON value, independent of how it is written down."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -228,14 +228,14 @@ def write_json(
 
 
 def read_json(path: Path) -> Record:
-    """Read what :func:`write_json` wrote.
+    """Read a file that :func:`write_json` wrote.
 
     Raises
     ------
     Damaged
-        It is something else.
+        The file is not as it was written.
     FileNotFoundError
-        There is none.
+        There is no such file.
     """
     with reading(path):
         return unsealed(path, parsed(path, path.read_bytes()))
@@ -256,21 +256,20 @@ def parsed(path: str | Path, text: bytes) -> object:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Raise :class:`~pipeline.errors.Damaged` for whatever goes wrong while a stored object is read.
+    """Raise :class:`~pipeline.errors.Damaged` for any error of reading a stored object.
 
-    Everything that is read from a run directory is read inside such a ``with`` block: where the bytes are not those
-    that were written, decoders raise errors of any type.
+    All objects of a run directory are read inside such a ``with`` block: where the bytes are not those that were
+    written, decoders raise errors of any type.
 
     Parameters
     ----------
     path : str or Path
-        The object, as the user is told of it.
+        Path of the object, for the error message.
 
     Raises
     ------
     Damaged
-        The object is not what was written, or the disk cannot give it back. It has no cause, so that nothing else is
-        shown.
+        The object is not as it was written, or the disk cannot read it. It has no cause, so that nothing else is shown.
     FileNotFoundError, InputError, MemoryError, OSError
         As they are: there is no such object, it has been named already, or the machine is at fault.
     """
@@ -290,7 +289,7 @@ _UNREADABLE = (None, errno.EIO, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
 
 
 def _why(error: Exception) -> str:
-    """Say in a few words why something cannot be read."""
+    """Return in a few words why an object cannot be read."""
     text = " ".join(str(error).split())
     if "checksum" in text:
         return "its checksum is wrong"
@@ -306,24 +305,24 @@ def _why(error: Exception) -> str:
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays by name into one file, the old one or the whole new one: npz, and behind it its SHA-256."""
+    """Write arrays by name into one file, which is either the old or the whole new one: npz followed by its SHA-256."""
     with replacing(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
         size = file.seek(0, os.SEEK_END)
-        sum_of_all = _sum(file, size)
+        digest = _sum(file, size)
         file.seek(size)
-        file.write(sum_of_all)
+        file.write(digest)
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read what :func:`write_arrays` wrote.
+    """Read a file that :func:`write_arrays` wrote.
 
     Raises
     ------
     Damaged
-        It is something else.
+        The file is not as it was written.
     FileNotFoundError
-        There is none.
+        There is no such file.
     """
 
     with reading(path), open(path, "rb") as file:
@@ -336,7 +335,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _sum(file: IO[bytes], size: int) -> bytes:
-    """SHA-256 of the first bytes of a file, which is then read up to there."""
+    """Return the SHA-256 of the first bytes of a file, and leave its position after them."""
     digest = hashlib.sha256()
     file.seek(0)
     while size and (block := file.read(min(size, _BLOCK))):

@@ -1,4 +1,4 @@
-"""Fitted partitionings of a run: what they are called, and where they and their cells are stored."""
+"""Fitted partitionings of a run: their names, and where they and their cells are stored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.json_values import JsonObject, MutableJsonObject
+from ikmap.json_values import JsonObject
 from ikmap.methods.search import Value, named
 from ikmap.partitioners import Partitions
 from pipeline.errors import Damaged
-from pipeline.record_types import RecordView
+from pipeline.record_types import Record
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
 
@@ -23,20 +23,20 @@ class Fitted:
     Attributes
     ----------
     map : str
-        Of :data:`ikmap.methods.MAPS`, or several of them with commas between.
+        Name in :data:`ikmap.methods.MAPS`, or several names with commas between.
     parameter : str
         Name of the number that was chosen or given for it, such as psi.
     value : int or float, or tuple of them
     most_cells : int
-        Of all partitionings, the most that one has.
+        Most cells of a partitioning.
     content_hash : str
-        Of the stored model; tasks refuse any other.
+        Content hash of the stored model; tasks refuse any other model.
     t : int
-        Partitionings, which is how many integers a row has.
+        Number of partitionings, and of integers of a row.
     grown : bool
-        It is the map at the end of a stream, with which it grew.
+        Whether it is the map at the end of a stream, with which it grew.
     learner : str
-        If not empty: it is the map of this learner at the end of a stream, along which some of it was drawn anew.
+        If not empty, the learner whose own map it is at the end of a stream, after some of it was drawn anew.
     """
 
     map: str
@@ -53,44 +53,44 @@ class Fitted:
             object.__setattr__(self, "value", tuple(self.value))
 
     @classmethod
-    def of(cls, fields: RecordView, t: int) -> Self:
-        """From its fields in a manifest; those of earlier versions do not have t."""
+    def of(cls, fields: Record, t: int) -> Self:
+        """Return the reference with the given fields of a manifest, to which earlier versions did not write t."""
         return cls(**{"t": t, **fields})
 
     @property
     def label(self) -> str:
-        """Such as "anne-psi-256": its outputs have this in their names."""
+        """Part of the names of its outputs, such as "anne-psi-256"."""
         return label_of(self.map, self.parameter, self.value)
 
     @property
     def name(self) -> str:
-        """Where it is stored."""
+        """Name of the model in the store."""
         if self.learner:
             return f"redrawn/{self.learner}"
         return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
-    def as_result(self) -> MutableJsonObject:
-        """The entries of a learner's result that say on which cells it works."""
+    def as_result(self) -> JsonObject:
+        """Return the entries of a learner's result that name its cells."""
         value: JsonObject = (
             {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
         )
         return {"cells": self.label, **value}
 
     def cells_name(self, side: str) -> str:
-        """Where the cells of training or test rows are stored."""
+        """Return the name in the store of the cells of training or test rows."""
         return f"cells/{self.label}/{side}"
 
     def load(self, store: Store) -> Partitions:
-        """The model, from this process's cache or the store."""
+        """Return the model, from this process's cache or the store."""
         return load_model(store, self.name, Partitions, self.content_hash)
 
     def offsets(self, store: Store) -> np.ndarray:
-        """Offsets of the cells, int64 (t + 1,): all that a learner needs of the model, which may be large.
+        """Return the offsets of the cells, int64 (t + 1,): a learner needs no more of the model, which may be large.
 
         Raises
         ------
         Damaged
-            Also if the stored model is another one.
+            Also if the stored model has another content hash.
         """
         attributes = store.need(self.name)
         if attributes.get("content_hash") != self.content_hash:
@@ -99,5 +99,5 @@ class Fitted:
 
 
 def label_of(name: str, parameter: str, value: Value) -> str:
-    """What partitionings of a map are called in the store."""
+    """Return the name of partitionings of a map in the store."""
     return f"{name}-{named(parameter, value)}"

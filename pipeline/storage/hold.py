@@ -20,12 +20,12 @@ class Hold:
     Parameters
     ----------
     path : Path
-        Made where it is not there, readable by its user alone, as it will hold rows; an existing one keeps its mode.
+        A new directory is readable by its user alone, as it will hold rows; an existing one keeps its mode.
 
     Raises
     ------
     InputError
-        Another one holds it, or it cannot be written.
+        Another process holds it, or it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class Hold:
         self._remove_folders()
 
     def _remove_folders(self) -> None:
-        with suppress(OSError):  # somebody else has put something there
+        with suppress(OSError):  # another process has put something there
             for folder in self._made:
                 folder.rmdir()
 
@@ -65,7 +65,7 @@ class Hold:
 
 
 def _locked(path: Path) -> IO[str]:
-    """Open and lock the lock file of a directory, which is made if need be."""
+    """Open and lock the lock file of a directory; make the directory if it does not exist."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
@@ -75,7 +75,7 @@ def _locked(path: Path) -> IO[str]:
         raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # One that was refused may just have removed its lock file, which others do not see then.
+        # A process that was refused may just have removed its lock file, which others do not see then.
         if not os.path.samestat(os.fstat(lock.fileno()), os.stat(path / LOCK)):
             raise BlockingIOError
     except (BlockingIOError, FileNotFoundError):

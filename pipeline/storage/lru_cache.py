@@ -1,7 +1,7 @@
-"""What a process keeps from one task to the next, all of it in one place.
+"""Caches that a process keeps from one task to the next, all of them in one place.
 
-Nothing that is kept decides a result: a process that has lost it, or is new, reads or makes it again. What is kept
-belongs to :data:`PROCESS`; a module that wants something kept asks it for a :class:`LRUCache`, once, as it is imported.
+No cache decides a result: a process that has lost a value, or is new, reads or makes it again. All caches belong to
+:data:`PROCESS`; a module that keeps values makes a :class:`LRUCache` there, once, as it is imported.
 """
 
 from __future__ import annotations
@@ -12,85 +12,85 @@ from threading import RLock
 
 
 class LRUCache[K, V]:
-    """Things by key, of which the latest used ones stay; for all threads of a process.
+    """Values by key, of which those used last stay; for all threads of a process.
 
     Parameters
     ----------
     most : int or None
-        How many stay; None: all of them.
+        Number of values that stay; None: all.
 
     Attributes
     ----------
     lock : RLock
-        To be held by whoever does several things that belong together.
+        Lock to be held during several calls that belong together.
     """
 
     def __init__(self, most: int | None) -> None:
         self.most = most
         self.lock = RLock()
-        self._things: OrderedDict[K, V] = OrderedDict()
+        self._values: OrderedDict[K, V] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[K]:
-        """The keys, the one that was used last at the end."""
+        """Return the keys, the one that was used last at the end."""
         with self.lock:
-            return iter(list(self._things))
+            return iter(list(self._values))
 
     def get(self, key: K) -> V | None:
-        """What is kept under a key, which is now the one used last; None where nothing is."""
+        """Return the value of a key, which is now the one used last, or None."""
         with self.lock:
-            if key in self._things:
-                self._things.move_to_end(key)
-            return self._things.get(key)
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
 
-    def put(self, key: K, thing: V) -> None:
-        """Keep something, instead of what was used longest ago if there are too many."""
+    def put(self, key: K, value: V) -> None:
+        """Keep a value, and drop those used longest ago if there are too many."""
         with self.lock:
-            self._things[key] = thing
-            self._things.move_to_end(key)
-            while self.most is not None and len(self._things) > self.most:
-                self._things.popitem(last=False)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while self.most is not None and len(self._values) > self.most:
+                self._values.popitem(last=False)
 
     def make_room(self) -> None:
-        """Have room for one thing more, for what takes its room as it is made."""
+        """Make room for one more value before it is made and takes memory."""
         with self.lock:
-            while self.most is not None and len(self._things) >= self.most:
-                self._things.popitem(last=False)
+            while self.most is not None and len(self._values) >= self.most:
+                self._values.popitem(last=False)
 
     def take(self, key: K) -> V | None:
-        """What is kept under a key, which is no longer kept; None where nothing is."""
+        """Remove and return the value of a key, or None."""
         with self.lock:
-            return self._things.pop(key, None)
+            return self._values.pop(key, None)
 
     def values(self) -> list[V]:
-        """All that is kept, what was used last at the end."""
+        """Return all values, the one that was used last at the end."""
         with self.lock:
-            return list(self._things.values())
+            return list(self._values.values())
 
     def forget(self) -> None:
-        """Keep nothing any more."""
+        """Drop all values."""
         with self.lock:
-            self._things.clear()
+            self._values.clear()
 
 
 class Process:
-    """The owner of all that this process keeps."""
+    """The owner of all caches of this process."""
 
     def __init__(self) -> None:
         self._all: list[LRUCache[object, object]] = []
 
     def keeps[K, V](self, most: int | None) -> LRUCache[K, V]:
-        """A new place for things of one sort; see :class:`LRUCache`."""
-        kept: LRUCache[K, V] = LRUCache(most)
-        self._all.append(kept)  # type: ignore[arg-type]
-        return kept
+        """Return a new cache of at most `most` values (:class:`LRUCache`)."""
+        cache: LRUCache[K, V] = LRUCache(most)
+        self._all.append(cache)  # type: ignore[arg-type]
+        return cache
 
     def forget(self) -> None:
-        """Be as a process that has just begun."""
-        for kept in self._all:
-            kept.forget()
+        """Empty all caches, as in a process that has just begun."""
+        for cache in self._all:
+            cache.forget()
 
 
 PROCESS = Process()

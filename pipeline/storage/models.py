@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ikmap.arrays import Array
 from ikmap.json_values import Json
@@ -14,8 +15,11 @@ from pipeline.storage.durable import reading
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 
+if TYPE_CHECKING:
+    import numpy as np
+
 MODELS = "models"
-"""Where the learners' models stand in the store."""
+"""Group of the store with the models of the learners."""
 
 CACHED_MODELS = 4
 
@@ -23,26 +27,33 @@ _kept: LRUCache[str, Model] = PROCESS.keeps(CACHED_MODELS)
 """Models by content hash."""
 
 
-def save_model(store: Store, name: str, model: Model, **about: Json) -> str:
-    """Write a model and return its content hash, which is kept with it, as is what else is to be known of it (JSON)."""
-    attributes = {"model": model.metadata(), "content_hash": model.content_hash, **about}
-    store.write_group(name, model.arrays(), attributes)
-    _kept.put(model.content_hash, model)  # whoever made it is likely to need it next
+class Decider(Protocol):
+    """A learner's model: what all of them have in common."""
+
+    def decision_function(self, rows: object) -> np.ndarray:
+        """Return the decisions on cells or rows: float64, shape (n, K)."""
+
+
+def save_model(store: Store, name: str, model: Model, **attributes: Json) -> str:
+    """Write a model and return its content hash, which is kept with it, as are further attributes (JSON values)."""
+    document = {"model": model.metadata(), "content_hash": model.content_hash, **attributes}
+    store.write_group(name, model.arrays(), document)
+    _kept.put(model.content_hash, model)  # the process that made it is likely to need it next
     return model.content_hash
 
 
 def model_of(place: str, metadata: Mapping[str, Json], arrays: Mapping[str, Array]) -> Model:
-    """Return the model that was taken apart into these values and arrays.
+    """Return the model that was taken apart into metadata and arrays.
 
     Parameters
     ----------
     place : str
-        Where they are stored, as the user is told.
+        Where they are stored, for error messages.
 
     Raises
     ------
     Damaged
-        They are not those of a model.
+        The metadata and arrays are not those of a model.
     InputError
         No package that is installed has models of its kind.
     """
@@ -62,8 +73,8 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
     Raises
     ------
     Damaged
-        If there is none of that name, or what was read does not have the hash stored with it, or is not the model with
-        that hash.
+        If there is no model of that name, or the one that was read does not have the hash stored with it, or not
+        `content_hash`.
     InputError
         If no package that is installed has models of its kind.
     TypeError
@@ -84,3 +95,8 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
     if not isinstance(model, kind):
         raise TypeError(f"{place}: found a {model.kind} model, expected {kind.__name__}")
     return model
+
+
+def load_decider(store: Store, name: str, content_hash: str | None = None) -> Decider:
+    """Read the model of a learner, as :func:`load_model` does."""
+    return cast("Decider", load_model(store, name, Model, content_hash))

@@ -1,23 +1,23 @@
-"""Records of finished tasks: each promises that what its task wrote is on the disk, and whole."""
+"""Records of finished tasks: each promises that the outputs of its task are on the disk, and complete."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import cast
 
-from ikmap.json_values import Json
 from pipeline.errors import Damaged
-from pipeline.record_types import Record
+from pipeline.record_types import TaskRecord
 from pipeline.storage.durable import flush, read_json, taken, write_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import is_verified
 
 FLUSH_SECONDS = 1.0
-"""Records are flushed so often, several at a time: one that is lost with the power costs no more than its task."""
+"""Seconds between flushes of records, several at a time: one that is lost with the power costs only its task."""
 
 
 class Records:
-    """Those of one stage.
+    """The records of one stage.
 
     Attributes
     ----------
@@ -30,10 +30,10 @@ class Records:
         self.unflushed: set[str] = set()
         self._flushed = time.monotonic()
 
-    def done(self, task: str) -> Record | None:
-        """The record of a task, if there is one and what it promises is there."""
+    def done(self, task: str) -> TaskRecord | None:
+        """Return the record of a task, if there is one and the files that it promises are there."""
         try:
-            record = read_json(self._run.task_record(self._stage, task))
+            record = cast("TaskRecord", read_json(self._run.task_record(self._stage, task)))
         except FileNotFoundError:
             return None
         except Damaged as damaged:
@@ -41,8 +41,8 @@ class Records:
             return None
         return record if is_verified(self._run, record) else None
 
-    def keep(self, task: str, record: Mapping[str, Json]) -> None:
-        """Write the record of a task, once what this process has written before is on the disk."""
+    def keep(self, task: str, record: TaskRecord) -> None:
+        """Write the record of a task, once all files that this process has written before are on the disk."""
         flush(taken())
         path = self._run.task_record(self._stage, task)
         write_json(path, record, content=False, entry=False)

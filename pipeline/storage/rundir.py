@@ -1,4 +1,4 @@
-"""The directory of a run: it knows of which run, what is finished, and so where to go on."""
+"""The directory of a run: it has the identity of the run and its finished stages, and so where to go on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from uuid import uuid4
 from ikmap.json_values import Json, MutableJsonObject
 from pipeline.errors import Damaged, InputError
 from pipeline.params import with_options_known_since
-from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Session, Summary
+from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Result, Session, Summary, TaskRecord
 from pipeline.storage.durable import UNFINISHED, parsed, read_json, reading, unsealed, write_json, written
 from pipeline.storage.hold import LOCK, Hold
 from pipeline.storage.store import Store
 
 MANIFEST = "manifest.json"
 MANIFEST_COPY = ".manifest.copy"
-"""The same once more, for the day that the manifest is damaged; at most one step behind."""
+"""A copy of the manifest, in case the manifest is damaged; at most one step behind."""
 RECORDS = "records"
 BEGUN = "begun"
-"""Beside the records of a stage: when it was begun, and what processes have spent on it."""
+"""File beside the records of a stage: when the stage was begun, and the seconds that processes have spent on it."""
 METRICS = "metrics.json"
 SCHEMA_VERSION = 2
 DISCARDED = "discarded"
@@ -40,14 +40,14 @@ class RunDirectory:
     Parameters
     ----------
     path : Path
-        Made where it is not there, for this user alone.
+        Directory, which is made for this user alone if it does not exist.
     identity : mapping
         JSON values that decide the result: parameters and data. A directory of a run with another identity is
         refused with the differences named.
     fresh : bool
-        Discard the run that is there.
+        Whether to discard a run that is there.
     begin : bool
-        Begin at once; else nothing is written or discarded until :meth:`begin`.
+        Whether to begin at once; else nothing is written or discarded until :meth:`begin`.
 
     Raises
     ------
@@ -83,16 +83,16 @@ class RunDirectory:
             raise InputError(
                 f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
             )
-        there = manifest.exists() or copy.exists()
-        if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
+        exists = manifest.exists() or copy.exists()
+        if exists and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
             self._discarded = others
-            there = False
-        if there:
+            exists = False
+        if exists:
             self.manifest, self.repaired = read_manifest_or_copy(self.path)
-            was, now = (held.get("layout") for held in (self.manifest["identity"], identity))
-            if was != now:  # then nearly all of it has another name, which would only hide why
+            old_layout, new_layout = (held.get("layout") for held in (self.manifest["identity"], identity))
+            if old_layout != new_layout:  # then nearly all of it has another name, which would only hide why
                 raise InputError(
-                    f"{self.path} was made by another version (found layout {was}, expected {now}); give "
+                    f"{self.path} was made by another version (found layout {old_layout}, expected {new_layout}); give "
                     "another --run-dir, or --fresh to do it again"
                 )
             changed = _differences(
@@ -116,15 +116,15 @@ class RunDirectory:
             }
 
     def begin(self) -> None:
-        """Write down that the run has begun, having removed one that is to be discarded."""
+        """Write down that the run has begun, after a run that is to be discarded was removed."""
         if self._begun:
             return
         if self._discarded is not None:
-            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
+            # Marked first and unmarked last: a process that finds a half-removed run goes on removing it.
             _mark_discarded(self.path / MANIFEST)
             for name in self._discarded:
                 _remove(self.path / name)
-            # On the disk before the next run begins: its records must not be taken for those of this one.
+            # Flushed before the next run begins: old records must not be taken for those of the new run.
             written(self.path)
             (self.path / MANIFEST).unlink()
         self._begun = True
@@ -135,17 +135,17 @@ class RunDirectory:
         self.store.create()
 
     def withdraw(self, *, keep_tasks: bool = False) -> None:
-        """Remove what was made of a run that was refused, if no stage of it is done; leave a run from before as it was.
+        """Remove the files of a run that was refused, if no stage of it is done; an earlier run stays as it was.
 
         Parameters
         ----------
         keep_tasks : bool
-            Leave it too if a task of a stage is done: it may be possible to go on.
+            Whether the run also stays if a task of a stage is done: it may be possible to go on.
         """
         if self._begun and not self.resumed:
             if self.manifest["stages"] or (keep_tasks and any((self.path / RECORDS).rglob("*.json"))):
                 return
-            # The manifest last: what a worker of others is still writing leaves the directory that of a run.
+            # The manifest goes last: while a worker is still writing files, the directory is still that of a run.
             entries = sorted(self.path.iterdir(), key=lambda entry: entry.name in (MANIFEST, MANIFEST_COPY))
             with suppress(OSError):
                 for entry in entries:
@@ -155,10 +155,12 @@ class RunDirectory:
 
     @property
     def store(self) -> Store:
+        """Store of the run."""
         return Store(self.path / "store.zarr")
 
     @property
     def finished(self) -> bool:
+        """Whether the run is finished."""
         return bool(self.manifest["status"] == "finished")
 
     def metrics(self, say: Callable[[str], None]) -> Record | None:
@@ -179,7 +181,7 @@ class RunDirectory:
         Parameters
         ----------
         start_seconds : float
-            What it took the process to get here, which is no work on the run; all processes' are added up.
+            Seconds that the process took to get here, which are no work on the run; those of all processes add up.
         """
         self.manifest["seconds"] = self.spent
         self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
@@ -190,7 +192,7 @@ class RunDirectory:
     def spent(self) -> float:
         """Seconds of all processes that have worked on the run before.
 
-        Nobody knows when one was stopped; its time is counted up to the last file that it wrote here.
+        It is unknown when a process was stopped; its time is counted up to the last file that it wrote here.
         """
         return _spent(self.manifest, [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")])
 
@@ -212,7 +214,7 @@ class RunDirectory:
         Parameters
         ----------
         certain : bool
-            It is the new one from now on, whatever happens; else after a power cut it may be the one before.
+            Whether it is flushed; else after a power cut it may be the manifest before.
         before : iterable of str
             Files and directories that are flushed before it is written.
         """
@@ -220,7 +222,7 @@ class RunDirectory:
         write_json(self.path / MANIFEST_COPY, self.manifest, content=False, entry=False)
 
     def stage(self, name: str) -> FinishedStage | None:
-        """What a finished stage left: ``{"record": ..., "result": ...}``."""
+        """Return the record and the result of a finished stage, or None if it is not finished."""
         return self.manifest["stages"].get(name)
 
     def begin_stage(self, name: str, started: float) -> tuple[float, float]:
@@ -234,8 +236,8 @@ class RunDirectory:
         Returns
         -------
         started, seconds : float
-            Seconds of the run when the first process began the stage, and what the processes before this one have
-            spent on it.
+            Seconds of the run when the first process began the stage, and seconds that the processes before this one
+            have spent on it.
         """
         file = self._begun_file(name)
         known: Begun = {"started": started, "seconds": 0.0}
@@ -253,42 +255,42 @@ class RunDirectory:
         self,
         name: str,
         record: Summary,
-        result: Mapping[str, Json],
+        result: Result,
         outputs: Sequence[str] = (),
         records: Iterable[str] = (),
     ) -> None:
-        """Note in the manifest that a stage is done. `outputs` names what it wrote that is in no record.
+        """Note in the manifest that a stage is done. `outputs` names its outputs that are in no record.
 
-        What the stage has written, its `records` too, is flushed first.
+        All files of the stage, also its `records`, are flushed first.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
-        about = {key: record.get(key, 0.0) for key in ("started", "seconds")}
-        write_json(self._begun_file(name), about, content=False, entry=False)
+        times = {key: record.get(key, 0.0) for key in ("started", "seconds")}
+        write_json(self._begun_file(name), times, content=False, entry=False)
         with self._saving:
             finished: FinishedStage = {"record": record.copy(), "result": dict(result)}
             if outputs:
                 finished["outputs"] = list(outputs)
             self.manifest["stages"][name] = finished
-            # The records alone would do: lost with the power, this costs a look at them.
+            # The records alone would do: if this is lost in a power cut, they are read again.
             self.save(certain=False, before=before)
 
-    def records(self, stage: str) -> dict[str, Record | None]:
+    def records(self, stage: str) -> dict[str, TaskRecord | None]:
         """Read the records of a stage's tasks, by task; None for a damaged record, whose task counts as not done."""
-        found: dict[str, Record | None] = {}
+        records: dict[str, TaskRecord | None] = {}
         for path in self.task_record(stage, "any").parent.glob("*.json"):
             try:
-                found[path.stem] = read_json(path)
+                records[path.stem] = cast("TaskRecord", read_json(path))
             except Damaged:
-                found[path.stem] = None
-        return found
+                records[path.stem] = None
+        return records
 
     def task_record(self, stage: str, task: str) -> Path:
-        """Where the record of a finished task stands."""
+        """Return the file with the record of a finished task."""
         return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
 
     def close(self) -> None:
-        """Let other processes have the directory, which is as it was where the run has not begun."""
+        """Let other processes have the directory, which is as it was if the run has not begun."""
         if self._begun:
             self._hold.close()
         else:
@@ -300,15 +302,15 @@ def _remove(entry: Path) -> None:
 
 
 def _spent(session: Session, files: Iterable[Path]) -> float:
-    """Return the seconds that processes have spent on something.
+    """Return the seconds that processes have spent on a run or a stage.
 
-    Nobody knows when a process was stopped; its time is counted up to the last of the files that it wrote.
+    It is unknown when a process was stopped; its time is counted up to the last of the files that it wrote.
 
     Parameters
     ----------
     session : mapping
-        seconds: of processes that have ended; session: when the last one began, in seconds since the epoch, if it was
-        stopped.
+        seconds: of processes that have ended; session: when the last process began, in seconds since the epoch, if it
+        was stopped.
     """
     lost = 0.0
     if "session" in session:
@@ -321,7 +323,7 @@ def _spent(session: Session, files: Iterable[Path]) -> float:
 
 
 def discard(path: Path) -> None:
-    """Have the run in a directory, if there is one, removed by whoever opens the directory next.
+    """Mark the run in a directory, if there is one, to be removed by the process that opens the directory next.
 
     Raises
     ------
@@ -344,7 +346,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises
     ------
     InputError
-        There is none, or another version wrote it.
+        There is no manifest, or another version wrote it.
     Damaged
     """
     name = path / MANIFEST
@@ -367,12 +369,12 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_manifest_or_copy(path: Path) -> tuple[Manifest, str]:
-    """Read the manifest of a run directory; where it is damaged, its copy, and say so.
+    """Read the manifest of a run directory, or its copy if it is damaged, with a line that says so.
 
     Raises
     ------
     InputError
-        There is none, another version wrote it, or both are damaged.
+        There is no manifest, another version wrote it, or both are damaged.
     """
     try:
         return read_manifest(path), ""
@@ -382,11 +384,11 @@ def read_manifest_or_copy(path: Path) -> tuple[Manifest, str]:
         raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
 
 
-def _differences(was: object, now: object, name: str = "") -> list[str]:
+def _differences(old: object, new: object, name: str = "") -> list[str]:
     """List in which entries two JSON values differ, the old value before the new one."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        keys = [*was, *(key for key in now if key not in was)]
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(key for key in new if key not in old)]
         return [
-            text for key in keys for text in _differences(was.get(key), now.get(key), f"{name}.{key}" if name else key)
+            text for key in keys for text in _differences(old.get(key), new.get(key), f"{name}.{key}" if name else key)
         ]
-    return [] if was == now else [f"{name} was {was!r}, now {now!r}"]
+    return [] if old == new else [f"{name} was {old!r}, now {new!r}"]

@@ -1,7 +1,7 @@
 """The Zarr store of a run: groups of plain arrays, and sharded arrays of which each task writes whole shards.
 
-Chunks carry a CRC-32C. What describes arrays carries a digest: a group has the digest of its attributes and, in them,
-those of its arrays' metadata. All of them are verified on reading.
+Chunks carry a CRC-32C. Metadata carries digests: a group has the digest of its attributes and, in them, those of the
+metadata of its arrays. All of them are verified on reading.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, ZarrArray, compress
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 COMPLETE = "complete"
-"""Attribute that is written last: a group without it was left half-written and counts as absent."""
+"""Attribute that is written last: a group without it was left half-written and counts as missing."""
 
 MEMBERS = "members"
 """Attribute with the digest of each array's metadata."""
@@ -37,22 +37,22 @@ MEMBERS = "members"
 CHUNK_BYTES = 4 << 20
 
 KEPT_OPEN = 256
-"""Groups and arrays that a process keeps open: to open one takes milliseconds, as long as the work of a small task."""
+"""Number of groups and arrays that a process keeps open: opening one takes as long as the work of a small task."""
 
 DOCUMENT = "zarr.json"
 """File that describes a group or an array."""
 
 AS_WRITTEN: ArrayConfigParams = {"write_empty_chunks": True, "read_missing_chunks": False}
-"""How arrays are opened: what is not there is an error, and never a value."""
+"""Configuration with which arrays are opened: a missing chunk is an error, and never a value."""
 
 type Stamps = dict[str, tuple[int, int, int]]
 
 _opened: LRUCache[tuple[str, str, str], tuple[Stamps, object]] = PROCESS.keeps(KEPT_OPEN)
-"""By kind, path and name: what was opened, and the files that describe it as they were then."""
+"""Opened groups and arrays by kind, path and name, and the stamps of the files that describe them."""
 
 
 def _stamps(folder: Path, members: bool) -> Stamps:
-    """Marks that change when a group or array on a local disk is rewritten, as Zarr then replaces its metadata files.
+    """Return marks that change when a group or array on a local disk is rewritten: Zarr replaces its metadata files.
 
     With `members`, also when one of the arrays in a group is.
     """
@@ -99,14 +99,14 @@ class Store:
 
     @_names_it
     def create(self) -> None:
-        """Make the root group, where there is none yet."""
+        """Make the root group, if there is none yet."""
         self._make_group("")
         if self.local:
             durable.written(self.path, Path(self.path).parent)
 
     @_names_it
     def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, object]) -> int:
-        """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
+        """Write a whole group of arrays, in place of one of that name; return the bytes of the arrays."""
         self.delete(name)
         members: dict[str, str] = {}
         self._make_groups_above(name)
@@ -126,7 +126,7 @@ class Store:
         return sum(array.nbytes for array in arrays.values())
 
     def attributes(self, name: str) -> Record | None:
-        """Attributes of a complete group, or None where there is none.
+        """Return the attributes of a complete group, or None if there is none.
 
         Raises
         ------
@@ -144,12 +144,12 @@ class Store:
         return {} if attributes == {} else durable.unsealed(self._at(name), attributes)
 
     def need(self, name: str) -> Record:
-        """Attributes of a group that was written.
+        """Return the attributes of a group that was written.
 
         Raises
         ------
         Damaged
-            Also where there is none.
+            Also if there is no such group.
         """
         attributes = self.attributes(name)
         if attributes is None:
@@ -162,15 +162,15 @@ class Store:
         Raises
         ------
         Damaged
-            Also where there is none.
+            Also if there is no such group.
         """
         arrays = {key: read(array, slice(0, array.shape[0])) for key, array in self.open_arrays(name).items()}
         return self.need(name), arrays
 
     @_names_it
     def delete(self, name: str) -> None:
-        """Remove a group and all it holds; nothing happens where there is none."""
-        # First what says that it is complete: the others go in any order.
+        """Remove a group and all that is in it, if there is one."""
+        # The document that marks it as complete goes first, the other files in any order.
         if self.local:
             folder = Path(self.path, name)
             (folder / DOCUMENT).unlink(missing_ok=True)
@@ -183,16 +183,16 @@ class Store:
                 files.rm(path, recursive=True)
 
     def _at(self, name: str) -> str:
-        """Where a group or array is, for people."""
+        """Return the path of a group or array, for people."""
         return f"{self.path}/{name}" if name else self.path
 
     def _document(self, name: str) -> Record:
-        """What describes a group or an array.
+        """Read the document that describes a group or an array.
 
         Raises
         ------
         FileNotFoundError
-            There is none.
+            There is no such document.
         Damaged
         """
         with durable.reading(self._at(name)):
@@ -201,10 +201,10 @@ class Store:
             else:
                 files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
                 text = files.cat_file(path)
-            found = durable.parsed(self._at(name), text)
-            if not isinstance(found, dict):
-                raise Damaged(self._at(name), f"found a JSON {type(found).__name__}, expected an object")
-            return found
+            document = durable.parsed(self._at(name), text)
+            if not isinstance(document, dict):
+                raise Damaged(self._at(name), f"found a JSON {type(document).__name__}, expected an object")
+            return document
 
     def _make_groups_above(self, name: str) -> None:
         """Make the groups that a group or array is in.
@@ -237,7 +237,7 @@ class Store:
             files.pipe_file(path, text)
 
     def _written(self, name: str, *, whole: bool = False) -> None:
-        """Have a group or array flushed: what describes it, or all of it; and the directories above."""
+        """Have a group or array flushed: its document, or all of it; and the directories above."""
         if not self.local:
             return
         top = Path(self.path)
@@ -255,7 +255,7 @@ class Store:
         self._written(name, whole=True)
 
     def _written_below(self, name: str, outputs: Iterable[str]) -> None:
-        """Have shards of an array flushed. What describes it is up to whoever has made it."""
+        """Have shards of an array flushed, without its document, which is flushed when the array is created."""
         if self.local:
             top = Path(self.path)
             paths = {top / output for output in outputs}
@@ -263,7 +263,7 @@ class Store:
             durable.written(*paths, *between)
 
     def holds(self, output: str) -> bool:
-        """Whether an output of a task, a shard or a group, is there. It may still be damaged; only reading tells."""
+        """Return whether an output of a task, a shard or a group, is there. Damage inside it shows only on reading."""
         if "/c/" in output:
             if self.local:
                 return (Path(self.path) / output).exists()
@@ -309,20 +309,20 @@ class Store:
         return arrays
 
     def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
-        """What `open_it` gives, kept by this process as long as the files that describe it are the same.
+        """Return the result of `open_it`, kept by this process as long as the files that describe it are the same.
 
-        Threads may open the same thing twice; what they find kept is whole.
+        Threads may open the same object twice; the object that they find kept is complete.
         """
-        if not self.local:  # to learn whether it has changed would take as long as to open it
+        if not self.local:  # finding out whether it has changed would take as long as opening it
             return open_it()
-        # Taken before it is opened: what changes in between is opened again next time.
+        # Stamps are taken before it is opened: if it changes in between, it is opened again next time.
         stamps = _stamps(Path(self.path, name), members=kind != "attributes")
-        kept = _opened.get((kind, self.path, name))
-        if kept is not None and kept[0] == stamps:
-            return cast("T", kept[1])
-        found = open_it()
-        _opened.put((kind, self.path, name), (stamps, found))
-        return found
+        cached = _opened.get((kind, self.path, name))
+        if cached is not None and cached[0] == stamps:
+            return cast("T", cached[1])
+        opened = open_it()
+        _opened.put((kind, self.path, name), (stamps, opened))
+        return opened
 
     @_names_it
     def create_sharded(
@@ -332,8 +332,8 @@ class Store:
         rest = shape[1:]
         group, _, key = name.rpartition("/")
         with suppress(Damaged):
-            found = self.open_arrays(group).get(key)
-            if found is not None and (found.shape, found.shards, found.dtype) == (
+            existing = self.open_arrays(group).get(key)
+            if existing is not None and (existing.shape, existing.shards, existing.dtype) == (
                 shape, (shard_rows, *rest), np.dtype(dtype)
             ):  # fmt: skip
                 self._written(name)  # a process that was stopped may have made it and flushed nothing
@@ -360,12 +360,12 @@ class Store:
         Returns
         -------
         list of str
-            What was written, for :meth:`holds`.
+            Names of the shards that were written, for :meth:`holds`.
 
         Raises
         ------
         ValueError
-            If the rows do not begin and end where shards do: such a write would lose rows of others.
+            If the rows do not begin and end where shards do: such a write would lose other rows.
         """
         group, _, key = name.rpartition("/")
         array = self._kept_open("shards", group, lambda: self._arrays(group, "r+"))[key]
@@ -382,17 +382,17 @@ class Store:
     def set_attributes(
         self, name: str, attributes: Mapping[str, object], arrays: Mapping[str, str] | None = None
     ) -> None:
-        """Set attributes of a group, making it where it is not there yet, and mark it complete.
+        """Set attributes of a group, which is made if it is not there yet, and mark it complete.
 
         Parameters
         ----------
         arrays : mapping, optional
-            Digests of the metadata of arrays that are new in it.
+            Digests of the metadata of arrays that are new in the group.
         """
         try:
-            found = self.attributes(name) or {}
+            existing = self.attributes(name) or {}
         except Damaged:
-            found = {}
-        members = {**found.get(MEMBERS, {}), **(arrays or {})}
-        self._describe(name, {**found, **attributes, MEMBERS: members, COMPLETE: True})
+            existing = {}
+        members = {**existing.get(MEMBERS, {}), **(arrays or {})}
+        self._describe(name, {**existing, **attributes, MEMBERS: members, COMPLETE: True})
         self._written(name)

@@ -1,22 +1,27 @@
-"""Whether what records promise is there."""
+"""Verify that the files which records promise are there."""
 
 from __future__ import annotations
 
-from pipeline.record_types import RecordView
+from typing import Literal
+
+from pipeline.record_types import TaskRecord
 from pipeline.storage.predictions import digest_of_predictions
 from pipeline.storage.rundir import RunDirectory
 
+PROMISES: tuple[Literal["predicted", "decided"], ...] = ("predicted", "decided")
+"""Fields of a record that promise predictions."""
 
-def is_verified(run: RunDirectory, record: RecordView) -> bool:
-    """Whether the files that a record promises are there. Damage inside them is noticed when they are read."""
-    promises = [record[what] for what in ("predicted", "decided") if what in record]
+
+def is_verified(run: RunDirectory, record: TaskRecord) -> bool:
+    """Return whether the files that a record promises are there. Damage inside them is noticed when they are read."""
+    promises = [record[key] for key in PROMISES if key in record]
     return all(map(run.store.holds, record.get("outputs", ()))) and all(
         digest_of_predictions(run.path, promise) == promise["sha256"] for promise in promises
     )
 
 
 def stage_is_verified(run: RunDirectory, name: str) -> bool:
-    """Whether everything that a finished stage and its tasks wrote is still there, and so are their records."""
+    """Return whether all outputs of a finished stage and its tasks are still there, and the records of the tasks."""
     finished = run.stage(name)
     outputs = finished.get("outputs", ()) if finished else ()
     return all(map(run.store.holds, outputs)) and all(

@@ -1,9 +1,9 @@
 """Alerts of a stream: a JSON line for each row that a learner alerts of, while the stream runs, each exactly once.
 
-The records of finished chunks say which rows these are. From them, lines go out in the order of the rows, and of
-several learners in their order for one row: a line waits until all learners have come as far. So lines come in the
-same order however rows are put together to chunks and whenever a run was killed. On resuming, the lines that are in
-the file are passed over, what is torn at its end is cut off, and those that are missing follow.
+The records of finished chunks list the rows. Lines go out in the order of the rows, and for one row in the order of the
+learners: a line waits until all learners have come as far. So lines come in the same order however rows are put
+together to chunks and whenever a run was killed. On resuming, the lines that are in the file are passed over, a torn
+line at its end is cut off, and the missing lines follow.
 """
 
 from __future__ import annotations
@@ -15,49 +15,47 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from ikmap.tasks import Task
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import Damaged, InputError, writing
-from pipeline.record_types import Record
+from pipeline.record_types import Alert
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 
 STANDARD_OUTPUT = "-"
 OWN_FILE = "alerts.jsonl"
-"""In the run directory: what has gone to standard output."""
+"""File in the run directory with the lines that have gone to standard output."""
 MARK = "alerts.json"
-"""In the run directory: which file the alerts of this run go to."""
-
-type Alert = list[Any]
-"""Place in the stream from 0, row id, score above the threshold, threshold or None, block from 0, time."""
+"""File in the run directory that names the file of its alerts."""
 
 
 def alerts_in(
     task: Task, decision: np.ndarray, first: int, ids: np.ndarray, threshold: float | None, block: int
 ) -> list[Alert]:
-    """The alerts among the rows of a block, which begins at place `first` of the stream.
+    """Return the alerts among the rows of a block, which begins at place `first` of the stream.
 
     Parameters
     ----------
     threshold : float or None
-        That of the learner when it made these decisions, where it has one.
+        Threshold of the learner when it made the decisions, if it has one.
     """
-    alerts = capability(task, AlertsRows)
-    alerted = None if alerts is None else alerts.alerted(decision)
+    alerting = capability(task, AlertsRows)
+    alerted = None if alerting is None else alerting.alerted(decision)
     if alerted is None or not alerted.any():
         return []
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return [
-        [first + int(k), ids[k].item(), float(decision[k, 0]), threshold, block, now] for k in np.flatnonzero(alerted)
+        (first + int(k), ids[k].item(), float(decision[k, 0]), threshold, block, now) for k in np.flatnonzero(alerted)
     ]
 
 
 class Alerts:
-    """Writes them. A context manager.
+    """The file of alerts of a run. A context manager.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class Alerts:
         A file, or "-" for standard output.
     learners : sequence of str
     warm_up : int
-        No alert goes out of the first rows of the stream, so many.
+        Number of rows at the beginning of the stream for which no alert goes out.
 
     Raises
     ------
@@ -85,48 +83,48 @@ class Alerts:
         self._file = self.path.open("ab")
 
     def _take_up(self, mark: Path) -> deque[tuple[str, int | str]]:
-        """Learner and row of each whole line of the file; what comes after the last of them is cut off."""
-        found = self.path.read_bytes() if self.path.exists() else b""
+        """Return learner and row of each complete line of the file; a torn line at its end is cut off."""
+        text = self.path.read_bytes() if self.path.exists() else b""
         try:
-            ours = mark.exists() and read_json(mark)["file"] == str(self.path)
+            is_ours = mark.exists() and read_json(mark)["file"] == str(self.path)
         except Damaged as damaged:
-            ours = False
-            if found:
+            is_ours = False
+            if text:
                 raise InputError(
                     f"{damaged}, which says that {self.path} is of this run; move that file away, and give the same "
                     "command again: all alerts are written anew"
                 ) from None
-        if found and not ours:
+        if text and not is_ours:
             raise InputError(f"--alerts {self.said}: found a file that is not empty, expected a new one for a new run")
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            whole = found.rfind(b"\n") + 1
-            if whole < len(found):
-                os.truncate(self.path, whole)
+            n_complete = text.rfind(b"\n") + 1
+            if n_complete < len(text):
+                os.truncate(self.path, n_complete)
             self.path.touch()
             write_json(mark, {"file": str(self.path)})
-        there: deque[tuple[str, int | str]] = deque()
-        for number, line in enumerate(found[:whole].splitlines(), 1):
+        lines: deque[tuple[str, int | str]] = deque()
+        for number, line in enumerate(text[:n_complete].splitlines(), 1):
             try:
-                about = json.loads(line)
-                there.append((about["learner"], about["row"]))
+                line_values = json.loads(line)
+                lines.append((line_values["learner"], line_values["row"]))
             except (ValueError, TypeError, KeyError):
                 raise InputError(f"{self.path}: line {number} is no alert; move the file away, and resume") from None
-        return there
+        return lines
 
-    def note(self, learner: str, found: Iterable[Alert]) -> None:
+    def note(self, learner: str, alerts: Iterable[Alert]) -> None:
         """Take in the alerts of a learner's next chunk; they wait for the other learners."""
-        self._waiting[learner].extend(found)
+        self._waiting[learner].extend(alerts)
 
     def send(self, rows: int) -> None:
-        """Let the alerts of the first rows of the stream, so many, go out."""
+        """Let the alerts of the first `rows` rows of the stream go out."""
         ready = [
             (alert, number, name)
             for number, name in enumerate(self.learners)
             for alert in self._ready(self._waiting[name], rows)
         ]
         lines = []
-        for alert, _, name in sorted(ready, key=lambda one: (one[0][0], one[1])):
+        for alert, _, name in sorted(ready, key=lambda entry: (entry[0][0], entry[1])):
             if alert[0] < self.warm_up:
                 self.held_back[name] += 1
                 continue
@@ -162,8 +160,8 @@ class Alerts:
                 "resume"
             )
 
-    def about(self) -> Record:
-        """What ``metrics.json`` says of them."""
+    def about(self) -> JsonObject:
+        """Return the entry ``alerts`` of ``metrics.json``."""
         return {"file": self.said, "sent": self.sent, "held_back": self.held_back}
 
     def __enter__(self) -> Self:
@@ -174,7 +172,7 @@ class Alerts:
 
 
 def line_of(learner: str, alert: Alert) -> bytes:
-    """An alert as a line of JSON."""
+    """Return an alert as a line of JSON."""
     _, row, score, threshold, block, when = alert
-    about = {"row": row, "learner": learner, "score": score, "threshold": threshold, "block": block, "time": when}
-    return json.dumps(about).encode() + b"\n"
+    line_values = {"row": row, "learner": learner, "score": score, "threshold": threshold, "block": block, "time": when}
+    return json.dumps(line_values).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Rows that have arrived: put together, and refused where they do not suit the initial rows."""
+"""Put rows that have arrived together, and refuse those that do not suit the initial rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.rows.prepared import Preparation
 
 
 def place(arrivals: Sequence[Arrival], row: int) -> str:
-    """Source of a row, and its number there."""
+    """Return the source of a row, and its number there."""
     for arrival in arrivals:
         if row < arrival.rows:
             break
@@ -26,7 +26,7 @@ def place(arrivals: Sequence[Arrival], row: int) -> str:
 
 
 def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
-    """Rows and labels of all; sparse rows as wide as their largest index.
+    """Return the rows and labels of all arrivals together; sparse rows are as wide as their largest index.
 
     Raises
     ------
@@ -37,10 +37,10 @@ def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
         if arrival.y is None or arrivals[0].y is None:
             continue
         if arrival.y.dtype != arrivals[0].y.dtype:
-            found, expected = ("text", "numbers") if arrival.y.dtype == object else ("numbers", "text")
+            kind, expected_kind = ("text", "numbers") if arrival.y.dtype == object else ("numbers", "text")
             raise InputError(
-                f"{arrival.url}: row {arrival.first_row}: found {found} as labels, expected {expected} as in the rows "
-                "before"
+                f"{arrival.url}: row {arrival.first_row}: found {kind} as labels, expected {expected_kind} as in the "
+                "rows before"
             )
     labels = [arrival.y for arrival in arrivals if arrival.y is not None]
     # The columns of all rows are the same: either all have a label or none has.
@@ -48,9 +48,9 @@ def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
     parts: list[Rows] = [arrival.X for arrival in arrivals]
     if isinstance(parts[0], np.ndarray):
         return (parts[0] if len(parts) == 1 else np.concatenate(cast("list[Floats]", parts))), y
-    shape = max(_width(X) for X in parts)
+    n_columns = max(_width(X) for X in parts)
     csr = [cast("sp.csr_array", X) for X in parts]
-    parts = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], shape)) for X in csr]
+    parts = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns)) for X in csr]
     return (parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts, format="csr"))), y
 
 

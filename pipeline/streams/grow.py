@@ -1,4 +1,4 @@
-"""Cells of a stream by maps that grow with it: each task extends the map that the task before it has left.
+"""Map a stream to cells with maps that grow with it: each task extends the map that the task before it has left.
 
 A chunk's cells are stored with the number of cells of each partitioning before its first block and after each block.
 So learners see a new cell with the first block that has a row in it, however blocks are put together to chunks.
@@ -18,7 +18,7 @@ from ikmap.methods import Growable, capability
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, nbytes_of
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import GrownRecord, MapRecord
 from pipeline.rows.stream_data import Stream
 from pipeline.running.foreign import checked, checked_growth
 from pipeline.running.working_clock import working_clock
@@ -40,11 +40,11 @@ class Growing:
     ----------
     params : Params
     fitted : tuple of Fitted
-        As they were fitted on the initial rows.
+        Maps as they were fitted on the initial rows.
     folder : str
-        Where their checkpoints are.
+        Directory of their checkpoints.
     run : str
-        Which run it is in.
+        Id of the run.
     """
 
     params: Params
@@ -53,17 +53,17 @@ class Growing:
     run: str = ""
 
     def checkpoint(self, fitted: Fitted) -> str:
-        """File of one of them."""
+        """Return the file of the checkpoint of a map."""
         return str(Path(self.folder) / f"{fitted.label}.map.npz")
 
 
 def cells_of_chunk(fitted: Fitted, k: int) -> str:
-    """Where the cells of chunk k stand in the store."""
+    """Return the name in the store of the cells of chunk k."""
     return f"cells/{fitted.label}/stream/{k:06d}"
 
 
-def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -> Record:
-    """Task: the cells of chunk k in all maps, which are extended by its rows."""
+def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -> MapRecord:
+    """Task: map chunk k with all maps, which are extended by its rows."""
     X = stream.features(k)
     written, outputs, seconds = 0, [], {}
     for fitted in growing.fitted:
@@ -71,8 +71,8 @@ def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -
         began = working_clock()
         codes, offsets = [], [model.offsets]
         for start in range(0, X.shape[0], stream.block_rows):
-            model, found = _extended(growing, model, X[start : start + stream.block_rows], n_threads)
-            codes.append(found)
+            model, block_codes = _extended(growing, model, X[start : start + stream.block_rows], n_threads)
+            codes.append(block_codes)
             offsets.append(model.offsets)
         seconds[fitted.label] = round(working_clock() - began, 6)
         name = cells_of_chunk(fitted, k)
@@ -91,8 +91,8 @@ def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -
     }
 
 
-def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int = 1) -> Record:
-    """Task: store what a map is after k chunks, for learners to be scored with."""
+def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int = 1) -> GrownRecord:
+    """Task: store a map as it is after k chunks, to score with."""
     model, saved = _before(stream, growing, fitted, k, n_threads)
     _keep(growing, fitted, k, model, saved)
     name = replace(fitted, grown=True).name
@@ -107,11 +107,11 @@ def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threa
 
 
 def _extended(growing: Growing, model: Partitions, rows: Rows, n_threads: int) -> tuple[Partitions, np.ndarray]:
-    of_map = capability(growing.params.map, Growable)
-    assert of_map is not None
-    larger, found = of_map.extend(model, rows, n_threads)
+    growable = capability(growing.params.map, Growable)
+    assert growable is not None
+    larger, cells = growable.extend(model, rows, n_threads)
     checked_growth(larger, model.offsets)
-    return larger, checked(larger, found.codes)
+    return larger, checked(larger, cells.codes)
 
 
 # --- maps that stay in this process from one chunk to the next, and their checkpoints
@@ -119,7 +119,7 @@ def _extended(growing: Growing, model: Partitions, rows: Rows, n_threads: int) -
 
 @dataclass(frozen=True)
 class _Saved:
-    """How long a map has grown since it was last saved, and how long saving took."""
+    """Seconds that a map has grown since it was last saved, and seconds that saving took."""
 
     since: float = 0.0
     cost: float = 0.0
@@ -134,7 +134,7 @@ def _keep(growing: Growing, fitted: Fitted, next_chunk: int, model: Partitions, 
 
 
 def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int) -> tuple[Partitions, _Saved]:
-    """A map before chunk k: that of this process, or the last one saved, extended by the chunks since then."""
+    """Return a map before chunk k: that of this process, or the last one saved, extended by the chunks since then."""
     next_chunk, model, saved = _kept.get((growing.run, growing.checkpoint(fitted))) or (-1, None, _Saved())
     if next_chunk == k:
         return cast("Partitions", model), saved
@@ -153,17 +153,17 @@ def _read(checkpoint: str) -> tuple[int, Partitions | None]:
         return 0, None
     arrays = read_arrays(checkpoint)
     with reading(checkpoint):
-        next_chunk, about = int(arrays.pop("next_chunk")), json.loads(bytes(arrays.pop("metadata")))
-        model = model_of(checkpoint, about, {name.removeprefix("of."): a for name, a in arrays.items()})
+        next_chunk, metadata = int(arrays.pop("next_chunk")), json.loads(bytes(arrays.pop("metadata")))
+        model = model_of(checkpoint, metadata, {name.removeprefix("of."): a for name, a in arrays.items()})
         return next_chunk, cast("Partitions", model)
 
 
 def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Partitions, saved: _Saved) -> _Saved:
-    """Save a map if that takes little time compared with making it again."""
+    """Save a map if saving takes little time compared with making the map again."""
     if saved.cost > CHECKPOINT_SHARE * saved.since:
         return saved
     began = time.perf_counter()
-    about = np.frombuffer(json.dumps(model.metadata()).encode(), dtype=np.uint8)
-    of_model = {f"of.{name}": array for name, array in model.arrays().items()}
-    write_arrays(growing.checkpoint(fitted), {"next_chunk": np.array(next_chunk), "metadata": about, **of_model})
+    metadata = np.frombuffer(json.dumps(model.metadata()).encode(), dtype=np.uint8)
+    model_arrays = {f"of.{name}": array for name, array in model.arrays().items()}
+    write_arrays(growing.checkpoint(fitted), {"next_chunk": np.array(next_chunk), "metadata": metadata, **model_arrays})
     return _Saved(0.0, time.perf_counter() - began)

@@ -16,7 +16,7 @@ from ikmap.tasks import TaskKind
 from pipeline.errors import InputError
 from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
-from pipeline.record_types import Record
+from pipeline.record_types import LabelsResult, PartRecord, Record
 from pipeline.rows.parts import LATE
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
@@ -33,15 +33,15 @@ LOOK_SECONDS = 0.5
 
 
 def initial_name(k: int) -> str:
-    """Where part k of the initial rows stands in the store."""
+    """Return the name in the store of part k of the initial rows."""
     return f"stream/initial/{k:06d}"
 
 
 class Intake:
-    """Rows of an unbounded source on their way into the store; of the stream, in a thread. A context manager.
+    """The way of the rows of an unbounded source into the store; a thread takes in the stream. A context manager.
 
-    A chunk is whole blocks, as many as have come when the learners need one, and at most `chunk_rows`: how rows are
-    cut into chunks depends on time, how they are cut into blocks does not. Only the last block may be short.
+    A chunk is whole blocks, as many as have come when the learners need one, and at most `chunk_rows` rows: how rows
+    are cut into chunks depends on time, how they are cut into blocks does not. Only the last block may be short.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ class Intake:
     block_rows : int
     kind : TaskKind
     say : callable
-        Told, in one line, what the user should know.
+        Function that shows one line to the user.
     late : LateLabels, optional
-        Labels that come after their rows; labels that rows bring are not looked at then.
+        Labels that come after their rows; labels that rows bring are ignored then.
 
     Attributes
     ----------
     chunks, rows, nnz : int
-        Of the stream, in the store so far.
+        Counts of the stream in the store so far.
     ended : bool
-        No more will come.
+        Whether no more rows will come.
     promised : int
-        Chunks of which records speak already.
+        Number of chunks that have records already.
     """
 
     def __init__(
@@ -91,36 +91,36 @@ class Intake:
 
     # --- the initial rows
 
-    def initial(self, n: int, part_rows: Callable[[int], int], told: Callable[[int], None]) -> list[Record]:
-        """Take in the first n rows, in parts; return what is known of each.
+    def initial(self, n: int, part_rows: Callable[[int], int], say_rows: Callable[[int], None]) -> list[PartRecord]:
+        """Take in the first n rows, in parts; return the records of the parts.
 
         Parameters
         ----------
         part_rows : callable
-            Rows of a part, by the number of columns.
-        told : callable
-            Called with the number of rows, as they come.
+            Function from the number of columns to the rows of a part.
+        say_rows : callable
+            Function that is called with the number of rows, as they come.
 
         Raises
         ------
         InputError
-            There are not as many, or something is wrong with them.
+            There are fewer rows, or something is wrong with them.
         """
         self._items = self.feed.arrivals({})
-        parts: list[Record] = []
+        parts: list[PartRecord] = []
         left = size = n
         while left:
             while self._n_waiting < size and not self._exhausted:
                 stop_on_request()
-                told(self._next())
+                say_rows(self._next())
                 if self._n_waiting:
                     size = min(left, part_rows(int(self._waiting[0].X.shape[1])))
             if self._n_waiting < size:
-                found = n - left + self._n_waiting
-                raise InputError(f"{self.feed.url}: found {found} rows, expected more than --initial {n}")
-            given = None if self.late is None else self.late.of_initial(n - left, size)
-            more = {} if self.late is None else {"late": self.late.as_json()}
-            parts.append(self._store(initial_name(len(parts)), self._take(size), more, labels=given))
+                n_rows = n - left + self._n_waiting
+                raise InputError(f"{self.feed.url}: found {n_rows} rows, expected more than --initial {n}")
+            late_labels = None if self.late is None else self.late.of_initial(n - left, size)
+            attributes: Record = {} if self.late is None else {"late": self.late.as_json()}
+            parts.append(self._store(initial_name(len(parts)), self._take(size), attributes, labels=late_labels))
             left -= size
             size = min(left, size)
         return parts
@@ -129,7 +129,7 @@ class Intake:
 
     @property
     def chunk_rows(self) -> int:
-        """The most rows that a chunk may have; known when the initial rows are there."""
+        """Most rows that a chunk may have; known when the initial rows are there."""
         return chunk_rows_of(self.block_rows, PreparedRows(self.store, "train").row_bytes)
 
     def start(self) -> None:
@@ -139,7 +139,7 @@ class Intake:
         self.ended, self._stopping, self._error = False, False, None
         initial = {part["name"] for part in self.store.need(STREAM_DATA)["sides"]["train"]["parts"]}
         taken: dict[str, int] = {}
-        there: list[str] = []
+        names: list[str] = []
         for name in self._names():
             if name not in initial and self.chunks >= self.promised:
                 if not self.store.is_verified(name):
@@ -151,33 +151,33 @@ class Intake:
                 taken[origin] = taken.get(origin, 0) + rows
             if "first" in attributes:
                 self._count(attributes["part"])
-            there.append(name)
+            names.append(name)
         if self.late is not None:
-            of_chunks = there[len(initial) :]
+            of_chunks = names[len(initial) :]
             self.late.go_on(
-                self.store.need(there[-1])["late"],
+                self.store.need(names[-1])["late"],
                 [self.store.read_group(name)[1][f"{LATE}places"] for name in of_chunks],
             )
         if self.rows % self.block_rows:  # a short block is the last one
             self._end()
             return
         self.store.delete(LABELS_AT_END)  # as more rows may come
-        again = self._items is None
-        if again:
+        starts_anew = self._items is None
+        if starts_anew:
             self._items = self.feed.arrivals(taken)
-        if again and self.feed.replays:
-            self._replayed, self._n_replayed = deque(there), sum(taken.values())
+        if starts_anew and self.feed.replays:
+            self._replayed, self._n_replayed = deque(names), sum(taken.values())
         self._thread = Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
 
     def _drop(self, chunk: int) -> None:
-        """Remove this chunk and those after it; their rows are taken in again, perhaps in other chunks."""
+        """Remove a chunk and those after it; their rows are taken in again, perhaps in other chunks."""
         while Path(self.store.path, chunk_name(chunk)).exists():
             self.store.delete(chunk_name(chunk))
             chunk += 1
 
     def _names(self) -> Iterator[str]:
-        """Names of the parts, in order of arrival: those of the initial rows, then as many chunks as there may be."""
+        """Yield the names of the parts, in order of arrival: of the initial rows, then of chunks without end."""
         attributes = self.store.need(STREAM_DATA)
         yield from (part["name"] for part in attributes["sides"]["train"]["parts"])
         k = 0
@@ -192,7 +192,7 @@ class Intake:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise what went wrong."""
+        """Raise the error of the thread, if there is one."""
         if self._error is not None:
             raise self._error
 
@@ -213,8 +213,8 @@ class Intake:
                 while not self._stopping and not self._exhausted:
                     self._next()
                     while self._n_waiting >= (self.block_rows if self._hungry() else self._chunk_rows):
-                        whole = self._n_waiting // self.block_rows * self.block_rows
-                        self._append(min(whole, self._chunk_rows), preparation)
+                        n_rows = self._n_waiting // self.block_rows * self.block_rows
+                        self._append(min(n_rows, self._chunk_rows), preparation)
                         if not self._room():
                             return
                 if self._stopping:
@@ -227,22 +227,22 @@ class Intake:
             self._error = error
 
     def _end(self) -> None:
-        """No more rows will come: take in the labels that are there by now."""
+        """End the stream: take in the labels that are there by now."""
         if self.late is not None and self.store.attributes(LABELS_AT_END) is None:
             task = PreparedRows(self.store, "train").preparation.task
             batch = self.late.take(self.rows, 0, self.block_rows, last=True)
-            arrays, about = stored(batch, task, self.late.url)
-            self.store.write_group(LABELS_AT_END, arrays, {**about, "late": self.late.as_json()})
+            arrays, attributes = stored(batch, task, self.late.url)
+            self.store.write_group(LABELS_AT_END, arrays, {**attributes, "late": self.late.as_json()})
         elif self.late is not None:
             self.late.go_on(self.store.need(LABELS_AT_END)["late"], [])
         self.ended = True
 
-    def about(self) -> Record:
-        """What is to be said of how rows and labels came."""
+    def about(self) -> LabelsResult:
+        """Return the entry ``labels`` of ``metrics.json``, if labels came after their rows."""
         return {} if self.late is None else self.late.about(self.rows)
 
     def _hungry(self) -> bool:
-        """Whether all learners wait for rows."""
+        """Return whether all learners wait for rows."""
         return self._learned >= self.chunks
 
     def _room(self) -> bool:
@@ -252,7 +252,7 @@ class Intake:
         return not self._stopping
 
     def _replay(self) -> bool:
-        """Compare the first rows of the source with those in the store, which must be equal; whether more may come."""
+        """Compare the first rows of the source with those in the store; return whether more may come."""
         while self._replayed:
             name, first, n = self._replayed[0], self._first_replayed, self._n_replayed
             attributes = self.store.need(name)
@@ -261,12 +261,12 @@ class Intake:
                 self._next()
             if self._stopping:
                 return False
-            found = first - 1 + self._n_waiting
-            if self._n_waiting < rows and found == 0:
+            n_found = first - 1 + self._n_waiting
+            if self._n_waiting < rows and n_found == 0:
                 self._say(f"{self.feed.url}: nothing came; the stream ends with what was taken in before")
                 return False
             if self._n_waiting < rows:
-                raise InputError(f"{self.feed.url}: found {found} rows, expected the {n} taken in before, and more")
+                raise InputError(f"{self.feed.url}: found {n_found} rows, expected the {n} taken in before, and more")
             if not self._same(name, self._take(rows)):
                 raise InputError(
                     f"{self.feed.url}: rows {first} to {first + rows - 1} are not those taken in before; give the same "
@@ -279,16 +279,16 @@ class Intake:
     def _same(self, name: str, rows: Sequence[Arrival]) -> bool:
         X, y = joined(rows)
         attributes, arrays = self.store.read_group(name)
-        # Which labels came, and when, is stored: they are not asked for again.
-        labels, about = (arrays["labels"], attributes["found"]) if self.late else self.kind.read(y, X.shape[0])
+        # Labels that came after their rows are stored, with their times: they are not compared.
+        labels, part_labels = (arrays["labels"], attributes["found"]) if self.late else self.kind.read(y, X.shape[0])
         arrays = {key: array for key, array in arrays.items() if not key.startswith(LATE)}
-        found = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
+        arrived = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
             "labels": labels, "values": X.data, "indices": X.indices, "indptr": X.indptr
         }  # fmt: skip
         return (
-            dict(about) == attributes["found"]
-            and found.keys() == arrays.keys()
-            and all(np.array_equal(found[key], arrays[key]) for key in found)
+            dict(part_labels) == attributes["found"]
+            and arrived.keys() == arrays.keys()
+            and all(np.array_equal(arrived[key], arrays[key]) for key in arrived)
         )
 
     # --- rows that wait
@@ -310,7 +310,7 @@ class Intake:
         return item.rows
 
     def _take(self, n: int) -> list[Arrival]:
-        """The first n rows that wait."""
+        """Take out the first n rows that wait."""
         taken: list[Arrival] = []
         self._n_waiting -= n
         while n:
@@ -330,16 +330,18 @@ class Intake:
             raise InputError(other_columns(rows[0].url, self.feed.column_names, names))
         for arrival in rows:
             check(arrival, preparation)
-        more: Record = {"rows": n, "first": self.rows}
+        attributes: Record = {"rows": n, "first": self.rows}
         arrays: dict[str, np.ndarray] = {}
         if self.late is not None:
-            arrays, about = stored(self.late.take(self.rows, n, self.block_rows), preparation.task, self.late.url)
-            more |= {**about, "late": self.late.as_json()}
-        # Rows without labels are stored with something in their place, which nobody looks at.
+            arrays, late_attributes = stored(
+                self.late.take(self.rows, n, self.block_rows), preparation.task, self.late.url
+            )
+            attributes |= {**late_attributes, "late": self.late.as_json()}
+        # Rows without labels are stored with zeros in their place, which nothing reads.
         labels = None if self.late is None else np.zeros(n)
-        self._count(self._store(chunk_name(self.chunks), rows, more, labels=labels, beside=arrays))
+        self._count(self._store(chunk_name(self.chunks), rows, attributes, labels=labels, beside=arrays))
 
-    def _count(self, part: Record) -> None:
+    def _count(self, part: PartRecord) -> None:
         self.rows += part["rows"]
         self.nnz += part["nnz"]
         self.chunks += 1
@@ -348,18 +350,18 @@ class Intake:
         self,
         name: str,
         rows: Sequence[Arrival],
-        more: Record,
+        attributes: Record,
         *,
         labels: np.ndarray | None = None,
         beside: Mapping[str, np.ndarray] | None = None,
-    ) -> Record:
+    ) -> PartRecord:
         X, y = joined(rows)
         y = y if labels is None else labels
         origins: dict[str, int] = {}
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
-        more = {**more, "from": list(origins.items())}
+        attributes = {**attributes, "from": list(origins.items())}
         part, written = store_block(
-            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside=beside, **more
+            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside=beside, **attributes
         )
         return {**part, "bytes_written": written}

@@ -1,10 +1,10 @@
 """Labels that come after their rows: lines ``ROW,LABEL`` that are added to a file as they become known.
 
 A row is predicted when it comes, and learned from when its label comes. Labels are taken in the order of the file,
-none before its row: at a row that has not come yet reading waits, unless it is further ahead than rows may wait. What
-was taken with a chunk is stored with the chunk, and with it how far the file was read: so a run that is resumed
-learns the same labels at the same places. Of the rows that wait for their label only those that got one are kept in
-mind, and no more than `limit`.
+none before its row: at a row that has not come yet reading waits, unless it is further ahead than rows may wait. The
+labels that were taken with a chunk are stored with the chunk, and with them how far the file was read: so a run that is
+resumed learns the same labels at the same places. Of the rows that may have a label, only those that got one are kept
+in mind, and no more than `limit`.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ikmap.json_values import JsonObject
 from ikmap.tasks import BadLabel, Task
 from pipeline.errors import InputError
-from pipeline.record_types import Record
+from pipeline.record_types import LabelsResult, LateState
 from pipeline.rows.parts import LATE
 from pipeline.running.side_by_side import stop_on_request
 
 LABEL_LIMIT = 100_000
 IDLE_SECONDS = 60.0
-"""So long the initial rows wait for another label."""
+"""Seconds that the initial rows wait for another label."""
 TICK_SECONDS = 0.05
 
 
 @dataclass
 class Counts:
-    """Labels by what became of them.
+    """Counts of labels.
 
     Attributes
     ----------
     learned : int
     again : int
-        Of rows that had one already; the first counts.
+        Labels of rows that had one already; the first counts.
     expired : int
-        Of rows that came longer ago than rows wait.
+        Labels of rows that came longer ago than rows wait.
     unknown : int
-        Of rows that never came.
+        Labels of rows that never came.
     """
 
     learned: int = 0
@@ -57,13 +57,13 @@ class Batch:
     Attributes
     ----------
     places : ndarray of int64
-        In the stream, after the initial rows, from 0.
+        Places of the rows in the stream, after the initial rows, from 0.
     before : ndarray of int64
-        Ascending: the block of the chunk before which each is learned; the number of blocks: after the last.
+        Ascending: the block of the chunk before which each label is learned; the number of blocks: after the last.
     labels : ndarray
-        As read: float64, or object of str.
+        Labels as they were read: float64, or object of str.
     lines : ndarray of int64
-        Of the file, from 1.
+        Lines of the file, from 1.
     """
 
     places: np.ndarray
@@ -73,17 +73,17 @@ class Batch:
 
 
 class LateLabels:
-    """The file of labels, and which rows have theirs.
+    """The file of labels, and the rows that have a label.
 
     Parameters
     ----------
     path : str
     n_initial : int
-        Rows that wait for all their labels before anything is learned.
+        Number of rows that wait for all their labels before anything is learned.
     limit : int
-        The last rows that wait for their label, so many.
+        Number of the last rows that wait for their labels.
     say : callable
-        Told, in one line, what the user should know.
+        Function that shows one line to the user.
     """
 
     def __init__(self, path: str, n_initial: int, limit: int, say: Callable[[str], None]) -> None:
@@ -99,7 +99,7 @@ class LateLabels:
     # --- reading
 
     def _pairs(self) -> Iterator[tuple[int, str, int]]:
-        """Row, label and line of each whole line that is there and was not taken; the next is asked for to take it."""
+        """Yield row, label and line number of each complete line that was not taken; going on takes the line."""
         try:
             stream = self._path.open("rb")
         except FileNotFoundError:
@@ -112,9 +112,9 @@ class LateLabels:
                 if not line.endswith(b"\n"):
                     return
                 number = self._line + 1
-                found = self._parse(line, number)
-                if found is not None:
-                    yield *found, number
+                pair = self._parse(line, number)
+                if pair is not None:
+                    yield *pair, number
                 self._offset, self._line = self._offset + len(line), number
 
     def _parse(self, line: bytes, number: int) -> tuple[int, str] | None:
@@ -133,7 +133,7 @@ class LateLabels:
         return int(row), label.strip()
 
     def _as_read(self, labels: Sequence[str], lines: Sequence[int]) -> np.ndarray:
-        """Labels as readers give them: numbers if the first were, else text."""
+        """Return labels as readers return them: numbers if the first labels were numbers, else text."""
         if self._text is None and labels:
             self._text = not all(map(_is_number, labels))
         if self._text:
@@ -148,27 +148,27 @@ class LateLabels:
     # --- the initial rows
 
     def of_initial(self, first: int, n: int) -> np.ndarray:
-        """Labels of the initial rows ``first .. first + n - 1``, which are waited for.
+        """Wait for the labels of the initial rows ``first .. first + n - 1``, and return them.
 
         Raises
         ------
         InputError
             No label came for a while.
         """
-        rows, found = range(first, first + n), self._ahead
-        since, said = time.monotonic(), False
+        rows, labels_by_row = range(first, first + n), self._ahead
+        since, has_said = time.monotonic(), False
         while True:
-            before = len(found)
+            before = len(labels_by_row)
             for row, label, line in self._pairs():
                 if row >= self._n_initial:
                     break
-                if row < first or row in found:
+                if row < first or row in labels_by_row:
                     self.counts.again += 1
                 else:
-                    found[row] = (label, line)
-            if len(found) > before:
+                    labels_by_row[row] = (label, line)
+            if len(labels_by_row) > before:
                 since = time.monotonic()
-            missing = next((row for row in rows if row not in found), None)
+            missing = next((row for row in rows if row not in labels_by_row), None)
             if missing is None:
                 break
             if time.monotonic() - since > self.idle_seconds:
@@ -176,24 +176,24 @@ class LateLabels:
                     f"--labels-input {self.url}: found no label of row {missing} in {self.idle_seconds:g} seconds, "
                     "expected one for each of the --initial rows, before those of other rows"
                 )
-            if not said:
+            if not has_said:
                 self._say(f"{self.url}: waiting for labels of the initial rows, such as that of row {missing}")
-                said = True
+                has_said = True
             stop_on_request()
             time.sleep(TICK_SECONDS)
         self.counts.learned += n
-        labels, lines = zip(*(found.pop(row) for row in rows), strict=True)
+        labels, lines = zip(*(labels_by_row.pop(row) for row in rows), strict=True)
         return self._as_read(labels, lines)
 
     # --- the stream
 
     def take(self, first: int, n: int, block_rows: int, *, last: bool = False) -> Batch:
-        """Labels that have come, as the rows ``first .. first + n - 1`` of the stream are taken in.
+        """Return the labels that have come, as the rows ``first .. first + n - 1`` of the stream are taken in.
 
         Parameters
         ----------
         last : bool
-            No more rows will come.
+            Whether no more rows will come.
         """
         end = self._n_initial + first + n
         places: list[int] = []
@@ -230,33 +230,32 @@ class LateLabels:
         if len(self._have) > 2 * self.limit:
             self._have = {row for row in self._have if row >= end - self.limit}
 
-    # --- where it was
+    # --- the state
 
-    def as_json(self) -> Record:
-        """How far the file was read, and what was found."""
-        at = {"offset": self._offset, "line": self._line, "text": self._text}
-        return {**at, "counts": asdict(self.counts)}
+    def as_json(self) -> LateState:
+        """Return how far the file was read, and the counts."""
+        return {"offset": self._offset, "line": self._line, "text": self._text, "counts": asdict(self.counts)}
 
-    def go_on(self, kept: Record, places: Sequence[np.ndarray]) -> None:
-        """Be as it was when :meth:`as_json` gave this; `places`: those of the labels that each chunk had by then."""
+    def go_on(self, kept: LateState, places: Sequence[np.ndarray]) -> None:
+        """Restore a state of :meth:`as_json`, with the places of the labels that each chunk had by then."""
         self._offset, self._line, self._text = kept["offset"], kept["line"], kept["text"]
         self.counts = Counts(**kept["counts"])
-        self._have = {self._n_initial + place for one in places for place in one.tolist()}
+        self._have = {self._n_initial + place for chunk_places in places for place in chunk_places.tolist()}
 
-    def about(self, rows: int) -> Record:
-        """What ``metrics.json`` says, of a stream of so many rows."""
+    def about(self, rows: int) -> LabelsResult:
+        """Return the entry ``labels`` of ``metrics.json`` for a stream of `rows` rows."""
         learned = self.counts.learned - self._n_initial
         counts = {**asdict(self.counts), "learned": learned, "without": rows - learned}
         return {"labels": {"file": self.url, "limit": self.limit, **counts}}
 
 
-def stored(batch: Batch, task: Task, url: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and attributes of a batch, as the store has them with a chunk.
+def stored(batch: Batch, task: Task, url: str) -> tuple[dict[str, np.ndarray], JsonObject]:
+    """Return the arrays and attributes of a batch, as the store has them with a chunk.
 
     Raises
     ------
     InputError
-        A label is none of the task's.
+        The task does not know a label.
     """
     try:
         targets = task.codec.encode(batch.labels, batch.labels.size) if batch.labels.size else None
@@ -266,14 +265,14 @@ def stored(batch: Batch, task: Task, url: str) -> tuple[dict[str, np.ndarray], d
     if unknown.any():
         at = int(np.argmax(unknown))
         label = batch.labels[at]
-        said = label if isinstance(label, str) else f"{label:g}"
+        shown_label = label if isinstance(label, str) else f"{label:g}"
         expected = task.codec.summary.expected
         raise InputError(
-            f"{url}: line {batch.lines[at]}: found label {said}, expected one of the initial rows: {expected}"
+            f"{url}: line {batch.lines[at]}: found label {shown_label}, expected one of the initial rows: {expected}"
         )
-    labels, found = task.kind.read(batch.labels, batch.labels.size)
+    labels, part_labels = task.kind.read(batch.labels, batch.labels.size)
     arrays = {f"{LATE}places": batch.places, f"{LATE}before": batch.before, f"{LATE}labels": labels}
-    return arrays, {f"{LATE}found": dict(found)}
+    return arrays, {f"{LATE}found": dict(part_labels)}
 
 
 def _is_number(word: str) -> bool:

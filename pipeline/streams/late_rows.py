@@ -1,16 +1,16 @@
-"""Learn from rows of a stream whose labels came after them: their cells are read again, their predictions are there."""
+"""Learn from rows of a stream whose labels came after them: their cells are read again, their predictions are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.arrays import Int32s
 from ikmap.cells import Cells
+from ikmap.methods.learner import State
 from ikmap.rows import Rows
 from ikmap.tasks import Task
 from ikmap.tasks.capabilities import learned_rows
@@ -22,16 +22,16 @@ from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Rows whose labels were given to a learner, and what it had predicted when they came.
+    """Rows whose labels were given to a learner, and its predictions when the rows came.
 
     Attributes
     ----------
     targets : ndarray, shape (n,)
     predicted : ndarray, shape (n,)
     decisions : ndarray of float64, shape (n, K), or None
-        None where rows of which the metrics are known are learned from anew.
+        None where a learner learns again from rows whose metrics are known.
     numbers : ndarray of int64, shape (n,)
-        Of the rows, as they came.
+        Numbers of the rows, as they came.
     """
 
     targets: np.ndarray
@@ -42,25 +42,25 @@ class Answers:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a learner has predicted of the rows of a stream, before it saw any of their labels.
+    """The predictions of a learner for the rows of a stream, before it saw any of their labels.
 
     Attributes
     ----------
     path : str
     task : Task
-        As the decisions of the learner are to be read.
+        Task that reads the decisions of the learner.
     """
 
     path: str
     task: Task
 
     def keep(self, first: int, predicted: np.ndarray, decision: np.ndarray) -> None:
-        """Put predictions of some rows on disk, and the decisions behind them."""
+        """Write predictions of some rows to disk, and the decisions behind them."""
         PredictionFile(self.path, self.task.decisions.dtype).write(first, predicted)
         self._decisions.write(first * decision.shape[1], decision.ravel())
 
     def promise(self, first: int, n: int) -> Promise:
-        """Return what the record of a chunk says of the decisions of its rows."""
+        """Return the promise of the decisions of some rows, for the record of a chunk."""
         width = self.task.decisions.outputs
         return promise_of_predictions(self._decisions.path, self._decisions.dtype.name, first * width, n * width)
 
@@ -69,12 +69,12 @@ class Predicted:
         return PredictionFile(f"{self.path}.decisions", "float64")
 
     def answers(self, batch: LateBatch, at: slice, numbers: np.ndarray) -> Answers:
-        """What was predicted of rows whose labels have come.
+        """Return the predictions of rows whose labels have come.
 
         Raises
         ------
         Damaged
-            Something was not predicted yet: no learner is given the label of such a row.
+            A row has no prediction yet: no learner is given the label of such a row.
         """
         places = batch.places[at]
         first, n = int(places.min()), int(places.max()) + 1 - int(places.min())
@@ -82,10 +82,10 @@ class Predicted:
         if predicted.size != n:
             raise Damaged(self.path, "some of it is missing")
         width = self.task.decisions.outputs
-        found = self._decisions.read(first * width, n * width)
-        if found.size != n * width:
+        values = self._decisions.read(first * width, n * width)
+        if values.size != n * width:
             raise Damaged(self._decisions.path, "some of it is missing")
-        decisions = found.reshape(n, width)[places - first]
+        decisions = values.reshape(n, width)[places - first]
         return Answers(batch.targets[at], predicted[places - first], decisions, numbers[at])
 
 
@@ -97,10 +97,10 @@ class LateRows:
     stream : Stream
     batch : LateBatch
     cells : callable, or None
-        Where the cells of a chunk stand in the store; None: the learner is on the rows themselves.
+        Function from a chunk to the name of its cells in the store; None: the learner is on the rows themselves.
     predicted : Predicted
     chunk : int
-        No row is of a later one.
+        Last chunk that any of the rows is in.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class LateRows:
             self._first, self._firsts = k, np.array(firsts[::-1])
             self._chunk_of = k + np.searchsorted(self._firsts, batch.places, side="right") - 1
 
-    def learn(self, state: Any, task: Task, block: int, offsets: np.ndarray | None) -> list[Answers]:
-        """Give the learner the labels that come before a block, in their order; return them in one, if there are any.
+    def learn(self, state: State, task: Task, block: int, offsets: np.ndarray | None) -> list[Answers]:
+        """Give the learner the labels that come before a block, in their order; return them, if there are any.
 
         Parameters
         ----------
         offsets : ndarray of int64, or None
-            Of the cells that the state knows.
+            Offsets of the cells that the state knows.
         """
         start, stop = np.searchsorted(self._batch.before, [block, block + 1])
         if start == stop:
@@ -143,11 +143,11 @@ class LateRows:
         if learned is not None:
             wanted, y = wanted[learned], y[learned]
         if wanted.size:
-            state.partial_fit(self._of(wanted, offsets), y)
+            state.partial_fit(self._rows_of(wanted, offsets), y)
         return [answers]
 
-    def _of(self, wanted: np.ndarray, offsets: np.ndarray | None) -> Rows | Cells:
-        """These rows, in their order."""
+    def _rows_of(self, wanted: np.ndarray, offsets: np.ndarray | None) -> Rows | Cells:
+        """Return some of the rows, in their order."""
         chunks = self._chunk_of[wanted]
         inside = self._batch.places[wanted] - self._firsts[chunks - self._first]
         parts, order = [], []
@@ -158,8 +158,8 @@ class LateRows:
         back = np.argsort(np.concatenate(order), kind="stable")
         if sp.issparse(parts[0]):
             return sp.csr_array(sp.vstack(parts, format="csr"))[back]
-        found = np.ascontiguousarray(np.concatenate(parts)[back])
-        return found if offsets is None else Cells(found, offsets).packed()
+        rows = np.ascontiguousarray(np.concatenate(parts)[back])
+        return rows if offsets is None else Cells(rows, offsets).packed()
 
     def _read(self, k: int) -> Int32s | Rows:
         if k not in self._rows:

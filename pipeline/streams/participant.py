@@ -1,4 +1,4 @@
-"""A learner on a stream: what every task of it is told."""
+"""A learner on a stream, as every task of it is given it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ class Participant:
     fitted : Fitted or None
         Partitionings of the initial rows, for a learner on cells.
     value : number, tuple of numbers or None
-        What was chosen or given for a learner on rows.
+        Value that was chosen or given for a learner on rows.
     predictions, checkpoint : str
-        Its files.
+        Paths of its files.
     run : str
-        Which run it is in.
+        Id of the run.
     alerts : bool
-        Whether records say which rows it alerts of (:mod:`pipeline.streams.alerts`).
+        Whether records list the rows of which it alerts (:mod:`pipeline.streams.alerts`).
     drift : tuple of str and float or None, or None
-        What watches its losses (:mod:`ikmap.drift`), and its delta.
+        Name of the detector that watches its losses (:mod:`ikmap.drift`), and its delta.
     redraw_rows : int or None
-        After an alarm half of its partitionings are drawn anew, from so many rows (:mod:`pipeline.streams.redraw`).
+        Number of rows from which half of its partitionings are drawn anew after an alarm
+        (:mod:`pipeline.streams.redraw`); None: never.
     """
 
     learner: str
@@ -43,5 +44,5 @@ class Participant:
 
     @property
     def shared(self) -> Fitted | None:
-        """Partitionings whose cells are made once for all learners on them; None where it is given rows."""
+        """Partitionings whose cells are made once for all learners on them; None if the learner is given rows."""
         return self.fitted if self.redraw_rows is None else None

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Literal, Protocol, Self, cast
 
 import numpy as np
 
-from ikmap.json_values import Json
+from ikmap.json_values import Json, JsonObject
 from ikmap.methods import Growable, StreamLearner, capability
 from ikmap.tasks import criterion_of
 from ikmap.tasks.scoring import total
 from pipeline.errors import Damaged
-from pipeline.record_types import Record
+from pipeline.record_types import (
+    GrownRecord,
+    GrownResult,
+    LabelledRecord,
+    LabelsResult,
+    LearnRecord,
+    MapRecord,
+    OwnMapsResult,
+    Promise,
+    SavedRecord,
+    TaskRecord,
+)
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
@@ -29,24 +40,27 @@ from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_
 from pipeline.training.traces import as_result
 
 AHEAD = 4
-"""Chunks that are mapped before the slowest learner needs them."""
+"""Number of chunks that are mapped before the slowest learner needs them."""
 MAP, MODEL, GROWN = "map", "model", "grown"
+
+type Start = tuple[Callable[..., TaskRecord], Task]
+"""A task that may start, and its function."""
 
 
 class Arrivals(Protocol):
-    """The rows of a stream that are in the store already, and whatever brings the others there.
+    """The rows of a stream that are in the store already, and the source that brings the others there.
 
     A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
 
     Attributes
     ----------
     chunks, rows : int
-        How many of them are in the store.
+        Numbers of chunks and rows in the store.
     nnz : int
-        Values other than zero in the rows that were received while the learners ran. Those of files that were read
+        Number of values other than zero in the rows that were received while the learners ran. Files that were read
         before are counted by ``ingest``.
     ended : bool
-        No more rows will come.
+        Whether no more rows will come.
     """
 
     chunks: int
@@ -58,13 +72,13 @@ class Arrivals(Protocol):
         """Begin to receive rows."""
 
     def learned(self, chunks: int) -> None:
-        """Note how many chunks the slowest learner has done: what is received ahead of it is limited."""
+        """Note how many chunks the slowest learner has done, to limit the rows that are received ahead of it."""
 
-    def about(self) -> Record:
-        """What the run is to say of how they came, at the end."""
+    def about(self) -> LabelsResult:
+        """Return the entry ``labels`` of ``metrics.json``, at the end."""
 
     def check(self) -> None:
-        """Raise what has kept rows from arriving, if anything has."""
+        """Raise the error that has kept rows from arriving, if there is one."""
 
     def __enter__(self) -> Self: ...
 
@@ -72,7 +86,7 @@ class Arrivals(Protocol):
 
 
 class Schedule:
-    """Knows which chunks are mapped and how far each learner is, and gives out the tasks that may start.
+    """The state of a stream: the chunks that are mapped, how far each learner is, and so the tasks that may start.
 
     Parameters
     ----------
@@ -81,11 +95,11 @@ class Schedule:
     arrivals : Arrivals
     participants : list of Participant
     limit_seconds : float or None
-        Of predicting and learning, for each.
+        Most seconds of predicting and learning, for each learner.
     n_threads : int
-        Of a learner.
+        Number of threads of a learner.
     alerts : Alerts, optional
-        Told of those that records speak of.
+        Receiver of the alerts in the records.
     """
 
     def __init__(
@@ -104,78 +118,82 @@ class Schedule:
         self.criterion = criterion_of(self.task)
         self.fitted = list({c.shared.label: c.shared for c in participants if c.shared is not None}.values())
         self.growing = self._growing()
-        self._grown: dict[str, Record] = {}
+        self._grown: dict[str, GrownRecord] = {}
         self.stopped: set[str] = set()
-        self._mapped: dict[int, Record] = {}
-        self._learned: dict[str, list[Record]] = {c.learner: [] for c in participants}
+        self._mapped: dict[int, MapRecord] = {}
+        self._learned: dict[str, list[LearnRecord]] = {c.learner: [] for c in participants}
         self._spent = dict.fromkeys(self._learned, 0.0)
-        # Rows, those whose labels have come, and the sum of the scores of these.
+        # Number of rows, of labels that have come, and the sum of the scores of rows with labels.
         self._counts = dict.fromkeys(self._learned, (0, 0, 0))
-        self._models: dict[str, Record] = {}
+        self._models: dict[str, SavedRecord] = {}
         self._running: set[str] = set()
         # Each learner goes on where it was: its state is in that worker's memory.
         self._home: dict[str, str] = {}
 
     def _growing(self) -> Growing | None:
-        """The maps, if they grow with the stream."""
+        """Return the maps, if they grow with the stream."""
         run, params = self.context.run, self.context.params
         if not self.fitted or capability(params.map, Growable) is None:
             return None
         folder = (run.path / "checkpoints").absolute()
         return Growing(params, tuple(self.fitted), str(folder), run.manifest["id"])
 
-    def resume(self) -> Iterator[Record]:
-        """Take up what earlier processes have finished; yield their records."""
+    def resume(self) -> Iterator[TaskRecord]:
+        """Take up the tasks that earlier processes have finished; yield their records."""
         run = self.context.run
-        found = {name: record for name, record in run.records("stream").items() if record is not None}
+        records_by_task = {name: record for name, record in run.records("stream").items() if record is not None}
         n_chunks = self.arrivals.chunks
         for k in range(n_chunks if self.fitted else 0):
-            record = found.get(_map_name(k))
+            record = records_by_task.get(_map_name(k))
             if record is not None and is_verified(run, record):
-                self._mapped[k] = record
+                self._mapped[k] = cast("MapRecord", record)
                 yield record
         for participant in self.participants:
             name = participant.learner
             if not Path(participant.checkpoint).exists():
                 continue
-            records: list[Record] = []
+            records: list[LearnRecord] = []
             for k in range(-1, n_chunks):
-                record = found.get(_learn_name(name, k))
+                record = records_by_task.get(_learn_name(name, k))
                 if record is None:
                     break
-                records.append(record)
+                records.append(cast("LearnRecord", record))
             if not all(is_verified(run, record) for record in records):
-                continue  # what it has predicted is gone: from the beginning
-            for record in records:
-                self._note(name, record)
-                yield record
+                continue  # its predictions are gone: it starts from the beginning
+            for learned in records:
+                self._note(name, learned)
+                yield learned
         self._tell()
 
-    # --- what may begin
+    # --- tasks that may begin
 
     def more(self) -> bool:
-        """Whether more rows may arrive for a learner that is not stopped."""
+        """Return whether more rows may arrive for a learner that is not stopped."""
         self.arrivals.check()
         return not self.arrivals.ended and len(self.stopped) < len(self.participants)
 
-    def ready(self) -> Iterator[tuple[Callable[..., Record], Task]]:
-        """Yield what may begin."""
+    def ready(self) -> Iterator[Start]:
+        """Yield the tasks that may begin."""
         params = self.context.params
-        ended = self.arrivals.ended  # asked first: then the number of chunks is final
+        ended = self.arrivals.ended  # read first: then the number of chunks is final
         n_chunks = self.arrivals.chunks
-        racing = [c for c in self.participants if c.learner not in self.stopped]
-        at = [self.next(c.learner) for c in racing if c.shared is not None and self.next(c.learner) < n_chunks]
-        # Behind the learners too: the cells of a chunk that was damaged since are to be made again.
+        running_participants = [c for c in self.participants if c.learner not in self.stopped]
+        next_chunks = [
+            self.next(c.learner)
+            for c in running_participants
+            if c.shared is not None and self.next(c.learner) < n_chunks
+        ]
+        # Behind the learners too: the cells of a chunk that was damaged since then are to be made again.
         behind = max((self.next(c.learner) for c in self.participants if c.shared is not None), default=0)
-        for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else max(0, behind)):
+        for k in range(min(n_chunks, max(0, min(next_chunks)) + AHEAD) if next_chunks else max(0, behind)):
             if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
                 yield self._mapping(k)
         yield from self._save_grown(ended, n_chunks)
         for participant in self.participants:
             name, k = participant.learner, self.next(participant.learner)
             given = (self.stream, params, participant)
-            function: Callable[..., Record] = learn_chunk
-            what = _learn_name(name, k)
+            function: Callable[..., TaskRecord] = learn_chunk
+            name_of_task = _learn_name(name, k)
             args: tuple[object, ...] = (*given, k, self.n_threads)
             if name in self.stopped or (ended and k == n_chunks):
                 if name in self._models:
@@ -187,25 +205,26 @@ class Schedule:
                 if self.growing is None or participant.shared is None:
                     args = (*args, None)
                 args = (*args, ended and k == n_chunks)
-                function, what = save_state, f"{name}-{MODEL}"
+                function, name_of_task = save_state, f"{name}-{MODEL}"
             elif k == -1:
                 function, args = learn_initial, (*given, self.n_threads)
             elif k >= n_chunks or (participant.shared is not None and k not in self._mapped):
                 continue
-            if self._begin(what):
-                yield function, Task(what, args, self._at_home(name))
+            if self._begin(name_of_task):
+                yield function, Task(name_of_task, args, self._at_home(name))
 
     def _may_map(self, k: int) -> bool:
-        """Whether chunk k may be mapped now; a map that grows needs the chunk before it to be done."""
+        """Return whether chunk k may be mapped now; a map that grows needs the chunk before it to be done."""
         return self.growing is None or k == 0 or k - 1 in self._mapped
 
-    def _mapping(self, k: int) -> tuple[Callable[..., Record], Task]:
+    def _mapping(self, k: int) -> Start:
+        """Return the task that maps chunk k."""
         if self.growing is None:
             return map_chunk, Task(_map_name(k), (self.stream, self.fitted, k, self.context.device))
         args = (self.stream, self.growing, k, self.n_threads)
         return map_and_grow, Task(_map_name(k), args, self._at_home(MAP))
 
-    def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
+    def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[Start]:
         """Yield tasks that store the grown maps, as they are at the chunk where the last learner has ended."""
         on_cells = [c for c in self.participants if c.shared is not None]
         over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
@@ -213,52 +232,58 @@ class Schedule:
             return
         last = max(0, *(self.next(c.learner) for c in on_cells))
         for fitted in self.fitted:
-            what = f"{fitted.label}-{GROWN}"
-            if fitted.label not in self._grown and self._begin(what):
+            name = f"{fitted.label}-{GROWN}"
+            if fitted.label not in self._grown and self._begin(name):
                 args = (self.stream, self.growing, fitted, last, self.n_threads)
-                yield save_grown, Task(what, args, self._at_home(MAP))
+                yield save_grown, Task(name, args, self._at_home(MAP))
 
     def grown_of(self, fitted: Fitted) -> Fitted:
-        """A map as it is at the end of the stream."""
+        """Return a map as it is at the end of the stream."""
         record = self._grown[fitted.label]
         return replace(fitted, grown=True, most_cells=record["most_cells"], content_hash=record["content_hash"])
 
-    def grown(self) -> Record:
-        """What is known of maps that have grown: nothing where none does."""
+    def mapped(self) -> list[MapRecord]:
+        """Return the records of the chunks that were mapped."""
+        return list(self._mapped.values())
+
+    def grown(self) -> GrownResult:
+        """Return the maps that have grown, if the maps grow."""
         if self.growing is None:
             return {}
         cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
         return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
 
-    def predicted(self) -> Record:
-        """What the manifest promises of each learner's predictions: one SHA-256 over all of them.
+    def predicted(self) -> dict[str, Promise]:
+        """Return the promise of each learner's predictions for the manifest: one SHA-256 over all of them.
 
         Raises
         ------
         Damaged
-            They are not what the records of the chunks say.
+            The predictions are not those that the records of the chunks promise.
         """
-        found = {}
-        for one in self.participants:
-            chunks = [record["predicted"] for record in self._learned[one.learner] if "predicted" in record]
+        promises: dict[str, Promise] = {}
+        for participant in self.participants:
+            chunks = [record["predicted"] for record in self._learned[participant.learner] if "predicted" in record]
             try:
-                found[one.learner] = promise_of_stream(one.predictions, self.task.decisions.dtype, chunks)
+                promises[participant.learner] = promise_of_stream(
+                    participant.predictions, self.task.decisions.dtype, chunks
+                )
             except Damaged as damaged:  # then the learner starts again
-                raise Damaged(damaged.path, damaged.why, damaged.path, one.checkpoint) from None
-        return {"predicted": found}
+                raise Damaged(damaged.path, damaged.why, damaged.path, participant.checkpoint) from None
+        return promises
 
-    def redrawn(self) -> Record:
-        """The maps that learners have of their own, by learner: nothing where none has."""
-        found = {name: record["redrawn"] for name, record in self._models.items() if "redrawn" in record}
-        return {"redrawn": found} if found else {}
+    def redrawn(self) -> OwnMapsResult:
+        """Return the maps that learners have of their own, by learner, if any has."""
+        redrawn = {name: record["redrawn"] for name, record in self._models.items() if "redrawn" in record}
+        return {"redrawn": redrawn} if redrawn else {}
 
     def lost(self, task: Task) -> None:
-        """A worker is gone: its learners move to others, which take up their checkpoints."""
+        """Move the learners of a worker that is gone to others, which take up their checkpoints."""
         self._running.discard(task.name)
         self._home = {name: worker for name, worker in self._home.items() if worker != task.worker}
 
     def _at_home(self, learner: str) -> str | None:
-        """Worker of a learner; at first one of those with the fewest."""
+        """Return the worker of a learner; at first one of those with the fewest learners."""
         if learner not in self._home:
             taken = Counter(self._home.values())
             workers = list(self.context.client.scheduler_info(n_workers=-1)["workers"])
@@ -273,34 +298,36 @@ class Schedule:
         self._running.add(name)
         return True
 
-    # --- what is done
+    # --- tasks that are done
 
-    def finished(self, name: str, record: Record) -> None:
+    def finished(self, name: str, record: TaskRecord) -> None:
         """Note that a task is done."""
         self._running.discard(name)
         learner, _, k = name.rpartition("-")
         if learner == MAP:
-            self._mapped[int(k)] = record
+            self._mapped[int(k)] = cast("MapRecord", record)
         elif k == MODEL:
-            self._models[learner] = record
+            self._models[learner] = cast("SavedRecord", record)
         elif k == GROWN:
-            self._grown[learner] = record
+            self._grown[learner] = cast("GrownRecord", record)
         else:
-            self._note(learner, record)
-            for row in record.get("drifts", ()):
+            learned = cast("LearnRecord", record)
+            self._note(learner, learned)
+            for row in learned.get("drifts", ()):
                 self.context.events.message(f"{learner}: drift alarm after row {row:,} of the stream")
-            for row in record.get("redraws", ()):
-                said = f"{learner}: half of its partitionings drawn anew after row {row:,} of the stream"
-                self.context.events.message(said)
+            for row in learned.get("redraws", ()):
+                line = f"{learner}: half of its partitionings drawn anew after row {row:,} of the stream"
+                self.context.events.message(line)
         self._tell()
 
-    def _note(self, learner: str, record: Record) -> None:
+    def _note(self, learner: str, record: LearnRecord) -> None:
+        """Count a chunk that a learner has done."""
         self._learned[learner].append(record)
         blocks = record.get("blocks", ())
-        rows, judged, scored = self._counts[learner]
+        rows, labelled, scored = self._counts[learner]
         n = sum(b[0] for b in blocks)
-        judged += sum(record.get("labelled", [n]))
-        self._counts[learner] = rows + n, judged, scored + sum(b[1] for b in blocks)
+        labelled += sum(record.get("labelled", [n]))
+        self._counts[learner] = rows + n, labelled, scored + sum(b[1] for b in blocks)
         self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
         self._spent[learner] += sum(record.get("map_seconds_of_blocks", ()))
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
@@ -310,58 +337,60 @@ class Schedule:
             self.alerts.note(learner, record.pop("alerts", ()))
 
     def _tell(self) -> None:
-        racing = [self.next(name) for name in self._learned if name not in self.stopped]
-        self.arrivals.learned(min(racing, default=self.arrivals.chunks))
+        running = [self.next(name) for name in self._learned if name not in self.stopped]
+        self.arrivals.learned(min(running, default=self.arrivals.chunks))
         if self.alerts is not None:
             self.alerts.send(self.rows)
 
     def next(self, learner: str) -> int:
-        """Chunk that a learner is at; -1: the initial rows."""
+        """Return the chunk that a learner is at; -1: the initial rows."""
         return len(self._learned[learner]) - 1
 
     @property
     def rows(self) -> int:
-        """Rows that the slowest learner has done, of those that are not stopped."""
-        racing = [n for name, (n, *_) in self._counts.items() if name not in self.stopped]
-        return min(racing, default=max(n for n, *_ in self._counts.values()))
+        """Number of rows that the slowest learner has done, of those that are not stopped."""
+        running = [n for name, (n, *_) in self._counts.items() if name not in self.stopped]
+        return min(running, default=max(n for n, *_ in self._counts.values()))
 
     def standing(self) -> str:
-        """How good each learner has been so far, in words."""
+        """Return the metric of each learner so far, in words."""
         score = self.criterion.score
         return ", ".join(f"{name} {score(scored, n):.4f}" for name, (_, n, scored) in self._counts.items() if n)
 
-    def result(self, participant: Participant) -> Record:
-        """What is known of a learner at the end: totals, and the curve block by block."""
+    def result(self, participant: Participant) -> JsonObject:
+        """Return the result of a learner at the end: totals, and the curve block by block."""
         initial, *records = self._learned[participant.learner]
-        # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
+        # Rows, their scores, seconds of predicting and of learning, support points, and traces.
         traced = self.context.params.learner_as(StreamLearner, participant.learner).traced
         width = 5 + len(traced)
-        of_blocks = [block for record in records for block in record["blocks"]]
-        blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
+        block_entries = [block for record in records for block in record["blocks"]]
+        blocks = np.array(block_entries, dtype=np.float64).reshape(-1, width)
         mapping = self._mapping_seconds(participant, records)
-        # Labels that come after their rows judge in the block that they came with, or after the last.
-        labelled = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
-        judged = np.concatenate([np.zeros(0), *labelled])
+        # Labels that come after their rows count in the block that they came with, or after the last.
+        labelled_of_records = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
+        labelled = np.concatenate([np.zeros(0), *labelled_of_records])
+        tallied: list[LearnRecord | LabelledRecord] = [*records]
         at_end = self._models[participant.learner].get("at_end")
         if at_end and len(blocks):
             blocks[-1, 1] += at_end["scored"]
-            judged[-1] += at_end["labelled"]
-            records = [*records, at_end] if at_end["labelled"] else records
-        seen, judged, scored = np.cumsum(blocks[:, 0]), np.cumsum(judged), np.cumsum(blocks[:, 1])
-        n_judged = int(judged[-1]) if judged.size else 0
+            labelled[-1] += at_end["labelled"]
+            if at_end["labelled"]:
+                tallied.append(at_end)
+        seen, labelled, scored = np.cumsum(blocks[:, 0]), np.cumsum(labelled), np.cumsum(blocks[:, 1])
+        n_labelled = int(labelled[-1]) if labelled.size else 0
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
         name, key = participant.learner, self.criterion.metric.key
         parameter = participant.fitted.as_result() if participant.fitted else {
             "parameter": self.context.params.parameter(name) or None, "value": participant.value
         }  # fmt: skip
-        figure = float(self.criterion.score(scored[-1], n_judged)) if n_judged else None
+        metric = float(self.criterion.score(scored[-1], n_labelled)) if n_labelled else None
         return {
             **parameter,
-            **({} if figure is None else self._metrics(name, records)),
-            key: figure,
+            **({} if metric is None else self._metrics(name, tallied)),
+            key: metric,
             "rows": n_seen,
-            **({"rows_labelled": n_judged} if self.stream.late else {}),
+            **({"rows_labelled": n_labelled} if self.stream.late else {}),
             **({"drifts": _all(records, "drifts")} if participant.drift else {}),
             **({} if participant.redraw_rows is None else {"redraws": _all(records, "redraws")}),
             "stopped_early": participant.learner in self.stopped,
@@ -373,33 +402,33 @@ class Schedule:
             "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
             "curve": {
                 "rows": seen.astype(int).tolist(),
-                key: self.criterion.score(scored, np.maximum(judged, 1)).round(6).tolist(),
+                key: self.criterion.score(scored, np.maximum(labelled, 1)).round(6).tolist(),
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },
             **as_result(traced, blocks[:, 5:]),
         }
 
-    def _mapping_seconds(self, participant: Participant, records: list[Record]) -> np.ndarray:
-        """Of each block; where cells are made for several learners, a chunk's count in equal parts for its blocks."""
-        found = [np.zeros(0)]
+    def _mapping_seconds(self, participant: Participant, records: list[LearnRecord]) -> np.ndarray:
+        """Return the seconds of mapping each block; cells for several learners count in equal parts for its blocks."""
+        seconds = [np.zeros(0)]
         for k, record in enumerate(records):
             n = len(record["blocks"])
             if participant.shared is not None:
-                found.append(np.full(n, self._mapped[k]["map_seconds"][participant.shared.label] / n))
+                seconds.append(np.full(n, self._mapped[k]["map_seconds"][participant.shared.label] / n))
             else:
-                found.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
-        return np.concatenate(found)
+                seconds.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
+        return np.concatenate(seconds)
 
-    def _metrics(self, learner: str, records: list[Record]) -> dict[str, Json]:
+    def _metrics(self, learner: str, records: Sequence[LearnRecord | LabelledRecord]) -> dict[str, Json]:
         """Return the metrics of all rows that were predicted."""
         task = self.context.params.decision_task(learner, self.task)
         return total(task, [record["tally"] for record in records]).metrics()
 
 
-def _all(records: Iterable[Record], key: str) -> list[Any]:
-    """What is listed in records, one after the other."""
-    return [one for record in records for one in record.get(key, ())]
+def _all(records: Iterable[LearnRecord], key: Literal["drifts", "redraws"]) -> list[int]:
+    """Return the rows that are listed in records, one after the other."""
+    return [row for record in records for row in record.get(key, ())]
 
 
 def _map_name(k: int) -> str:
@@ -411,6 +440,6 @@ def _learn_name(learner: str, k: int) -> str:
 
 
 def chunks_in_records(records: Iterable[str]) -> int:
-    """Number of chunks that records, by name, are about."""
+    """Return the number of chunks that have records, by the names of the records."""
     numbers = (name.rpartition("-")[2] for name in records)
     return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
-from pipeline.record_types import Record
+from pipeline.record_types import IngestResult, PartsRecord, SideRecord
 from pipeline.rows.density import is_dense
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
@@ -16,28 +17,28 @@ from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake
 
 
-def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> Record:
-    """Store the first rows, and what they tell about all rows, such as columns and classes.
+def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> IngestResult:
+    """Store the first rows, and the description of all rows that follows from them, such as columns and classes.
 
     Returns
     -------
     dict
-        rows_train, rows_test (0), columns, nnz, task, what that says of the labels.
+        rows_train, rows_test (0), columns, nnz, task, and the task's summary of the labels.
 
     Raises
     ------
     InputError
-        There are too few, or something is wrong with them.
+        There are too few rows, or something is wrong with them.
     """
     store, params, url = context.store, context.params, intake.feed.url
     stage = Stage(context, "ingest", None, n_initial)
 
-    def told(rows: int) -> None:
+    def say_rows(rows: int) -> None:
         if rows:
             context.events.task_done(stage.name, {"rows": rows})
 
-    def work() -> Record:
-        parts = intake.initial(n_initial, lambda d: chunk_rows_of(intake.block_rows, row_bytes(d)), told)
+    def work() -> PartsRecord:
+        parts = intake.initial(n_initial, lambda d: chunk_rows_of(intake.block_rows, row_bytes(d)), say_rows)
         return {"rows": n_initial, "bytes_written": total(parts, "bytes_written"), "parts": parts}
 
     record = measured(work, ())
@@ -57,23 +58,30 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         task=find_task(url, parts, data, params, context.events.message),
     )
     rows = [part["rows"] for part in parts]
-    side: Record = {
+    initial_side: SideRecord = {
         "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},
     }
 
     if data.inliers is not None:
-        leave_out_rows(stage, side, preparation, data)
+        leave_out_rows(stage, initial_side, preparation, data)
     for line in preparation.task.codec.summary.notes:
         context.events.message(line)
 
     def prepared(preparation: Preparation) -> None:
         for name in (DATA, STREAM_DATA):
-            store.set_attributes(name, {"preparation": preparation.as_json(), "sides": {"train": side}})
+            store.set_attributes(name, {"preparation": preparation.as_json(), "sides": {"train": initial_side}})
 
     prepared(preparation)
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         prepared(replace(preparation, scale="minmax"))
-    return stage.finish(rows_train=n_initial, rows_test=0, columns=columns, nnz=nnz, **about_task(preparation.task))
+    result = {
+        "rows_train": n_initial,
+        "rows_test": 0,
+        "columns": columns,
+        "nnz": nnz,
+        **about_task(preparation.task),
+    }
+    return stage.finish(cast("IngestResult", result))

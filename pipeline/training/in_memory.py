@@ -1,10 +1,10 @@
-"""Learners of a run trained on some rows in memory: for cross-validation, and to calibrate."""
+"""Train learners of a run on some rows in memory, for cross-validation and calibration."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -13,66 +13,70 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import RoundsLearner, Sample, StreamLearner, Training, WholeLearner, capability
+from ikmap.methods.search import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weight_given, weight_rule, weights_of
+from pipeline.storage.models import Decider
 from pipeline.training.train_batch import problem_of
 from pipeline.training.train_online import PASS_STREAM
 
 
-def train_in_memory(params: Params, learner: str, value: Any, task: Task, block: Block, n_threads: int = 1) -> Any:
-    """The model that a learner of a run makes of some rows, or of their cells.
+def train_in_memory(
+    params: Params, learner: str, value: Value | None, task: Task, block: Block, n_threads: int = 1
+) -> Decider:
+    """Return the model that a learner of a run makes of some rows, or of their cells.
 
     Parameters
     ----------
     value
-        What was chosen or given for a learner on rows.
+        Numbers that were chosen or given for a learner on rows.
     block : Block
-        With rows of every class.
+        Rows, some of every class.
     """
-    one = params.learner(learner, value)
-    if capability(one, StreamLearner) is not None:
+    method = params.learner(learner, value)
+    if capability(method, StreamLearner) is not None:
         return stream_model(params, learner, value, task, block)
-    weighed = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
-    whole = capability(one, WholeLearner)
-    if whole is None:
-        return dual_model(params, learner, task, weighed, n_threads)
-    training = Training(weighed, task.codec.classes, params.seed, n_threads, task=task)
-    if (in_rounds := capability(one, RoundsLearner)) is not None:
+    weighted_block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
+    at_once = capability(method, WholeLearner)
+    if at_once is None:
+        return dual_model(params, learner, task, weighted_block, n_threads)
+    training = Training(weighted_block, task.codec.classes, params.seed, n_threads, task=task)
+    if (in_rounds := capability(method, RoundsLearner)) is not None:
         C = in_rounds.value_at("C")
         assert isinstance(C, int | float)
-        return next(iter(in_rounds.path(training, [float(C)])))
-    return whole.fit(training)[0]
+        return cast("Decider", next(iter(in_rounds.path(training, [float(C)]))))
+    return cast("Decider", at_once.fit(training)[0])
 
 
-def stream_model(params: Params, learner: str, value: Any, task: Task, block: Block) -> Any:
-    """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
-    rows: Any = block.rows
+def stream_model(params: Params, learner: str, value: Value | None, task: Task, block: Block) -> Decider:
+    """Learn in one pass over the rows, in the order of a run on these rows: block by block, shuffled within each."""
+    rows = block.rows
     if isinstance(rows, Cells):
-        of_row = packed_row_bytes(rows.offsets)
-        of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
-        sample = Sample(*of, reaches_all=params.map.description.reaches_all)
+        bytes_of_row = packed_row_bytes(rows.offsets)
+        sample_args = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
+        sample = Sample(*sample_args, reaches_all=params.map.description.reaches_all)
     else:
-        of_row = row_bytes(rows.shape[1])
+        bytes_of_row = row_bytes(rows.shape[1])
         sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
-    state: Any = params.learner_as(StreamLearner, learner, value).start(sample)
+    state = params.learner_as(StreamLearner, learner, value).start(sample)
     shuffled = params.order == "shuffled"
-    for k, ranges in enumerate(learning_blocks(block.y.size, of_row, params.seed, shuffled=shuffled)):
+    for k, ranges in enumerate(learning_blocks(block.y.size, bytes_of_row, params.seed, shuffled=shuffled)):
         order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
         state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
-    return state.model(task.codec.classes, {})
+    return cast("Decider", state.model(task.codec.classes, {}))
 
 
-def dual_model(params: Params, learner: str, task: Task, block: Block, n_threads: int | None = None) -> Any:
-    """The solution of the linear problems on cells."""
-    cells, asked, classes = block.rows, problem_of(params, learner), task.codec.classes
+def dual_model(params: Params, learner: str, task: Task, block: Block, n_threads: int | None = None) -> Decider:
+    """Return the model that solves the linear problems on cells."""
+    cells, problem, classes = block.rows, problem_of(params, learner), task.codec.classes
     assert isinstance(cells, Cells)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-        fit = fit_linear_svm([block], len(classes), asked, n_threads=n_threads)
-    return svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions))
+        fit = fit_linear_svm([block], len(classes), problem, n_threads=n_threads)
+    return cast("Decider", svm_model(fit, classes, problem, divisor=math.sqrt(cells.n_partitions)))

@@ -1,17 +1,19 @@
-"""Runners: each trains one kind of learners, by tasks on the cluster, and says how much memory they need.
+"""Runners: each trains one kind of learners, by tasks on the cluster, and knows how much memory they need.
 
 :mod:`pipeline.training.train` has an object for each kind of learners.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
+from ikmap.json_values import Json, JsonObject
 from ikmap.methods import Learner
 from ikmap.methods.search import Value
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import TrainResult
 from pipeline.rows.block_sizes import STREAM_BYTES
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context, Stage
@@ -20,18 +22,18 @@ from pipeline.storage.fitted import Fitted
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One learner of a run, and what it is to be trained on.
+    """The training of one learner of a run.
 
     Attributes
     ----------
     context : Context
     learner : str
     fitted : Fitted or None
-        Of the cells; None for a learner on rows.
+        Map of the cells; None for a learner on rows.
     value : number, tuple of numbers or None
-        What was chosen or given for a learner on rows: psi, gamma or lambda.
+        Value that was chosen or given for a learner on rows: psi, gamma or lambda.
     n_threads : int
-        For those whose only task may use them.
+        Number of threads of a learner that is trained in one task.
     """
 
     context: Context
@@ -42,32 +44,36 @@ class TrainingJob:
 
     @property
     def rows(self) -> PreparedRows:
-        """The training rows."""
+        """Training rows of the run."""
         return PreparedRows(self.context.store, "train")
 
     @property
-    def chosen(self) -> Record:
-        """The value chosen for the map or the learner, such as psi; the result begins with it."""
+    def chosen(self) -> JsonObject:
+        """Value chosen for the map or the learner, such as psi; the result begins with it."""
         if self.fitted is not None:
             return self.fitted.as_result()
         return {"parameter": self.context.params.parameter(self.learner) or None, "value": self.value}
 
     def stage(self, n_tasks: int | None) -> Stage:
-        """The stage that trains it, in so many tasks; None: as many as it turns out."""
+        """Begin the stage that trains the learner, in `n_tasks` tasks, or None if their number is not known."""
         return Stage(self.context, f"train:{self.learner}", n_tasks, self.rows.n_rows)
+
+    def result(self, content_hash: str, summary: Mapping[str, Json]) -> TrainResult:
+        """Return the result of the stage: the chosen value, the stored model, and the learner's summary."""
+        return cast("TrainResult", {**self.chosen, "content_hash": content_hash, **summary})
 
 
 @dataclass(frozen=True)
 class CellSizes:
-    """Sizes of what a learner on cells is trained on.
+    """Sizes of the training rows of a learner on cells.
 
     Attributes
     ----------
     rows : int
     outputs : int
-        Columns of decisions.
+        Number of columns of decisions.
     cells_bytes, weights_bytes : int
-        Of all cells, packed, and of a weight for every cell and output.
+        Bytes of all cells, packed, and of a weight for every cell and output.
     """
 
     rows: int
@@ -81,29 +87,29 @@ class Runner[L: Learner]:
 
     Attributes
     ----------
-    told : mapping of str to mapping
-        What it adds to ``learners.NAME`` in ``metrics.json``, beside what the learner has to say of itself: the JSON
-        Schema of each field.
+    metrics_schema : mapping of str to mapping
+        JSON Schema of each field that the runner adds to ``learners.NAME`` in ``metrics.json``, beside those of the
+        learner.
     """
 
-    told: ClassVar[RecordView] = MappingProxyType({})
+    metrics_schema: ClassVar[Mapping[str, JsonObject]] = MappingProxyType({})
 
-    def train(self, lesson: TrainingJob) -> Record:
-        """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""
+    def train(self, job: TrainingJob) -> TrainResult:
+        """Train; return the content hash of the stored model, the chosen value, and the learner's summary."""
         raise NotImplementedError
 
     def fills_cluster(self, learner: L, cells_bytes: int) -> bool:
-        """Whether its tasks go to every worker in rounds, so that another learner's would keep them all waiting."""
+        """Return whether tasks go to every worker in rounds, so that another learner's tasks would delay them all."""
         return False
 
     def needs(self, learner: L, sizes: CellSizes) -> tuple[float, str]:
-        """Memory that training on cells takes in a worker, and how the cells are held, in words; empty: block by block.
+        """Return the memory of a worker that trains on cells, and in words how cells are held; empty: block by block.
 
-        What the learner takes for itself (:meth:`~ikmap.methods.Learner.memory`) is not in it.
+        The memory of the learner itself (:meth:`~ikmap.methods.Learner.memory`) is not included.
         """
-        # A block that is learned from, and the next one.
+        # The block that is learned from, and the next one.
         return 2.0 * min(sizes.cells_bytes, STREAM_BYTES) + 3 * sizes.weights_bytes, ""
 
-    def least(self, learner: L) -> dict[str, Any]:
-        """Options to set in place of those given so that training takes the least memory that it may."""
+    def least(self, learner: L) -> JsonObject:
+        """Return the options with which training takes the least memory, in place of those given."""
         return {}

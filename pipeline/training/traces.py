@@ -1,29 +1,38 @@
-"""Traces: figures that learners declare by name and that are recorded as they learn."""
+"""Traces: numbers that learners declare by name and that are recorded as they learn."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Protocol, cast
 
 import numpy as np
 
-
-def traces_of(names: Collection[str], state: Any) -> list[float | None]:
-    """What a state tells now, in the order of its learner's names; None for what is no finite number."""
-    told = state.traces() if names else {}
-    return [finite(told.get(name)) for name in names]
+from ikmap.json_values import JsonObject
 
 
-def as_result(names: Collection[str], recorded: np.ndarray) -> dict[str, Any]:
-    """What ``metrics.json`` has of them: nothing for a learner that has none.
+class Traced(Protocol):
+    """A state of a learner that declares traces."""
+
+    def traces(self) -> Mapping[str, float]:
+        """Return the traces as they are now, by name."""
+
+
+def traces_of(names: Collection[str], state: object) -> list[float | None]:
+    """Return the traces of a state now, in the order of its learner's names; None in place of infinite numbers."""
+    traces = cast("Traced", state).traces() if names else {}
+    return [finite(traces.get(name)) for name in names]
+
+
+def as_result(names: Collection[str], recorded: np.ndarray) -> JsonObject:
+    """Return the entry ``traces`` of ``metrics.json``: none for a learner without traces.
 
     Parameters
     ----------
     names : collection of str
-        Those of the learner (:attr:`~ikmap.methods.StreamLearner.traced`).
+        Names of the learner's traces (:attr:`~ikmap.methods.StreamLearner.traced`).
     recorded : ndarray, shape (points, names)
-        NaN for what is no number.
+        Traces as they were recorded; NaN in place of infinite numbers.
     """
     if not names:
         return {}
@@ -31,5 +40,5 @@ def as_result(names: Collection[str], recorded: np.ndarray) -> dict[str, Any]:
 
 
 def finite(value: float | None) -> float | None:
-    """A number as a record has it."""
+    """Return a finite number as a float, and None in place of anything else."""
     return float(value) if value is not None and math.isfinite(value) else None

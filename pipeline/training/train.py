@@ -7,7 +7,7 @@ from typing import Any
 
 from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
 from ikmap.methods.search import Value
-from pipeline.record_types import Record
+from pipeline.record_types import TrainResult
 from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
@@ -26,18 +26,18 @@ RUNNERS: Mapping[type[Learner], Runner[Any]] = {
     DualLearner: DualRunner(),
     StreamLearner: StreamRunner(),
 }
-"""What trains the learners of each kind; of one that is of several kinds, the first of these does."""
+"""Runners by the kind of learners that they train; the first one trains a learner that is of several kinds."""
 
 
 def runner_of(learner: str) -> Runner[Any]:
-    """What trains a learner of :data:`~ikmap.methods.LEARNERS`."""
+    """Return the runner that trains a learner of :data:`~ikmap.methods.LEARNERS`."""
     kind = method(learner)
-    return next(runner for of, runner in RUNNERS.items() if issubclass(kind, of))
+    return next(runner for trained_kind, runner in RUNNERS.items() if issubclass(kind, trained_kind))
 
 
 def train(
     context: Context, learner: str, fitted: Fitted | None, value: Value | None = None, n_threads: int = 1
-) -> Record:
+) -> TrainResult:
     """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
 
     Parameters
@@ -48,11 +48,10 @@ def train(
     Returns
     -------
     dict
-        psi of the cells, or parameter and value; content_hash of the learner's model, and what the learner has to say
-        of itself.
+        psi of the cells, or parameter and value; content_hash of the learner's model, and the learner's summary.
     """
-    lesson = TrainingJob(context, learner, fitted, value, n_threads)
-    result = runner_of(learner).train(lesson)
+    job = TrainingJob(context, learner, fitted, value, n_threads)
+    result = runner_of(learner).train(job)
     if not result.get("converged", True):
         tol = context.params.of(learner).value_at("tol")
         assert isinstance(tol, float)
@@ -61,7 +60,7 @@ def train(
 
 
 def fills_cluster(context: Context, learner: str, fitted: Fitted) -> bool:
-    """Whether a learner sends tasks to every worker in rounds, which another learner's tasks would delay."""
+    """Return whether a learner sends tasks to every worker in rounds, which another learner's tasks would delay."""
     n = PreparedRows(context.store, "train").n_rows
     cells_bytes = packed_bytes(n, fitted.t, fitted.most_cells)
     return runner_of(learner).fills_cluster(context.params.of(learner), cells_bytes)

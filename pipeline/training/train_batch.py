@@ -1,4 +1,4 @@
-"""SVM and logistic regression, if one task can solve a problem: in memory, or block by block from a file."""
+"""Solve the problems of SVM and logistic regression in one task: in memory, or block by block from a file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, sv
 from ikmap.methods import DualLearner
 from pipeline.errors import writing
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import ModelRecord, Record, SolutionRecord
 from pipeline.rows.block_sizes import BLOCK_BYTES, VISIT_BYTES, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_rule
-from pipeline.rows.shuffled_blocks import DealtBlocks
+from pipeline.rows.shuffled_blocks import ShuffledBlocks
 from pipeline.running.worker_memory import room
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
@@ -30,25 +30,25 @@ from pipeline.storage.store import Store
 WEIGHTS = ("coef", "intercept")
 OF_TARGETS = ("center", "scale")
 ROOM = 0.5
-"""Of the memory that a worker has left: cells that take more, and are visited block by block, are in a file."""
+"""Share of a worker's free memory: cells that take more, and are visited block by block, are in a file."""
 OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_support")
-"""A number for each problem: kept in attributes, for arrays of a few numbers take longer to store than to compute."""
+"""Numbers of each problem: kept in attributes, as arrays of a few numbers take longer to store than to compute."""
 
 
 def problem_of(params: Params, learner: str) -> SVMParams:
-    """Return what a linear learner of a run is to solve."""
+    """Return the problem that a linear learner of a run is to solve."""
     return svm_params(params, params.learner_as(DualLearner, learner))
 
 
 def svm_params(params: Params, learner: DualLearner) -> SVMParams:
-    """Return what a linear learner is to solve on the cells of a run."""
+    """Return the problem that a linear learner is to solve on the cells of a run."""
     problem = {name: value for name, value in asdict(learner.problem).items() if value is not None}
     return SVMParams(**problem, fit_intercept=not params.map.description.reaches_all, seed=params.seed)
 
 
 def solve_whole(
     store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Label], solver: str = "memory"
-) -> Record:
+) -> SolutionRecord:
     """Task: solve all one-vs-rest problems, where they are few, and store the model."""
     fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
     stored = store_model(store, params, learner, classes, [fit], fitted.t)
@@ -64,10 +64,10 @@ def solve_classes(
     group: list[int],
     number: int,
     solver: str = "memory",
-) -> Record:
+) -> SolutionRecord:
     """Task: solve some of the one-vs-rest problems and store their solutions."""
     fit, rows, read = _solve(store, params, learner, fitted, n_classes, group, solver)
-    return {"rows": rows, "bytes_read": read, **store_solution(store, learner, number, fit)}
+    return {**store_solution(store, learner, number, fit), "rows": rows, "bytes_read": read}
 
 
 def _solve(
@@ -77,26 +77,26 @@ def _solve(
     offsets, train = fitted.offsets(store), PreparedRows(store, "train")
     row_bytes, seed = packed_row_bytes(offsets), params.seed
     at_once = solver == "memory" and (n_classes > 2 or row_bytes * train.n_rows <= BLOCK_BYTES)
-    whole = {"block_bytes": sys.maxsize} if at_once else {}
-    ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **whole)
-    weigh = weight_rule(train.preparation.task)
-    stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
-    blocks: CellBlocks | DealtBlocks = stored
+    block_size = {"block_bytes": sys.maxsize} if at_once else {}
+    ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **block_size)
+    weight_of = weight_rule(train.preparation.task)
+    stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weight_of)
+    blocks: CellBlocks | ShuffledBlocks = stored
     if not at_once:
         sizes = [sum(stop - start for start, stop in block) for block in ranges]
         most_rows = max(1, VISIT_BYTES // row_bytes)
         in_memory = solver == "memory" or row_bytes * train.n_rows <= ROOM * room()
-        blocks = DealtBlocks(stored, sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
+        blocks = ShuffledBlocks(stored, sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
     n_threads = None if group is None else 1
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
-        # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
+        # A ConvergenceWarning, known by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
         fit = fit_linear_svm(blocks, n_classes, problem_of(params, learner), classes_subset=group, n_threads=n_threads)
     return fit, train.n_rows, stored.bytes_read + (0 if at_once else blocks.bytes_read)
 
 
-def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
-    """Store the solutions of a group of classes until they are merged; return what a record says of them."""
+def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> SolutionRecord:
+    """Store the solutions of a group of classes until they are merged; return a record."""
     name = solved_name(learner, number)
     numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS} | {key: getattr(fit, key) for key in OF_TARGETS}
     written = store.write_group(name, {key: getattr(fit, key) for key in WEIGHTS}, numbers)
@@ -108,19 +108,23 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Reco
     }
 
 
-def merge_classes(store: Store, params: Params, learner: str, classes: list[Label], names: list[str], t: int) -> Record:
+def merge_classes(
+    store: Store, params: Params, learner: str, classes: list[Label], names: list[str], t: int
+) -> ModelRecord:
     """Task: make one model of the solutions of all groups."""
     fits = []
     for name in names:
         attributes, arrays = store.read_group(name)
-        fields: Record = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
-        fields |= {key: attributes[key] for key in OF_TARGETS}
-        fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
+        solution: Record = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
+        solution |= {key: attributes[key] for key in OF_TARGETS}
+        fits.append(SVMFit(**solution, alphas=np.empty((solution["problems"].size, 0)), history=()))
     return store_model(store, params, learner, classes, fits, t)
 
 
-def store_model(store: Store, params: Params, learner: str, classes: list[Label], fits: list[SVMFit], t: int) -> Record:
-    """Store the model that solutions of all problems make, on cells of t partitionings."""
+def store_model(
+    store: Store, params: Params, learner: str, classes: list[Label], fits: list[SVMFit], t: int
+) -> ModelRecord:
+    """Store the model that solves all problems, on cells of t partitionings."""
     model = svm_model(fits, classes, problem_of(params, learner), divisor=math.sqrt(t))
     output = f"{MODELS}/{learner}"
     return {
@@ -132,5 +136,5 @@ def store_model(store: Store, params: Params, learner: str, classes: list[Label]
 
 
 def solved_name(learner: str, group: int) -> str:
-    """Where the solutions of a group of classes stand until they are merged."""
+    """Return the name in the store of the solutions of a group of classes, until they are merged."""
     return f"{MODELS}/{learner}-solved/{group:03d}"

@@ -1,9 +1,9 @@
-"""SVM, logistic regression and SVR by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
+"""Train SVM, logistic regression and SVR by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
 
 A round is a task per part. It reads the weights that the round starts from, and answers with the change that its part
-makes. The state of the solver is in the run directory: the weights, the dual variables of each part, and what the
-coordinator knows, after the last two rounds. So a task can be done anywhere and again, and a run that was killed goes
-on with the round it was in. What a worker holds in memory (the part's cells above all) only saves reading.
+makes. The state of the solver is in the run directory: the weights, the dual variables of each part, and the state of
+the coordinator, after the last two rounds. So a task can be done anywhere and again, and a run that was killed goes on
+with the round it was in. The parts that a worker holds in memory (their cells above all) only save reading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, CoordinatorState, Order, Report
 from pipeline.errors import Damaged
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import SolutionRecord, TaskRecord
 from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -38,15 +38,28 @@ from pipeline.storage.store import Store
 from pipeline.training.train_batch import problem_of, store_solution
 
 PROBLEMS_AT_ONCE = 8
-"""One-vs-rest problems that share the pass over the rows; the others wait, so that memory does not grow with them."""
+"""Number of one-vs-rest problems that share the pass over the rows; the others wait, to bound memory."""
 HELD_BYTES = 64 << 20
-"""Packed cells that a process holds in memory; the other parts it works on are in temporary files."""
+"""Bytes of packed cells that a process holds in memory; the other parts that it works on are in temporary files."""
 STATE = "state.json"
+
+
+class CountedPart(TaskRecord):
+    """The record of a task that counts a part."""
+
+    survey: list[float]
+    columns: int
+
+
+class ImprovedPart(TaskRecord):
+    """The record of a task that has improved the solution on a part; never written to disk."""
+
+    report: Report
 
 
 def solve_distributed(
     stage: Stage, learner: str, fitted: Fitted, n_classes: int, groups: Sequence[list[int]], n_parts: int
-) -> list[Record]:
+) -> list[SolutionRecord]:
     """Solve groups of one-vs-rest problems, one group after the other; store their solutions and return the records."""
     team, records = _Team(stage, learner, fitted, n_classes, n_parts), []
     for i, group in enumerate(groups):
@@ -59,7 +72,7 @@ def solve_distributed(
 
 @dataclass(frozen=True)
 class Part:
-    """Which rows: small enough to travel with every task."""
+    """A part of the training rows: small enough to travel with every task."""
 
     path: str
     learner: str
@@ -70,14 +83,14 @@ class Part:
     params: Params = field(compare=False)  # those of the run, which the path stands for
 
     @property
-    def of(self) -> tuple[str, str, Fitted]:
-        """What it is a part of."""
+    def training(self) -> tuple[str, str, Fitted]:
+        """The training that the part belongs to: store, learner and cells."""
         return self.path, self.learner, self.fitted
 
 
 @dataclass
 class _Team:
-    """The parts, and which worker does which."""
+    """The parts, and the worker of each."""
 
     stage: Stage
     learner: str
@@ -87,15 +100,16 @@ class _Team:
     homes: dict[int, str] = field(default_factory=dict)
 
     def part(self, number: int) -> Part:
+        """Return a part by its number."""
         context = self.stage.context
         sizes = self.n_classes, self.n_parts
         return Part(context.store.path, self.learner, self.fitted, *sizes, number, context.params)
 
-    def each(self, name: str, function: Callable[..., Record], *args: object) -> Iterator[Record]:
+    def each[R: TaskRecord](self, name: str, function: Callable[..., R], *args: object) -> Iterator[R]:
         """Do ``function(part, *args)`` for every part; yield the records in the order of the parts."""
         self._assign()
         tasks = [Task(f"{name}-part-{k:03d}", (self.part(k), *args), self.homes.get(k)) for k in range(self.n_parts)]
-        early: dict[str, Record] = {}
+        early: dict[str, R] = {}
         following = iter(tasks)
         expected = next(following, None)
         for task, record in engine.run_tasks(self.stage.context.client, self.stage.key, function, tasks):
@@ -106,13 +120,13 @@ class _Team:
                 expected = next(following, None)
 
     def _assign(self) -> None:
-        """Leave a part with the worker that has it; share out those of workers that are gone."""
+        """Leave each part with the worker that has it; share out the parts of workers that are gone."""
         client = self.stage.context.client
         if client is None:  # in tests: tasks are done here and now
             return
-        there = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        self.homes = {k: worker for k, worker in self.homes.items() if worker in there}
-        count = {worker: sum(home == worker for home in self.homes.values()) for worker in there}
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self.homes = {k: worker for k, worker in self.homes.items() if worker in workers}
+        count = {worker: sum(home == worker for home in self.homes.values()) for worker in workers}
         for k in range(self.n_parts):
             if k not in self.homes and count:
                 least = min(count, key=lambda worker: (count[worker], worker))
@@ -127,7 +141,7 @@ class _Team:
         let_go()
 
 
-def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Record:
+def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> SolutionRecord:
     """Solve some of the one-vs-rest problems, from where an interrupted run stopped; store their solutions."""
     stage, context = team.stage, team.stage.context
     params = problem_of(context.params, team.learner)
@@ -146,8 +160,8 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
         coordinator.absorb(order, _reports(team, str(folder), rounds, order, totals))
         stage.say({})
     return {
-        "rows": rows,
         **store_solution(context.store, team.learner, number, coordinator.fit()),
+        "rows": rows,
         "bytes_read": totals.bytes_read,
         "busy": totals.busy,
         "peak_rss_bytes": totals.peak_rss_bytes,
@@ -162,20 +176,21 @@ def _reports(team: _Team, folder: str, rounds: cocoa.Rounds, order: Order, total
 
 @dataclass
 class _Totals:
-    """Sums over the tasks of all rounds, as a stage wants them."""
+    """Sums over the tasks of all rounds, for the record of the stage."""
 
     bytes_read: int = 0
     peak_rss_bytes: int = 0
     busy: dict[str, float] = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: TaskRecord) -> None:
+        """Add the measures of a task."""
         self.bytes_read += record["bytes_read"]
         self.peak_rss_bytes = max(self.peak_rss_bytes, record["peak_rss_bytes"])
         self.busy[record["worker"]] = self.busy.get(record["worker"], 0.0) + record["seconds"]
 
 
 def _save(folder: Path, coordinator: Coordinator) -> None:
-    """Write what the next round starts from; what was written before stays valid until the last step."""
+    """Write the state that the next round starts from; the state before it stays valid until the last step."""
     if coordinator.round == 0:
         return
     _write_array(folder / f"w-{coordinator.round}.npz", coordinator.w)
@@ -202,7 +217,7 @@ def _restore(folder: Path, rounds: cocoa.Rounds) -> Coordinator | None:
 
 @dataclass
 class _Held:
-    """What a process keeps of a part from round to round: the rows, packed, and the latest dual variables."""
+    """A part as a process keeps it from round to round: the rows, packed, and the latest dual variables."""
 
     reader: BlockReader
     blocks: CellBlocks | SpooledBlocks
@@ -212,26 +227,27 @@ class _Held:
 
 _held: LRUCache[Part, _Held] = PROCESS.keeps(None)
 _weights: LRUCache[str, np.ndarray] = PROCESS.keeps(2)
-"""By file, the two that the next round starts from."""
+"""Weights by file: the two states that the next round starts from."""
 
 
 def let_go() -> None:
-    """Hold no part any more: the learner is done."""
+    """Let go of all parts: the learner is done."""
     _held.forget()
     _weights.forget()
 
 
-def count_part(part: Part) -> Record:
-    """Task: take hold of a part, and count its rows, and what others must know of them."""
+def count_part(part: Part) -> CountedPart:
+    """Task: take hold of a part, and count its rows and their classes."""
     held, read = _hold(part)
-    told = cocoa.survey(held.reader, part.n_classes)
+    survey = cocoa.survey(held.reader, part.n_classes)
     rows = sum(held.reader.rows_of_blocks())
+    assert held.reader.columns is not None
     _rest(held)
-    return {"survey": told, "rows": rows, "columns": held.reader.columns, "bytes_read": read}
+    return {"survey": survey, "rows": rows, "columns": held.reader.columns, "bytes_read": read}
 
 
-def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) -> Record:
-    """Task: one round's work on a part."""
+def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) -> ImprovedPart:
+    """Task: do the work of one round on a part."""
     held, read = _hold(part)
     read_before, done = held.blocks.bytes_read, order.round - 1
     shape = (len(rounds.problems), sum(held.reader.rows_of_blocks()))
@@ -245,7 +261,7 @@ def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) ->
     _write_array(path, new)
     held.alphas.put(str(path), new)
     _rest(held)
-    # The coordinator has written down its state after `done` rounds; of earlier ones it will ask no more.
+    # The coordinator has written down its state after `done` rounds, and will not need earlier ones.
     Path(f"{stem}-{done - 2}.npz").unlink(missing_ok=True)
     return {"report": report, "bytes_read": read + held.blocks.bytes_read - read_before}
 
@@ -254,10 +270,10 @@ def _hold(part: Part) -> tuple[_Held, int]:
     """Return a part, and the bytes that had to be read for it."""
     with _held.lock:
         for other in _held:
-            if other.of != part.of:
+            if other.training != part.training:
                 _held.take(other)  # of a learner that is done
-        if (found := _held.get(part)) is not None:
-            return found, 0
+        if (held_part := _held.get(part)) is not None:
+            return held_part, 0
         used = sum(held.bytes_in_memory for held in _held.values())
     store = Store(part.path)
     offsets = part.fitted.offsets(store)
@@ -265,36 +281,36 @@ def _hold(part: Part) -> tuple[_Held, int]:
     ranges = learning_parts(train.n_rows, part.n_parts, part.params.seed)[part.number]
     row_bytes = (offsets.size - 1) * packed_dtype(offsets).itemsize
     size = row_bytes * sum(stop - start for start, stop in ranges)
-    # A part no larger than a block is visited as a whole, a larger one in small blocks; whether it is held in memory
-    # or in a file decides nothing.
+    # A part no larger than a block is visited as a whole, a larger one in small blocks; the result is the same whether
+    # it is held in memory or in a file.
     n_blocks = -(-size // BLOCK_BYTES)
-    cut = [ranges[k::n_blocks] for k in range(n_blocks)]
-    weigh = weight_rule(train.preparation.task)
-    stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, cut, weigh)
+    visited_ranges = [ranges[k::n_blocks] for k in range(n_blocks)]
+    weight_of = weight_rule(train.preparation.task)
+    stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, visited_ranges, weight_of)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
-    whole = {"visit_rows": None} if n_blocks == 1 else {}
-    blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)
+    visits = {"visit_rows": None} if n_blocks == 1 else {}
+    blocks = stored if in_memory else SpooledBlocks(stored, offsets, **visits)
     held = _Held(BlockReader(blocks, part.n_classes, None, True), blocks, size if in_memory else 0)
     _held.put(part, held)
     return held, stored.bytes_read
 
 
 def _rest(held: _Held) -> None:
-    """Between rounds, what is in files need not be in memory too."""
+    """Release the memory of a part that is in a file, until the next round."""
     if not held.bytes_in_memory:
         held.reader.release()
         held.alphas.forget()
 
 
 def _array(kept: LRUCache[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
-    """State after so many rounds, from memory or its file; zeros before the first."""
+    """Return the state after `done` rounds, from memory or its file; zeros before the first."""
     if done <= 0:
         return np.zeros(shape)
-    found = kept.get(path)
-    if found is None:
-        found = _read_array(Path(path))
-        kept.put(path, found)
-    return found
+    array = kept.get(path)
+    if array is None:
+        array = _read_array(Path(path))
+        kept.put(path, array)
+    return array
 
 
 def _write_array(path: Path, array: np.ndarray) -> None:
@@ -302,7 +318,7 @@ def _write_array(path: Path, array: np.ndarray) -> None:
 
 
 def _read_array(path: Path) -> np.ndarray:
-    """Read a part of the solver's state, all of which is worth nothing without it."""
+    """Read a part of the solver's state; if it is damaged, so is the whole state."""
     try:
         return read_arrays(path)["array"]
     except FileNotFoundError:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ikmap.json_values import Label
+from ikmap.json_values import JsonObject, Label, MutableJsonObject
 from ikmap.learners.dual._lanes_loops import LANES
 from ikmap.learners.dual.certificate import sum_up
 from ikmap.methods import DualLearner
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import ModelRecord, SolutionRecord, TrainResult
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
@@ -22,22 +23,22 @@ from pipeline.training.train_batch import merge_classes, solve_classes, solve_wh
 from pipeline.training.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE, solve_distributed
 
 SHARING = 5
-"""From so many classes on, problems that share their passes over the rows are worth more than tasks of their own."""
+"""Least number of classes for which problems share their passes over the rows instead of being tasks of their own."""
 
 
 @dataclass(frozen=True)
 class DualRunner(Runner[DualLearner]):
-    """Trains a :class:`~ikmap.methods.DualLearner`.
+    """The runner of each :class:`~ikmap.methods.DualLearner`.
 
     Attributes
     ----------
     most_tasks : int
-        One-vs-rest problems are solved in at most this many tasks.
+        Most tasks in which one-vs-rest problems are solved.
     lanes : int
-        Problems that share a pass over the rows.
+        Number of problems that share a pass over the rows.
     """
 
-    told: ClassVar[RecordView] = {
+    metrics_schema: ClassVar[Mapping[str, JsonObject]] = {
         "duality_gap": {"description": "Certified, relative; of several problems the largest.", "type": "number"},
         "iterations": {"type": "integer", "minimum": 0},
         "converged": {"type": "boolean"},
@@ -52,41 +53,46 @@ class DualRunner(Runner[DualLearner]):
     most_tasks: int = 16
     lanes: int = LANES
 
-    def train(self, lesson: TrainingJob) -> dict[str, Any]:
-        fitted, context, learner = lesson.fitted, lesson.context, lesson.learner
+    def train(self, job: TrainingJob) -> TrainResult:
+        fitted, context, learner = job.fitted, job.context, job.learner
         assert fitted is not None
-        store, params, rows = context.store, context.params, lesson.rows
-        asked = params.learner_as(DualLearner, learner)
+        store, params, rows = context.store, context.params, job.rows
+        method = params.learner_as(DualLearner, learner)
         classes, k = rows.preparation.task.codec.classes, rows.preparation.task.decisions.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
-        solver = choose_solver(cells_bytes, asked.solver)
-        details: Record = {"solver": solver}
+        solver = choose_solver(cells_bytes, method.solver)
+        details: MutableJsonObject = {"solver": solver}
         groups = self._groups(k, solver)
+        solved: list[SolutionRecord]
         if solver == "distributed":
-            details["parts"] = choose_parts(rows.n_rows, cells_bytes, asked.parts)
-            stage = lesson.stage(None)
-            solved = solve_distributed(stage, learner, fitted, len(classes), groups, details["parts"])
+            n_parts = choose_parts(rows.n_rows, cells_bytes, method.parts)
+            details["parts"] = n_parts
+            stage = job.stage(None)
+            solved = solve_distributed(stage, learner, fitted, len(classes), groups, n_parts)
         elif len(groups) == 1:
-            stage = lesson.stage(1)
+            stage = job.stage(1)
             solved = stage.run(solve_whole, [Task("whole", (store, params, learner, fitted, classes, solver))])
         else:
-            stage = lesson.stage(len(groups) + 1)
+            stage = job.stage(len(groups) + 1)
             tasks = [
                 Task(f"classes-{i:03d}", (store, params, learner, fitted, len(classes), group, i, solver))
                 for i, group in enumerate(groups)
             ]
             solved = stage.run(solve_classes, tasks)
-        (record,) = solved if "content_hash" in solved[0] else _merge(stage, learner, classes, len(groups), fitted.t)
+        content_hash = solved[0].get("content_hash")
+        in_groups = content_hash is None
+        if content_hash is None:
+            content_hash = _merge(stage, learner, classes, len(groups), fitted.t)["content_hash"]
         details |= sum_up([task["certificate"] for task in solved])
         if solver == "distributed":
             details["rounds"] = details["iterations"]
-        result = stage.finish(**lesson.chosen, content_hash=record["content_hash"], **details)
-        if record is not solved[0]:
+        result = stage.finish(job.result(content_hash, details))
+        if in_groups:
             store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
         return result
 
     def _groups(self, k: int, solver: str) -> list[list[int]]:
-        """Which of k problems are solved together."""
+        """Return the groups of the k problems that are solved together."""
         most = self.most_tasks
         if solver == "distributed":
             most = -(-k // PROBLEMS_AT_ONCE)
@@ -116,14 +122,16 @@ class DualRunner(Runner[DualLearner]):
             return max(blocks, needed), f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
         return blocks, "block by block (solver block)"
 
-    def least(self, learner: DualLearner) -> dict[str, Any]:
+    def least(self, learner: DualLearner) -> JsonObject:
         if learner.solver == "memory":
             return {}
         return {"solver": "block", "parts": None}
 
 
-def _merge(stage: Stage, learner: str, classes: list[Label], n_groups: int, t: int) -> list[Record]:
+def _merge(stage: Stage, learner: str, classes: list[Label], n_groups: int, t: int) -> ModelRecord:
     """Make one model of the solutions of all groups."""
     names = [solved_name(learner, i) for i in range(n_groups)]
     context = stage.context
-    return stage.run(merge_classes, [Task("merge", (context.store, context.params, learner, classes, names, t))])
+    task = Task("merge", (context.store, context.params, learner, classes, names, t))
+    (record,) = stage.run(merge_classes, [task])
+    return record

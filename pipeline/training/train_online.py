@@ -1,19 +1,21 @@
-"""Learners that take one row after the other: one pass over stored cells or rows in one task, with checkpoints."""
+"""Train learners that take one row after the other: one pass over cells or rows in one task, with checkpoints."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from ikmap._threads import ahead
+from ikmap.json_values import JsonObject
 from ikmap.methods import StreamLearner
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks import criterion_of
 from pipeline.params import Params
-from pipeline.record_types import Record, RecordView
+from pipeline.record_types import TrainedRecord, TrainResult
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -30,14 +32,14 @@ from pipeline.training.traces import as_result, traces_of
 
 CURVE_POINTS = 200
 AT_ONCE = 1 << 16
-"""Rows that are put into the order in which they are learned from."""
+"""Number of rows that are put in order at once."""
 PASS_STREAM = 2_000_003
 
 
 class StreamRunner(Runner[StreamLearner]):
-    """Trains a :class:`~ikmap.methods.StreamLearner`."""
+    """The runner of each :class:`~ikmap.methods.StreamLearner`."""
 
-    told: ClassVar[RecordView] = {
+    metrics_schema: ClassVar[Mapping[str, JsonObject]] = {
         "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0},
         "curve": {"$ref": "#/$defs/curve"},
         "traces": {
@@ -48,13 +50,13 @@ class StreamRunner(Runner[StreamLearner]):
         },
     }
 
-    def train(self, lesson: TrainingJob) -> Record:
-        context, stage = lesson.context, lesson.stage(1)
+    def train(self, job: TrainingJob) -> TrainResult:
+        context, stage = job.context, job.stage(1)
         checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, checkpoint, lesson.n_threads)
-        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *of))])
+        task_args = (job.learner, job.fitted, job.value, job.rows.preparation.task, checkpoint, job.n_threads)
+        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *task_args))])
         Path(checkpoint).unlink(missing_ok=True)
-        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
+        return stage.finish(job.result(record["content_hash"], record["learner"]))
 
 
 def train_online(
@@ -66,8 +68,8 @@ def train_online(
     task: LearningTask,
     checkpoint: str,
     n_threads: int = 1,
-) -> Record:
-    """Task: one pass of an online learner, going on from the checkpoint of an interrupted attempt.
+) -> TrainedRecord:
+    """Task: train an online learner in one pass, going on from the checkpoint of an interrupted attempt.
 
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
@@ -101,26 +103,26 @@ def train_online(
         start = 0
         while start < y.size:
             seen = state.n_seen
-            # What is traced is recorded at the curve's points.
-            most = min(AT_ONCE, per_point - seen % per_point) if online.traced else AT_ONCE
-            now = order[start : start + most]
-            start += now.size
+            # Traces are recorded at the points of the curve.
+            at_most = min(AT_ONCE, per_point - seen % per_point) if online.traced else AT_ONCE
+            inside = order[start : start + at_most]
+            start += inside.size
             with refusing_steps(learner):
-                done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
-            row_scores = criterion.row_scores(y[now], done.predicted)
-            point = (seen + np.arange(now.size)) // per_point
-            scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
-            scores += np.bincount(point, weights=row_scores, minlength=scores.size)
+                progress = state.partial_fit(rows[inside], y[inside], *weight_given(weights_of(weight, inside)))
+            row_scores = criterion.row_scores(y[inside], progress.predicted)
+            points = (seen + np.arange(inside.size)) // per_point
+            scores = np.concatenate([scores, np.zeros(points[-1] + 1 - scores.size)])
+            scores += np.bincount(points, weights=row_scores, minlength=scores.size)
             if online.traced and (state.n_seen % per_point == 0 or state.n_seen == n_rows):
-                told = np.array([traces_of(online.traced, state)], dtype=np.float64)
-                traces = np.concatenate([traces, told])
+                point_traces = np.array([traces_of(online.traced, state)], dtype=np.float64)
+                traces = np.concatenate([traces, point_traces])
         if k + 1 < len(blocks):
             recorded = {"traces": traces} if online.traced else {}
             write_arrays(
                 checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
             )
-    asked = {**params.methods[learner], "order": params.order, "seed": params.seed}
-    model = state.model(task.codec.classes, asked)
+    options = {**params.methods[learner], "order": params.order, "seed": params.seed}
+    model = state.model(task.codec.classes, options)
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)
     ends = np.minimum(np.arange(1, scores.size + 1) * per_point, n_rows)

@@ -1,4 +1,4 @@
-"""Batch learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
+"""Train batch learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import TrainedRecord, TrainResult
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_rule
@@ -32,13 +32,13 @@ from pipeline.training.runner import Runner, TrainingJob
 
 
 class WholeRunner(Runner[WholeLearner]):
-    """Trains a :class:`~ikmap.methods.WholeLearner`."""
+    """The runner of each :class:`~ikmap.methods.WholeLearner`."""
 
-    def train(self, lesson: TrainingJob) -> Record:
-        context, stage = lesson.context, lesson.stage(1)
-        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
-        (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])
-        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
+    def train(self, job: TrainingJob) -> TrainResult:
+        context, stage = job.context, job.stage(1)
+        task_args = (job.learner, job.fitted, job.value, job.rows.preparation.task, job.n_threads)
+        (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *task_args))])
+        return stage.finish(job.result(record["content_hash"], record["learner"]))
 
 
 def fit_rows(
@@ -49,7 +49,7 @@ def fit_rows(
     value: float | None,
     task: LearningTask,
     n_threads: int = 1,
-) -> Record:
+) -> TrainedRecord:
     """Task: train on all training rows, or cells, and store the model.
 
     Raises
@@ -60,10 +60,11 @@ def fit_rows(
     train = PreparedRows(store, "train")
     if fitted is not None:
         arrays = store.open_arrays(fitted.cells_name("train"))
-        every = slice(0, train.n_rows)
-        cells = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
-        weight = read(arrays[WEIGHTS], every) if WEIGHTS in arrays else None
-        block, size = Block(cells, read(arrays["labels"], every), weight, np.arange(train.n_rows)), cells.codes.nbytes
+        all_rows = slice(0, train.n_rows)
+        cells = Cells(read(arrays["codes"], all_rows), fitted.offsets(store)).packed()
+        weight = read(arrays[WEIGHTS], all_rows) if WEIGHTS in arrays else None
+        block = Block(cells, read(arrays["labels"], all_rows), weight, np.arange(train.n_rows))
+        size = cells.codes.nbytes
     else:
         block = train.read(0, train.n_rows)
         size = nbytes_of(cast("Rows", block.rows))
@@ -72,19 +73,19 @@ def fit_rows(
     if missing := missing_in(task, block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
     block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
-    limit, most = worker_limit(), None
+    limit, most_rows = worker_limit(), None
     method = params.learner_as(WholeLearner, learner, value)
     columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
     shape = Shape(train.n_rows, columns, nnz, task.decisions.outputs)
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
-        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
+        most_rows = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
     try:
-        model, summary = method.fit(Training(block, task.codec.classes, params.seed, n_threads, most, task))
+        model, summary = method.fit(Training(block, task.codec.classes, params.seed, n_threads, most_rows, task))
     except WorkingSetTooLarge as error:
         assert limit is not None
-        in_all = PROCESS_BYTES + method.memory(shape, error.needed)
-        raise refusal(f"training {learner}", in_all, limit, f"without {learner}") from None
+        needed = PROCESS_BYTES + method.memory(shape, error.needed)
+        raise refusal(f"training {learner}", needed, limit, f"without {learner}") from None
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
         "rows": train.n_rows,

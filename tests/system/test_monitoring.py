@@ -32,7 +32,7 @@ from ikmap.methods import LEARNERS
 from ikmap.model import Model
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.process_metrics import COUNTED, STAGES, ProcessMetrics
-from pipeline.running.scheduler_metrics import TOPIC, StageMetrics, ToldEvents, reported_to_scheduler
+from pipeline.running.scheduler_metrics import TOPIC, ReportedEvents, StageMetrics, reported_to_scheduler
 from pipeline.running.stage import stage_label
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -370,7 +370,7 @@ def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.Monke
     wire, heard = Wire(), Heard()
     summary = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
     summary |= {"seconds": 8.0, "seconds_before": 6.5}
-    with ToldEvents(wire, heard) as events:  # type: ignore[arg-type]
+    with ReportedEvents(wire, heard) as events:  # type: ignore[arg-type]
         events.stage_started("train:svm", 3, 30)
         events.task_done("train:svm", {"rows": 10, "bytes_read": 100, "skipped": True})
         events.task_done("train:svm", {"bytes_read": 80})
@@ -394,7 +394,7 @@ def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.Monke
 
 def test_the_scheduler_is_not_told_of_every_task() -> None:
     wire = Wire()
-    with ToldEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
+    with ReportedEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
         events.stage_started("cells", 1000)
         for _ in range(1000):
             events.task_done("cells", {"rows": 1})
@@ -405,7 +405,7 @@ def test_the_scheduler_is_not_told_of_every_task() -> None:
 
 def test_a_stage_found_done_counts_no_rows() -> None:
     wire = Wire()
-    with ToldEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
+    with ReportedEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
         events.stage_started("train:svm", 1, 100)
         events.task_done("train:svm", {"skipped": True})
         events.stage_finished("train:svm", {"rows": 100, "tasks": 1, "tasks_skipped": 1})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ikmap.learners.dual.linear_svm import SVMFit
@@ -19,7 +19,7 @@ def certificate(fit: SVMFit) -> dict[str, Any]:
     }
 
 
-def sum_up(certificates: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def sum_up(certificates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Sum up the certificates of all groups: the widest gap, the most iterations."""
     n_support = [count for certificate in certificates for count in certificate["n_support"]]
     return {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
-from pipeline.rows.shuffled_blocks import DealtBlocks
+from pipeline.rows.shuffled_blocks import ShuffledBlocks
 
 T = 3
 
@@ -46,7 +46,7 @@ def test_each_row_is_in_one_block_of_nearly_equal_ones(
 ) -> None:
     blocks, offsets, codes = source(sizes, psi, weighted, gaps)
     how: Any = {"seed": seed, "most_rows": most_rows}
-    dealt = [DealtBlocks(blocks, sizes, offsets, **how, in_memory=place) for place in (True, False)]
+    dealt = [ShuffledBlocks(blocks, sizes, offsets, **how, in_memory=place) for place in (True, False)]
     n = sum(sizes)
     for both in zip(*dealt, strict=True):
         for block in both:
@@ -64,7 +64,7 @@ def test_each_block_is_a_sample_of_all_rows() -> None:
     """Also of a file that is sorted: the mean of each block's row numbers is near that of all."""
     sizes = [4000] * 5
     blocks, offsets, _ = source(sizes, 9, weighted=False, gaps=False)
-    dealt = DealtBlocks(blocks, sizes, offsets, seed=1, most_rows=1000, in_memory=True)
+    dealt = ShuffledBlocks(blocks, sizes, offsets, seed=1, most_rows=1000, in_memory=True)
     assert len(dealt) == 20
     for block in dealt:
         of_source = np.bincount(block.y // 4000, minlength=5)
@@ -77,7 +77,10 @@ def test_each_block_is_a_sample_of_all_rows() -> None:
 def test_other_seeds_deal_otherwise(in_memory: bool) -> None:
     blocks, offsets, _ = source([50], 9, weighted=False, gaps=False)
     rows = [
-        [block.y.tolist() for block in DealtBlocks(blocks, [50], offsets, seed=seed, most_rows=20, in_memory=in_memory)]
+        [
+            block.y.tolist()
+            for block in ShuffledBlocks(blocks, [50], offsets, seed=seed, most_rows=20, in_memory=in_memory)
+        ]
         for seed in (1, 1, 2)
     ]
     assert rows[0] == rows[1] != rows[2]

@@ -213,7 +213,7 @@ def test_what_compiles_later_is_named_and_taken_out_of_task_and_stage(
     stage = Stage(of_run, "cells", 1)
     [done] = stage.run(compile_late, [Task("one", ())])
     now[0] = done["compile_seconds"] + 2.0
-    stage.finish()
+    stage.finish({})
     summary = of_run.run.manifest["stages"]["cells"]["record"]
     assert summary["seconds"] == pytest.approx(2.0, abs=1e-3)
     assert summary["rows_per_second"] == pytest.approx(5.0, abs=0.1)

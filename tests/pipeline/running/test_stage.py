@@ -338,7 +338,7 @@ def test_a_stage_writes_records_and_skips_what_has_one(client: Client, tmp_path:
     same = {"bytes_written": 0, "total_tasks": 3}
     said = [("train:svm", {"rows": k, "bytes_read": 7 * (k == 10), **same, "skipped": k == 10}) for k in (0, 2, 10)]
     assert sorted(events.said, key=str) == sorted(said, key=str)
-    assert stage.finish(answer=42) == {"answer": 42}
+    assert stage.finish({"answer": 42}) == {"answer": 42}
     kept = ctx.run.stage("train:svm")
     assert kept is not None
     assert kept["result"] == {"answer": 42}
@@ -365,7 +365,7 @@ def test_rates_of_a_resumed_stage_are_of_all_processes(client: Client, tmp_path:
     stage = Stage(ctx, "cells", 4)
     now[0] = 7.0
     stage.run(square, squares(4))
-    stage.finish()
+    stage.finish({})
     summary = ctx.run.manifest["stages"]["cells"]["record"]
     assert (summary["tasks"], summary["tasks_skipped"], summary["rows"]) == (4, 3, 6)
     assert (summary["seconds"], summary["seconds_before"]) == (62.0, 60.0)

@@ -125,7 +125,7 @@ def test_what_a_gpu_gets_wrong_is_not_stored(method: str, monkeypatch: pytest.Mo
     records = [{**record_of([mapping]), "rows": 200}, {**record_of([right]), "rows": 7}]
     gpu = evidence_of(records)["gpu"]
     assert (gpu["rows"], gpu["rows_of_processors"], gpu["mismatches"]) == (200, 7, mapping.mismatches)
-    assert f"{mapping.mismatches} of 192 cells" in seam.warning_of(gpu)
+    assert f"{mapping.mismatches} of 192 cells" in seam.warning_of(evidence_of(records))
     assert evidence_of(records[1:]) == {}
 
 

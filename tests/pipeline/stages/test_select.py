@@ -112,10 +112,10 @@ def full_table(path: Path, params: Params) -> dict[str, dict[float, list[list[li
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
     tables = {}
-    for name, entrant in search.entrants.items():
+    for name, learner in search.learners.items():
         tables[name] = {
-            value: [[rows.tolist() for rows in entrant.scores._right[value][fold]] for fold in range(5)]
-            for value in entrant.values
+            value: [[rows.tolist() for rows in learner.scores._right[value][fold]] for fold in range(5)]
+            for value in learner.values
         }
     return tables
 
@@ -221,24 +221,24 @@ def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms
     seconds_each(ctx, 1.0)
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
-    found = {**search.found(), "rows": ROWS, "folds": 5}
+    found = {**search.result(), "rows": ROWS, "folds": 5}
     check(found)
     done = len(ctx.events.tasks)  # type: ignore[attr-defined]
     assert done == max(1, tasks + 1) or not found["budget"]["reached"]
     assert found["budget"]["spent"] == done
-    for name, entrant in search.entrants.items():
+    for name, learner in search.learners.items():
         tried = [psi for psi, folds in zip(found["psi"], found["folds_tried"][name], strict=True) if folds]
         assert tried == found["psi"]
-        assert found["budget"]["not_tried"][name] == [psi for psi in entrant.values if psi not in tried]
-        racing = [psi for psi in entrant.left if psi in tried]
-        common = set.intersection(*(set(entrant.scores.folds(psi)) for psi in racing))
+        assert found["budget"]["not_tried"][name] == [psi for psi in learner.values if psi not in tried]
+        racing = [psi for psi in learner.left if psi in tried]
+        common = set.intersection(*(set(learner.scores.folds(psi)) for psi in racing))
         assert len(common) == found["budget"]["folds"][name] >= 1
         rows = {
             candidate: right.tolist()
-            for candidate, right in entrant.scores.on(common, racing).items()
-            if candidate[1] < entrant.left[candidate[0]]
+            for candidate, right in learner.scores.on(common, racing).items()
+            if candidate[1] < learner.left[candidate[0]]
         }
-        assert (found["chosen"][name], entrant.chosen()[1]) == naive.best(rows)
+        assert (found["chosen"][name], learner.chosen()[1]) == naive.best(rows)
     said = [line for line in ctx.events.lines if "is spent" in line]  # type: ignore[attr-defined]
     assert len(said) == found["budget"]["reached"]
     if said and found["budget"]["not_tried"]["svm"]:
@@ -273,7 +273,7 @@ def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: 
     ctx.clock.now = 6.0  # type: ignore[attr-defined]
     assert not search.enough()
     search.run()
-    assert search.found()["psi"] == [4]
+    assert search.result()["psi"] == [4]
     assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
 
 

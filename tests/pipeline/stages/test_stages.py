@@ -21,7 +21,7 @@ from pipeline.errors import Damaged, InputError
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.shuffled_blocks import DealtBlocks
+from pipeline.rows.shuffled_blocks import ShuffledBlocks
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells, map_shard
 from pipeline.stages.evaluate import evaluate
@@ -267,13 +267,13 @@ def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: 
     params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
     ctx, fitted = mapped(tmp_path, ROWS, params)
     spools: list[int] = []
-    init = DealtBlocks.__init__
+    init = ShuffledBlocks.__init__
 
     def counted(self: Any, *args: Any, **how: Any) -> None:
         init(self, *args, **{**how, "in_memory": in_memory})
         spools.append(len(self))
 
-    monkeypatch.setattr(DealtBlocks, "__init__", counted)
+    monkeypatch.setattr(ShuffledBlocks, "__init__", counted)
     found = train(ctx, name, fitted)
     codes, y = training_cells(ctx, fitted)
     assert spools == [-(-y.size * codes.shape[1] // 1000)] != [1]
@@ -281,7 +281,7 @@ def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: 
     assert found["converged"]
     assert found["duality_gap"] <= 1e-3
     assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
-    monkeypatch.setattr(DealtBlocks, "__init__", init)
+    monkeypatch.setattr(ShuffledBlocks, "__init__", init)
     return found
 
 

@@ -142,7 +142,7 @@ def test_compiling_in_a_part_is_counted_once(tmp_path: Path, monkeypatch: pytest
     team = train_distributed._Team(stage, "svm", None, 2, 3)  # type: ignore[arg-type]
     assert len(list(team.each("count", lambda part: {"rows": part.number}))) == 3
     now[0] = 9.0
-    stage.finish()
+    stage.finish({})
     assert ctx.run.manifest["compile_seconds"] == 0.75
     assert ctx.run.manifest["stages"]["train:svm"]["record"]["seconds"] == 8.25
 
