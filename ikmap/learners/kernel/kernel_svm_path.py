@@ -109,7 +109,7 @@ def fit_kernel_svm_path(
 def _two_classes(
     K: Floats, sign: Floats, Cs: Sequence[float], tol: float, begun: Floats | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
-    """Yield coefficients, offset, number of steps and whether they were enough, for each C.
+    """Return coefficients, offset, number of steps and whether they were enough, for each C.
 
     `begun` has coefficients for a smaller C, to begin with.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -167,11 +167,21 @@ class NormaState:
     n_classes: int = 2
 
     @classmethod
-    def start(cls, rule: NormaRule, columns: int, divisor: float = 1.0, n_classes: int = 2, **of: Any) -> Self:
-        """Return the state before the first row, for rows with so many columns; `of` are further parameters."""
+    def start(
+        cls,
+        rule: NormaRule,
+        columns: int,
+        divisor: float = 1.0,
+        n_classes: int = 2,
+        *,
+        center: float = 0.0,
+        unit: float = 1.0,
+        learner: str = "norma",
+    ) -> Self:
+        """Return the state before the first row, for rows with so many columns."""
         numbers = NormaNumbers.start(rule, outputs_of(rule, n_classes))
         table = np.zeros((columns, numbers.moving.shape[1] * (1 + rule.average)))
-        return cls(rule, table, divisor, numbers, n_classes=n_classes, **of)
+        return cls(rule, table, divisor, numbers, center, unit, learner, n_classes=n_classes)
 
     @property
     def n_seen(self) -> int:
