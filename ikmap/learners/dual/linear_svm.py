@@ -48,7 +48,7 @@ class SVMFit:
     n_iter : ndarray of int, shape (P,)
         Sweeps made; with several blocks, visits to every block.
     converged : ndarray of bool, shape (P,)
-        Whether the gap is at most ``tol``.
+        True if the gap is at most ``tol``.
     n_support : ndarray of int, shape (P,)
         Rows with a dual variable that is not 0.
     history : tuple of ndarrays of float64, shapes (rounds, 4)

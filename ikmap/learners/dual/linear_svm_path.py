@@ -23,7 +23,7 @@ def fit_linear_svm_path(
     Parameters
     ----------
     blocks, n_classes, params
-        As :func:`fit_linear_svm`; ``params.C`` does not matter.
+        The same as in :func:`fit_linear_svm`; ``params.C`` does not matter.
     Cs : sequence of float
         Values of C, > 0, in any order.
 

@@ -37,7 +37,7 @@ class SVMPath:
     steps : ndarray of int64, shape (C,)
         Steps of the optimisation, of all pairs.
     converged : ndarray of bool, shape (C,)
-        Whether the tolerance was reached for all pairs.
+        True if the tolerance was reached for all pairs.
     n_classes : int
     """
 

@@ -30,7 +30,7 @@ class NormaProgress(NamedTuple):
     Attributes
     ----------
     predicted : ndarray, shape (n,)
-        What was predicted of each row before it was learned from: its class number, int32; the number, float64; of
+        Prediction for each row before it was learned from: its class number, int32; the number, float64; of
         novelty 1 for an alert, else 0, int32.
     beyond : ndarray of bool, shape (n,)
         Rows beyond the threshold: margin errors, alerts, residuals larger than epsilon or sigma.
@@ -118,7 +118,7 @@ class NormaNumbers:
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
         """Return the recent share of rows beyond the threshold, the wanted share, and the learned thresholds.
 
-        Of several functions the mean; epsilon and sigma in the unit of the targets; None for what a loss has not.
+        Values of several functions are averaged; epsilon and sigma are in the unit of targets; None if there is none.
         """
         found: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
         if rule.loss != "squared":
@@ -153,7 +153,7 @@ class NormaState:
     n_support : int
         Rows that added to the weights.
     n_classes : int
-        Of losses of classes.
+        Number of classes, for losses of classes.
     """
 
     rule: NormaRule
