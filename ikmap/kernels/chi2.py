@@ -64,8 +64,8 @@ def first_negative(rows: Rows) -> tuple[int, int, float] | None:
 
 def refuse_negative(rows: Rows, kernel: str = "chi-square") -> None:
     """Raise ValueError if a value is below 0, naming row, column and value, and the kernel, in words."""
-    if (found := first_negative(rows)) is not None:
-        row, column, value = found
+    if (negative := first_negative(rows)) is not None:
+        row, column, value = negative
         raise ValueError(
             f"row {row}, column {column}: found {value}, expected a value >= 0: {kernel} is not defined "
             "for negative ones (scale the columns to [0, 1])"

@@ -70,18 +70,18 @@ class SideBySide(Partitions):
 
     @property
     def single(self) -> tuple[Partitions, ...]:
-        return tuple(one for part in self.parts for one in part.single)
+        return tuple(single for part in self.parts for single in part.single)
 
     def part(self, start: int, stop: int) -> Partitions:
         """Return the partitionings ``start .. stop - 1``, of any number of maps."""
-        found: list[Partitions] = []
+        parts: list[Partitions] = []
         first = 0
         for part in self.parts:
             last = first + part.n_partitions
             if start < last and first < stop:
-                found.append(part.part(max(start, first) - first, min(stop, last) - first))
+                parts.append(part.part(max(start, first) - first, min(stop, last) - first))
             first = last
-        return found[0] if len(found) == 1 else SideBySide(tuple(found))
+        return parts[0] if len(parts) == 1 else SideBySide(tuple(parts))
 
     def explain(self) -> list[str]:
         return [line for part in self.parts for line in part.explain()]

@@ -181,10 +181,10 @@ class OneHot(Encoding):
         return np.append(self.column, -1)[values]
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
-        found = np.zeros((values.size, len(self.shown)))
+        features = np.zeros((values.size, len(self.shown)))
         rows = np.flatnonzero(values >= 0)
-        found[rows, self.column[values[rows]]] = 1.0
-        return found
+        features[rows, self.column[values[rows]]] = 1.0
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def target_numbers(
         in it. None: no word has.
     """
     n = counts.rows.shape[0]
-    found = np.empty((n + 1, FOLDS + 1, sums.size))
+    numbers = np.empty((n + 1, FOLDS + 1, sums.size))
     all_rows, all_sums = counts.rows.sum(axis=1), counts.sums.sum(axis=1)
     for fold in range(FOLDS + 1):
         of_rows, of_sums, of_all, others = all_rows, all_sums, sums, rows
@@ -254,12 +254,12 @@ def target_numbers(
             if of_rows.any():
                 of_all, others = of_sums.sum(axis=0), int(of_rows.sum())
         prior = of_all.astype(np.float64) / others
-        found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
-        found[n, fold] = prior
+        numbers[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
+        numbers[n, fold] = prior
     if enough is not None:
         many = np.flatnonzero(all_rows >= enough)
-        found[many] = found[many, -1:]
-    return found * unit
+        numbers[many] = numbers[many, -1:]
+    return numbers * unit
 
 
 def hashed_numbers(words: Sequence[str]) -> np.ndarray:

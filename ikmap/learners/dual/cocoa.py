@@ -124,7 +124,7 @@ class Rounds:
     ) -> Rounds:
         """Return the constants for parts with these results of :func:`survey`."""
         if n_classes:
-            counts = np.sum([np.asarray(one) for one in surveys], axis=0)
+            counts = np.sum([np.asarray(survey) for survey in surveys], axis=0)
             return cls(params, n_classes, problems, len(surveys), class_costs(params, counts))
         found = reduce(together, [(weight, mean, squares) for weight, mean, squares in surveys])
         return cls(params, 0, problems, len(surveys), (params.C,), *standardisation(found))

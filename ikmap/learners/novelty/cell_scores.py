@@ -95,5 +95,5 @@ class CellDepths(CellScores):
     kind: ClassVar[str] = "cell-depths"
 
     def score(self, rows: Cells) -> Floats:
-        found: np.ndarray = np.exp2(-self.mean(rows))
-        return found
+        scores: np.ndarray = np.exp2(-self.mean(rows))
+        return scores

@@ -120,16 +120,16 @@ class NormaNumbers:
 
         Values of several functions are averaged; epsilon and sigma are in the unit of targets; None if there is none.
         """
-        found: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
+        traces: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
         if rule.loss != "squared":
-            found["beyond"] = float(self.scalars[loops.SHARE])
+            traces["beyond"] = float(self.scalars[loops.SHARE])
         if rule.learns_threshold:
-            found["nu"] = rule.nu
+            traces["nu"] = rule.nu
             name = {"epsilon": "epsilon", "trimmed": "sigma"}.get(rule.loss, "rho")
-            found[name] = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
+            traces[name] = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
         if rule.loss == "novelty" and rule.average:
-            found["level"] = self.level
-        return found
+            traces["level"] = self.level
+        return traces
 
 
 @dataclass
@@ -217,8 +217,8 @@ class NormaState:
         if not self.rule.average:
             raise ValueError("average: found a rule without it, which keeps no mean of all functions")
         now, others = self._halves()
-        found: np.ndarray = self.numbers.total * now + others
-        return found
+        mean: np.ndarray = self.numbers.total * now + others
+        return mean
 
     @property
     def average(self) -> bool:
@@ -251,7 +251,7 @@ class NormaState:
         rule = (self.rule.code, self.rule.fixed(), self.rule.average)
         numbers = (self.numbers.scalars, self.numbers.moving)
         self.n_support += int(learn(arrays, targets, *rule, self.divisor, self.table, *numbers, predicted, beyond))
-        return NormaProgress(said(self, predicted, beyond), beyond)
+        return NormaProgress(learner_predictions(self, predicted, beyond), beyond)
 
     def decision_function(self, rows: Rows) -> Floats:
         """Return decisions, shape (n, K), equal to those of :meth:`model`."""
@@ -332,12 +332,12 @@ def targets_of(
         check_classes(y, n, n_classes)
         return np.where(y == 1, 1.0, -1.0) if n_classes == 2 else y.astype(np.float64)
     check_numbers(y, n)
-    found: np.ndarray = (y.astype(np.float64) - center) / unit
-    return found
+    targets: np.ndarray = (y.astype(np.float64) - center) / unit
+    return targets
 
 
 class Learned(Protocol):
-    """The part of a state of NORMA that :func:`said` needs."""
+    """The part of a state of NORMA that :func:`learner_predictions` needs."""
 
     rule: NormaRule
     unit: float
@@ -345,7 +345,7 @@ class Learned(Protocol):
     n_classes: int
 
 
-def said(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
+def learner_predictions(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
     """Return predictions of compiled loops as predictions of the learner."""
     rule = state.rule
     if rule.loss == "novelty":

@@ -104,8 +104,8 @@ def fit_ridge_path(blocks: Blocks, problem: Problem, alphas: Sequence[float], n_
     held = _Held(concatenated(blocks), n_threads)
     state: ConjugateGradients | None = None
     for alpha in sorted(alphas, reverse=True):
-        one = replace(problem, alpha=alpha)
-        state = ConjugateGradients(one, np.zeros(held.n_columns)) if state is None else state.follow(one)
+        at_alpha = replace(problem, alpha=alpha)
+        state = ConjugateGradients(at_alpha, np.zeros(held.n_columns)) if state is None else state.follow(at_alpha)
         held.solve(state)
         if not state.converged:
             warn_unless_solved(state)

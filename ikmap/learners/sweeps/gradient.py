@@ -107,8 +107,8 @@ class GradientSweep:
     @property
     def weights(self) -> Floats:
         """Weights, shape (number of columns, outputs)."""
-        found: np.ndarray = self._scale * self._v[: self.columns.n]
-        return found
+        weights: np.ndarray = self._scale * self._v[: self.columns.n]
+        return weights
 
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
@@ -150,6 +150,6 @@ class GradientSweep:
     def decisions(self, which: int = 1) -> Floats:
         """Return the decisions for the rows of one set, shape (n, outputs)."""
         columns = self.columns.of[which]
-        found = np.empty((len(columns), self._v.shape[1]))
-        decide(columns, self._v, self._scale * self._value, found)
-        return found
+        decisions = np.empty((len(columns), self._v.shape[1]))
+        decide(columns, self._v, self._scale * self._value, decisions)
+        return decisions

@@ -98,9 +98,9 @@ class DenseRows:
 
     def score(self, block: DenseBlock) -> DeviceArray:
         """Return the scores, float32 of shape (n, U)."""
-        found = self.device.xp.matmul(block.left, self.right)
-        found += self.norms
-        return found
+        products = self.device.xp.matmul(block.left, self.right)
+        products += self.norms
+        return products
 
     def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -158,11 +158,11 @@ class SparseRows:
         """Return the scores, float32 of shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
-            found = block.left @ self._spread
+            products = block.left @ self._spread
         else:
-            found = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
-        found += self.norms
-        return found
+            products = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
+        products += self.norms
+        return products
 
     def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
