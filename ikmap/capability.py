@@ -13,16 +13,16 @@ class Offers(ABC):
         """Return the object or the part of it that has the capability, or None."""
 
 
-def capability[C](one: object, kind: type[C]) -> C | None:
+def capability[C](owner: object, kind: type[C]) -> C | None:
     """Return an object, or the part of it, that has a capability, or None.
 
     Parameters
     ----------
-    one : object
-        A method, or a task: of a task, its kind, codec, decisions and scorer are looked at.
+    owner : object
+        A method or a task. A task has the capabilities of its kind, codec, decisions and scorer.
     kind : type
         The capability, an abstract class.
     """
-    if isinstance(one, Offers):
-        return one.offered(kind)
-    return one if isinstance(one, kind) else None
+    if isinstance(owner, Offers):
+        return owner.offered(kind)
+    return owner if isinstance(owner, kind) else None

@@ -70,8 +70,8 @@ class Cells:
     @property
     def missing(self) -> Bools:
         """Mask of entries without a cell, bool of shape (n, t)."""
-        found: Bools = self.codes == self.absent
-        return found
+        missing: Bools = self.codes == self.absent
+        return missing
 
     @property
     def complete(self) -> bool:
@@ -95,11 +95,11 @@ class Cells:
         """Return the cells with codes of a type that can hold them."""
         if self.codes.dtype == dtype:
             return self
-        found = Cells(self.codes.astype(dtype), self.offsets)
+        cells = Cells(self.codes.astype(dtype), self.offsets)
         # A cast turns -1 into the highest number of an unsigned type, but no other "no cell" into its own.
         if self.codes.dtype.kind == "u" and not self.complete:
-            found.codes[self.missing] = found.absent
-        return found
+            cells.codes[self.missing] = cells.absent
+        return cells
 
     @classmethod
     def concatenated(cls, parts: Sequence[Cells]) -> Cells:
@@ -168,9 +168,9 @@ def in_wider_layout[Number: np.generic](values: NDArray[Number], old: Int64s, ne
     widths = np.diff(old)
     if old.shape != new.shape or (np.diff(new) < widths).any():
         raise ValueError("found fewer cells in a partitioning than before, expected at least as many")
-    found = np.zeros((int(new[-1]), *values.shape[1:]), values.dtype)
-    found[np.arange(int(old[-1])) + np.repeat(new[:-1] - old[:-1], widths)] = values
-    return found
+    wider = np.zeros((int(new[-1]), *values.shape[1:]), values.dtype)
+    wider[np.arange(int(old[-1])) + np.repeat(new[:-1] - old[:-1], widths)] = values
+    return wider
 
 
 def packed_dtype(offsets: Int64s, gaps: bool = False) -> np.dtype[np.unsignedinteger]:

@@ -230,8 +230,8 @@ class Gpu(Device):
 
     def try_out(self) -> None:
         """Compile something, and multiply matrices: raises what CUDA's libraries raise where they are not there."""
-        one = self.put(np.ones((1, 1), dtype=np.float32))
-        if self.get(self.xp.matmul(one + one, one))[0, 0] != 2.0:
+        array = self.put(np.ones((1, 1), dtype=np.float32))
+        if self.get(self.xp.matmul(array + array, array))[0, 0] != 2.0:
             raise ArithmeticError("1 + 1 is not 2 there")
 
     def evidence(self) -> JsonObject:

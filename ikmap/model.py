@@ -48,7 +48,7 @@ class Model:
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of all fields: ``field``, or ``field.data`` ... of CSR and cells, ``field:...`` of a model.
 
-        Of the models of a tuple ``field:0:...``, ``field:1:...`` and so on.
+        The models of a tuple have ``field:0:...``, ``field:1:...`` and so on.
         """
         arrays: dict[str, Array] = {}
         for name, value in self._values().items():
@@ -72,7 +72,7 @@ class Model:
             elif isinstance(value, Model):
                 plain[name] = {"model_within": value.metadata()}
             elif _are_models(value):
-                plain[name] = {"models_within": [one.metadata() for one in value]}
+                plain[name] = {"models_within": [model.metadata() for model in value]}
             elif not isinstance(value, np.ndarray):
                 plain[name] = cast("Json", value)
         return plain
@@ -130,7 +130,7 @@ def from_parts(metadata: Mapping[str, Json], arrays: Mapping[str, Array]) -> Mod
 
 
 def _are_models(value: object) -> TypeGuard[tuple[Model, ...]]:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(one, Model) for one in value)
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Model) for item in value)
 
 
 def _arrays_within(name: str, model: Model) -> dict[str, Array]:

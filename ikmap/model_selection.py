@@ -78,7 +78,7 @@ def score_fold[V](
         For each learner, of targets and predictions, larger is better: as of
         :meth:`ikmap.tasks.Criterion.row_scores`.
     """
-    found: dict[str, dict[V, list[np.ndarray]]] = {}
+    scores: dict[str, dict[V, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
         for name, learner in learners[psi].items():
             # Not into one byte for the small psi among them: every learner would be compiled for both types.
@@ -86,8 +86,8 @@ def score_fold[V](
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
             scored = partial(_scored, row_scores[name], outside, y_held_out)
-            found.setdefault(name, {})[psi] = _climb(map(scored, predictors))
-    return found
+            scores.setdefault(name, {})[psi] = _climb(map(scored, predictors))
+    return scores
 
 
 def _scored(row_scores: RowScores, outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:

@@ -55,13 +55,13 @@ class Scores:
 
         Only candidates that all of these folds have tried are there, the smaller value and C first.
         """
-        found: dict[Candidate, Scored] = {}
+        scores: dict[Candidate, Scored] = {}
         for value in sorted(self._right if values is None else values, key=numbers):
             if folds and set(folds) <= self.folds(value):
                 paths = [self._right[value][fold] for fold in sorted(folds)]
                 for place, parts in enumerate(zip(*paths, strict=False)):
-                    found[value, place] = np.concatenate(parts)
-        return found
+                    scores[value, place] = np.concatenate(parts)
+        return scores
 
 
 def numbers(value: Value) -> tuple[float, ...]:

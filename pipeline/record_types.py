@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from ikmap.json_values import Json, JsonObject
 
 if TYPE_CHECKING:
+    from ikmap.learners.dual.certificate import SVMCertificate
     from ikmap.methods.search import Value
 
 type Record = dict[str, Any]
@@ -334,7 +335,7 @@ class TrainedRecord(ModelRecord):
 class SolutionRecord(TaskRecord):
     """The record of a task that solves linear problems; the one that solves all of them stores the model too."""
 
-    certificate: JsonObject
+    certificate: SVMCertificate
     content_hash: NotRequired[str]
 
 

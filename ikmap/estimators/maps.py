@@ -10,9 +10,10 @@ from ikmap.estimators.base import RandomState
 from ikmap.estimators.cell_map import CellMap
 from ikmap.estimators.parameters import COUNT, checked, subsample_size
 from ikmap.methods.anne import Anne
+from ikmap.methods.composed import shares
 from ikmap.methods.iforest import IForest
 from ikmap.partitioners import Partitions, SideBySide
-from ikmap.partitioners.side_by_side import seed_of_part, shares
+from ikmap.partitioners.side_by_side import seed_of_part
 from ikmap.rows import Rows
 
 

@@ -211,12 +211,12 @@ class RaisedPoints(Points):
         """
         if signed not in self._panels:
             self._panels[signed] = self._laid_out(signed)
-        found = self._panels[signed]
+        panels = self._panels[signed]
         if self.sizes == (power, power):
-            return found
+            return panels
         shift = np.ones(self.n_padded)
         shift[: len(self)] = self._shift(power)
-        return found * shift.reshape(-1, 1, PANEL)
+        return panels * shift.reshape(-1, 1, PANEL)
 
     def _laid_out(self, signed: bool) -> Floats:
         n, d = len(self), self.n_columns

@@ -33,7 +33,7 @@ class LinearModel(Model):
         Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``. Empty where decisions are the
         predictions: then K is any number.
     params : dict
-        What the learner was asked to do, as JSON values.
+        Settings of the learner, as JSON values.
     """
 
     kind: ClassVar[str] = "linear"
@@ -79,5 +79,5 @@ class LinearModel(Model):
 
 def decision_to_index(decision: Floats) -> np.ndarray:
     """Return class numbers, int32, from decisions of shape (n, K), or (n,) for K = 1; 0 means the second class."""
-    one = decision.ndim == 1 or decision.shape[1] == 1
-    return (decision.reshape(-1) >= 0 if one else decision.argmax(axis=1)).astype(np.int32)
+    single = decision.ndim == 1 or decision.shape[1] == 1
+    return (decision.reshape(-1) >= 0 if single else decision.argmax(axis=1)).astype(np.int32)

@@ -124,11 +124,11 @@ class IForestPartitions(Partitions):
         """
         if depth < 0 or self.max_depth is not None:
             raise ValueError(f"expected trees of all depths and a depth >= 0, got {self.max_depth!r} and {depth!r}")
-        of = nodes_of(self.feature, self.right, self.roots)
-        kept, cut = of.depth <= depth, (of.depth < depth) & (self.feature != LEAF)
+        nodes = nodes_of(self.feature, self.right, self.roots)
+        kept, cut = nodes.depth <= depth, (nodes.depth < depth) & (self.feature != LEAF)
         before = np.concatenate([[0], np.cumsum(kept)])
         roots = before[self.roots]
-        right = np.where(cut, before[of.right] - roots[of.tree], of.number)
+        right = np.where(cut, before[nodes.right] - roots[nodes.tree], nodes.number)
         return IForestPartitions(
             feature=np.where(cut, self.feature, LEAF)[kept].astype(np.int32),
             threshold=np.where(cut, self.threshold, 0.0)[kept],

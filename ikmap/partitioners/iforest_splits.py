@@ -35,8 +35,8 @@ def iforest_splits(
     t = model.n_partitions
     # Leaves of such trees are numbered from left to right, so the rows of a node are a slice of those by their leaves.
     leaves = [model.cells(rows, n_threads).codes for rows in row_sets]
-    followed = [[_by_leaf(of[:, m]) for m in range(t)] for of in leaves]
-    start = [Cells(np.zeros_like(of), np.arange(t + 1, dtype=np.int64)) for of in leaves]
+    followed = [[_by_leaf(codes[:, m]) for m in range(t)] for codes in leaves]
+    start = [Cells(np.zeros_like(codes), np.arange(t + 1, dtype=np.int64)) for codes in leaves]
     return start, _splits(model, followed, limit)
 
 

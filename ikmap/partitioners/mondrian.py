@@ -43,7 +43,7 @@ class MondrianPartitions(Partitions):
     boxes : ndarray of float64, shape (N, 2, d)
         Least and largest values of the rows of a node.
     keys : ndarray of uint64, shape (N,)
-        Of which all draws of a node are made.
+        Keys from which all draws of a node are made.
     numbers : ndarray of int32, shape (N,)
         The cell of a node within its tree. Cells are numbered as they come to be: when one is cut, its left part keeps
         the number, and the right one gets the next. So a cell has the same number for all lifetimes.
@@ -179,15 +179,15 @@ class MondrianPartitions(Partitions):
         n_cells = np.diff(self.offsets_)
 
         def work(start: int, stop: int) -> None:
-            found = np.empty(n, dtype=np.int32)
+            cells = np.empty(n, dtype=np.int32)
             for m in range(start, stop):
                 own = slice(self.roots[m], self.roots[m + 1])
                 arrays = [getattr(self, name)[own] for name in OF_NODES]
                 count = len(arrays[0])
                 room = [np.concatenate([array, np.empty((2 * n, *array.shape[1:]), array.dtype)]) for array in arrays]
-                count, n_cells[m] = insert(rows, self.lifetime, *room, count, int(n_cells[m]), found)
+                count, n_cells[m] = insert(rows, self.lifetime, *room, count, int(n_cells[m]), cells)
                 trees[m] = [array[:count].copy() for array in room]
-                codes[:, m] = found
+                codes[:, m] = cells
 
         for_each_block(work, M, 1, n_threads)
         grown = _together(trees, n_cells, self.lifetime)
@@ -229,9 +229,9 @@ class MondrianPartitions(Partitions):
 
 def words(rows: np.ndarray) -> np.ndarray:
     """Return a hash of the values of each row of a float64 array in C order, uint64 of shape (n,)."""
-    found = np.empty(len(rows), dtype=np.uint64)
-    row_keys(rows, found)
-    return found
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    row_keys(rows, hashes)
+    return hashes
 
 
 def fit_mondrian(
@@ -268,9 +268,9 @@ def fit_mondrian(
 
     def work(start: int, stop: int) -> None:
         for m in range(start, stop):
-            found = grown_tree(rows, float(lifetime), seed, first + m)
-            assert found is not None
-            trees[m], n_cells[m] = found
+            tree = grown_tree(rows, float(lifetime), seed, first + m)
+            assert tree is not None
+            trees[m], n_cells[m] = tree
 
     for_each_block(work, n_trees, 1, n_threads)
     return _together(trees, n_cells, float(lifetime))

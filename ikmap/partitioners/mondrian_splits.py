@@ -36,7 +36,7 @@ def mondrian_splits(
         raise ValueError("trees that were extended by more rows cannot be swept: fit them on all rows")
     followed = [_Followed(model, rows, n_threads) for rows in row_sets]
     whole = np.arange(model.n_partitions + 1, dtype=np.int64)
-    start = [Cells(np.zeros((of.n_rows, model.n_partitions), np.int32), whole) for of in followed]
+    start = [Cells(np.zeros((paths.n_rows, model.n_partitions), np.int32), whole) for paths in followed]
     return start, _splits(model, followed)
 
 

@@ -35,7 +35,7 @@ def replaced(model: Partitions, start: int, new: Partitions) -> Partitions:
     """Return the partitionings of a model with those from number `start` on replaced."""
     stop, t = start + new.n_partitions, model.n_partitions
     before, after = (model.part(*ends) if ends[0] < ends[1] else None for ends in ((0, start), (stop, t)))
-    parts = tuple(one for part in (before, new, after) if part is not None for one in part.single)
+    parts = tuple(single for part in (before, new, after) if part is not None for single in part.single)
     return parts[0] if len(parts) == 1 else SideBySide(parts)
 
 
@@ -45,7 +45,7 @@ def carry_matrix(before: Cells, after: Cells, drawn: Bools) -> sp.csr_array:
     Parameters
     ----------
     before, after : Cells
-        Of the same rows.
+        Cells of the same rows.
     drawn : ndarray of bool, shape (t,)
         Partitionings that were drawn anew; the others have the same cells.
 
@@ -69,6 +69,6 @@ def carry_matrix(before: Cells, after: Cells, drawn: Bools) -> sp.csr_array:
         values.append(1.0 / n[now[both, i]])
     shape = (after.n_columns, before.n_columns)
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    found = sp.csr_array(entries, shape=shape)  # entries of the same place are added up
-    found.sum_duplicates()
-    return found
+    matrix = sp.csr_array(entries, shape=shape)  # entries of the same place are added up
+    matrix.sum_duplicates()
+    return matrix

@@ -25,12 +25,6 @@ def seed_of_part(seed: int, i: int) -> int:
     return int(generator(seed, STREAM, i).integers(2**63))
 
 
-def shares(t: int, n: int) -> list[int]:
-    """Return how many of t partitionings each of n maps has: as evenly as possible, the first maps have one more."""
-    each, more = divmod(t, n)
-    return [each + (i < more) for i in range(n)]
-
-
 def side_by_side(parts: Sequence[Cells]) -> Cells:
     """Join the cells of the same rows in several maps, one map after the other.
 
@@ -59,7 +53,7 @@ class SideBySide(Partitions):
     Parameters
     ----------
     parts : tuple of Partitions
-        Of each map, fitted on the same columns.
+        Partitionings of each map, fitted on the same columns.
     """
 
     kind: ClassVar[str] = "side-by-side"
@@ -76,18 +70,18 @@ class SideBySide(Partitions):
 
     @property
     def single(self) -> tuple[Partitions, ...]:
-        return tuple(one for part in self.parts for one in part.single)
+        return tuple(single for part in self.parts for single in part.single)
 
     def part(self, start: int, stop: int) -> Partitions:
         """Return the partitionings ``start .. stop - 1``, of any number of maps."""
-        found: list[Partitions] = []
+        parts: list[Partitions] = []
         first = 0
         for part in self.parts:
             last = first + part.n_partitions
             if start < last and first < stop:
-                found.append(part.part(max(start, first) - first, min(stop, last) - first))
+                parts.append(part.part(max(start, first) - first, min(stop, last) - first))
             first = last
-        return found[0] if len(found) == 1 else SideBySide(tuple(found))
+        return parts[0] if len(parts) == 1 else SideBySide(tuple(parts))
 
     def explain(self) -> list[str]:
         return [line for part in self.parts for line in part.explain()]

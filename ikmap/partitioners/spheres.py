@@ -65,8 +65,8 @@ class SpherePartitions(Partitions):
         n_threads : int, optional
             At most this many threads; default: all usable cores.
         """
-        found = self.nearest.cells(X, n_threads)
-        codes, centers, members = found.codes, self.nearest.centers, self.nearest.members
+        nearest = self.nearest.cells(X, n_threads)
+        codes, centers, members = nearest.codes, self.nearest.centers, self.nearest.members
 
         def work(start: int, stop: int) -> None:
             rows = X[start:stop]
@@ -77,7 +77,7 @@ class SpherePartitions(Partitions):
                 leave_out_csr(*_parts(rows), *_parts(centers), *of)
 
         for_each_block(work, codes.shape[0], BLOCK_ROWS, n_threads)
-        return found
+        return nearest
 
 
 def fit_spheres(X: Rows, draws: np.ndarray) -> SpherePartitions:

@@ -50,7 +50,7 @@ class Encoding:
         ----------
         values : float64 array (n,), or int64 array (n,) of positions among :attr:`words`, -1 for another word
         folds : int64 array (n,) or None
-            Of training rows; None: they are none.
+            Folds of training rows, or None for other rows.
         """
         raise NotImplementedError
 
@@ -105,11 +105,11 @@ class Number(Encoding):
     ----------
     fill : float
     marks : bool
-        Whether there is a feature that is 1 where the number is missing.
+        True if there is a feature that is 1 for missing numbers.
     knots, places : float64 arrays
         The curve; empty: numbers stay as they are. Beyond its ends it is flat.
     shift, width : float
-        Of numbers that are only shifted and divided.
+        Shift and divisor of numbers without a curve.
     """
 
     how: ClassVar[str] = "number"
@@ -181,10 +181,10 @@ class OneHot(Encoding):
         return np.append(self.column, -1)[values]
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
-        found = np.zeros((values.size, len(self.shown)))
+        features = np.zeros((values.size, len(self.shown)))
         rows = np.flatnonzero(values >= 0)
-        found[rows, self.column[values[rows]]] = 1.0
-        return found
+        features[rows, self.column[values[rows]]] = 1.0
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Table(Encoding):
     word : str
         The encoding's name in a plan.
     outputs : tuple of str
-        What tells the features of several apart.
+        Suffixes of the names of several features.
     """
 
     how: ClassVar[str] = "table"
@@ -237,7 +237,7 @@ def target_numbers(
     Parameters
     ----------
     sums : int64 array (K,)
-        Of the targets of all rows, as whole multiples of `unit`.
+        Sums of the targets of all rows, as whole multiples of `unit`.
     smooth : float
         So many rows with the mean of all count as rows of each word.
     enough : int, optional
@@ -245,7 +245,7 @@ def target_numbers(
         in it. None: no word has.
     """
     n = counts.rows.shape[0]
-    found = np.empty((n + 1, FOLDS + 1, sums.size))
+    numbers = np.empty((n + 1, FOLDS + 1, sums.size))
     all_rows, all_sums = counts.rows.sum(axis=1), counts.sums.sum(axis=1)
     for fold in range(FOLDS + 1):
         of_rows, of_sums, of_all, others = all_rows, all_sums, sums, rows
@@ -254,12 +254,12 @@ def target_numbers(
             if of_rows.any():
                 of_all, others = of_sums.sum(axis=0), int(of_rows.sum())
         prior = of_all.astype(np.float64) / others
-        found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
-        found[n, fold] = prior
+        numbers[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
+        numbers[n, fold] = prior
     if enough is not None:
         many = np.flatnonzero(all_rows >= enough)
-        found[many] = found[many, -1:]
-    return found * unit
+        numbers[many] = numbers[many, -1:]
+    return numbers * unit
 
 
 def hashed_numbers(words: Sequence[str]) -> np.ndarray:
@@ -275,7 +275,7 @@ class Time(Encoding):
     Attributes
     ----------
     kept : tuple of str
-        Of :data:`PARTS`.
+        Names among :data:`PARTS`.
     form : {"parts", "cycles", "both"}
     fill : float
         Seconds that stand for a missing time.

@@ -80,7 +80,7 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
     Parameters
     ----------
     kind : str, optional
-        What it has to be; default: what its cells are.
+        Required kind; by default the kind of the cells.
 
     Raises
     ------
@@ -126,21 +126,21 @@ def _is_absent(value: object) -> bool:
 
 def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
     """Return the seconds of ISO dates or times as words, which pandas leaves in columns of CSV."""
-    found = [seconds_in(word) for word in words]
-    if None in found:
-        k = found.index(None)
+    seconds = [seconds_in(word) for word in words]
+    if None in seconds:
+        k = seconds.index(None)
         row = int(np.flatnonzero(codes == k)[0])
         raise ValueError(
             f"row {row}, column {name!r}: found {words[k]!r}, expected a date or time such as 2001-05-31 23:59"
         )
-    table = np.array([*found, np.nan], dtype=np.float64)
+    table = np.array([*seconds, np.nan], dtype=np.float64)
     return table[positions_of(codes, len(words))]
 
 
 def _objects(values: Sequence[object]) -> Objects:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
 
 
 def table_of_columns(

@@ -17,10 +17,10 @@ def seconds_in(word: str) -> float | None:
     if len(word) < len("2001-1-1") or word.isdigit():
         return None
     try:
-        found = datetime.datetime.fromisoformat(word)
+        time = datetime.datetime.fromisoformat(word)
     except ValueError:
         return None
-    return seconds_of(found)
+    return seconds_of(time)
 
 
 def seconds_of(value: datetime.date | datetime.time) -> float:

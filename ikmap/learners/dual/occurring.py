@@ -29,7 +29,7 @@ def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[Ro
     n_columns : int
         Columns there are.
     most_bytes : int
-        What the copy of the codes may take.
+        Largest number of bytes of the copy of the codes.
 
     Returns
     -------
@@ -60,10 +60,10 @@ def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[Ro
     for start, part in _parts(codes):
         # The number of an absent cell is beyond those of all cells, so no cell comes to have it.
         known = part if absent is None else np.where(part == absent, 0, part)
-        found = few[start : start + len(part)]
-        found[:] = left[known + base] - left[base]
+        renumbered = few[start : start + len(part)]
+        renumbered[:] = left[known + base] - left[base]
         if absent is not None:
-            found[part == absent] = absent
+            renumbered[part == absent] = absent
     return (few, (left[base] - 1).astype(np.uint64), *rows[2:]), columns
 
 

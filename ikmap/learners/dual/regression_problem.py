@@ -34,7 +34,7 @@ class RegressionProblem(BlockProblem):
     epsilon : float
         Residuals up to this cost nothing, in standard deviations.
     center, scale : float
-        Of the targets.
+        Centre and unit of the targets.
     """
 
     loops: ClassVar[ModuleType] = loops
@@ -81,14 +81,14 @@ class RegressionProblem(BlockProblem):
 
 def moments(reader: BlockReader) -> tuple[float, float, float]:
     """Return the weight of the rows, the weighted mean of their targets, and the weighted sum of squares about it."""
-    found = (0.0, 0.0, 0.0)
+    total = (0.0, 0.0, 0.0)
     for b in range(len(reader)):
         y, some = reader[b].y, reader[b].sample_weight
         some = some if some.size else np.ones(y.size)
         weight = math.fsum(some)
         mean = math.fsum(some * y) / weight if weight else 0.0
-        found = together(found, (weight, mean, math.fsum(some * (y - mean) ** 2)))
-    return found
+        total = together(total, (weight, mean, math.fsum(some * (y - mean) ** 2)))
+    return total
 
 
 def together(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:

@@ -94,12 +94,12 @@ def fit_kernel_svm(
     with single_threaded_blas:  # Once, for there may be thousands of pairs.
         for column, (a, b) in enumerate(pairs):
             those = np.flatnonzero((y == a) | (y == b))
-            found = solve_two_classes(
+            solution = solve_two_classes(
                 rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]),
                 max_working_set, n_threads,
             )  # fmt: skip
-            coef[those, column], intercept[column] = sign * found.coef, sign * found.intercept
-            steps, largest = steps + found.steps, max(largest, found.working_set)
+            coef[those, column], intercept[column] = sign * solution.coef, sign * solution.intercept
+            steps, largest = steps + solution.steps, max(largest, solution.working_set)
     support = np.flatnonzero(coef.any(axis=1))
     support = support[np.argsort(y[support], kind="stable")]  # As LIBSVM has them: class after class.
     return KernelModel(

@@ -37,7 +37,7 @@ class SVMPath:
     steps : ndarray of int64, shape (C,)
         Steps of the optimisation, of all pairs.
     converged : ndarray of bool, shape (C,)
-        Whether the tolerance was reached for all pairs.
+        True if the tolerance was reached for all pairs.
     n_classes : int
     """
 
@@ -109,7 +109,7 @@ def fit_kernel_svm_path(
 def _two_classes(
     K: Floats, sign: Floats, Cs: Sequence[float], tol: float, begun: Floats | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
-    """Yield coefficients, offset, number of steps and whether they were enough, for each C.
+    """Return coefficients, offset, number of steps and whether they were enough, for each C.
 
     `begun` has coefficients for a smaller C, to begin with.
     """
@@ -118,12 +118,12 @@ def _two_classes(
         coef = begun.copy()
         with single_threaded_blas:
             left -= K @ coef
-    found: list[tuple[np.ndarray, float, int, bool]] = []
+    solutions: list[tuple[np.ndarray, float, int, bool]] = []
     before = 0.0
     for C in Cs:
         # Where no coefficient is at its bound, a larger one changes nothing.
-        if found and found[-1][3] and np.abs(coef).max() < 0.999 * before:
-            found.append((*found[-1][:2], 0, True))
+        if solutions and solutions[-1][3] and np.abs(coef).max() < 0.999 * before:
+            solutions.append((*solutions[-1][:2], 0, True))
             continue
         before = C
         _stretch(coef, left, sign, C)
@@ -132,8 +132,8 @@ def _two_classes(
         free = (coef > low) & (coef < high)
         middle = (left[coef < high].max() + left[coef > low].min()) / 2
         offset = float(left[free].mean() if free.any() else middle)
-        found.append((coef.copy(), offset, int(steps), bool(violation <= tol)))
-    return found
+        solutions.append((coef.copy(), offset, int(steps), bool(violation <= tol)))
+    return solutions
 
 
 def _optimized(K: Floats, low: Floats, high: Floats, coef: Floats, left: Floats, tol: float) -> tuple[int, float]:

@@ -30,7 +30,7 @@ class CellScores(Model):
     learner : str
         Name of the learner that made it.
     params : dict
-        What the learner was asked to do, as JSON values.
+        Settings of the learner, as JSON values.
     """
 
     table: np.ndarray
@@ -95,5 +95,5 @@ class CellDepths(CellScores):
     kind: ClassVar[str] = "cell-depths"
 
     def score(self, rows: Cells) -> Floats:
-        found: np.ndarray = np.exp2(-self.mean(rows))
-        return found
+        scores: np.ndarray = np.exp2(-self.mean(rows))
+        return scores

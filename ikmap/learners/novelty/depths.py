@@ -16,8 +16,8 @@ def average_path_length(points: np.ndarray) -> Floats:
     """
     n = np.asarray(points, dtype=np.float64)
     large = np.maximum(n, 3.0)
-    found = 2.0 * (np.log(large - 1.0) + EULER_GAMMA) - 2.0 * (large - 1.0) / large
-    return np.where(n > 2, found, np.where(n == 2, 1.0, 0.0))
+    length = 2.0 * (np.log(large - 1.0) + EULER_GAMMA) - 2.0 * (large - 1.0) / large
+    return np.where(n > 2, length, np.where(n == 2, 1.0, 0.0))
 
 
 def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offsets: np.ndarray) -> Floats:
@@ -26,18 +26,18 @@ def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offse
     Parameters
     ----------
     feature, right, roots
-        As of :class:`~ikmap.partitioners.iforest.IForestPartitions`: trees in preorder, -1 in a leaf.
+        Arrays of :class:`~ikmap.partitioners.iforest.IForestPartitions`: trees in preorder, -1 in a leaf.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the trees. Columns without a leaf have 0.
     """
-    found = np.zeros(int(offsets[-1]))
+    depths = np.zeros(int(offsets[-1]))
     for i in range(roots.size - 1):
         own = slice(int(roots[i]), int(roots[i + 1]))
         mine, to_right = feature[own], right[own]
         depth = np.zeros(mine.size)
         for node in range(mine.size):  # parents come before their children
             if mine[node] < 0:
-                found[offsets[i] + to_right[node]] = depth[node]
+                depths[offsets[i] + to_right[node]] = depth[node]
             else:
                 depth[node + 1] = depth[to_right[node]] = depth[node] + 1.0
-    return found
+    return depths

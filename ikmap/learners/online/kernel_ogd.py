@@ -120,8 +120,8 @@ class KernelOGDState:
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:
         """Return the classifier with the current support set, whose decisions equal :meth:`decision_function`."""
-        found = self.support.arrays()
-        points, coef = found or (np.zeros((0, self._columns or 0)), np.zeros((0, self.n_updates.size)))
+        support = self.support.arrays()
+        points, coef = support or (np.zeros((0, self._columns or 0)), np.zeros((0, self.n_updates.size)))
         return KernelModel(
             points=points,
             coef=coef,
@@ -137,9 +137,9 @@ class KernelOGDState:
         """Return the state as plain arrays, for :meth:`restore`."""
         counts = np.array([self.n_seen, -1 if self._columns is None else self._columns])
         arrays = {"counts": counts, "n_updates": self.n_updates.copy()}
-        found = self.support.arrays()
-        if found is not None:
-            points, coef = found
+        support = self.support.arrays()
+        if support is not None:
+            points, coef = support
             arrays |= {**row_parts("points", points), "coef": coef.astype(np.int8)}
         return arrays
 

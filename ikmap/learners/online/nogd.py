@@ -122,9 +122,9 @@ class NOGDState:
     def _turn(self) -> None:
         """Turn from support points to features of a map on the support points so far."""
         assert self._dual is not None
-        found = self._dual.support.arrays()
-        assert found is not None
-        points, signs = found
+        support = self._dual.support.arrays()
+        assert support is not None
+        points, signs = support
         self.map = NystroemMap.fit(points, self.kernel, self.rank or rank_of(self.b), self.n_threads)
         self._linear = self._start(self.map)
         # sum_i beta_i xhat_i, which is beta times the pseudo-inverse of M: what the library starts from.
@@ -166,10 +166,10 @@ class NOGDState:
             name, _, inner = key.partition("-")
             parts[name][inner] = array
         if self._dual is not None:
-            found = self._dual.restore(parts["dual"]).support.arrays()
+            support = self._dual.restore(parts["dual"]).support.arrays()
             self.map = self._linear = None
-            if "matrix" in arrays and found is not None:
-                self.map = NystroemMap(found[0], arrays["matrix"], kernel_as_dict(self.kernel))
+            if "matrix" in arrays and support is not None:
+                self.map = NystroemMap(support[0], arrays["matrix"], kernel_as_dict(self.kernel))
         if parts["linear"]:
             self._linear = OGDState.restore(parts["linear"])
         return self
@@ -187,7 +187,7 @@ def nogd_bytes(
     nnz_per_row : float, optional
         Entries of a CSR row; None: the rows are dense, or cells.
     b, rank, n_classes
-        As of :class:`NOGDState`.
+        The same as in :class:`NOGDState`.
     """
     r, outputs = rank or rank_of(b), 1 if n_classes == 2 else n_classes
     # Blocks of CSR rows are copied, and laid out as the points are.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ class NormaProgress(NamedTuple):
     Attributes
     ----------
     predicted : ndarray, shape (n,)
-        What was predicted of each row before it was learned from: its class number, int32; the number, float64; of
+        Prediction for each row before it was learned from: its class number, int32; the number, float64; of
         novelty 1 for an alert, else 0, int32.
     beyond : ndarray of bool, shape (n,)
         Rows beyond the threshold: margin errors, alerts, residuals larger than epsilon or sigma.
@@ -118,18 +118,18 @@ class NormaNumbers:
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
         """Return the recent share of rows beyond the threshold, the wanted share, and the learned thresholds.
 
-        Of several functions the mean; epsilon and sigma in the unit of the targets; None for what a loss has not.
+        Values of several functions are averaged; epsilon and sigma are in the unit of targets; None if there is none.
         """
-        found: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
+        traces: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
         if rule.loss != "squared":
-            found["beyond"] = float(self.scalars[loops.SHARE])
+            traces["beyond"] = float(self.scalars[loops.SHARE])
         if rule.learns_threshold:
-            found["nu"] = rule.nu
+            traces["nu"] = rule.nu
             name = {"epsilon": "epsilon", "trimmed": "sigma"}.get(rule.loss, "rho")
-            found[name] = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
+            traces[name] = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
         if rule.loss == "novelty" and rule.average:
-            found["level"] = self.level
-        return found
+            traces["level"] = self.level
+        return traces
 
 
 @dataclass
@@ -153,7 +153,7 @@ class NormaState:
     n_support : int
         Rows that added to the weights.
     n_classes : int
-        Of losses of classes.
+        Number of classes, for losses of classes.
     """
 
     rule: NormaRule
@@ -167,11 +167,21 @@ class NormaState:
     n_classes: int = 2
 
     @classmethod
-    def start(cls, rule: NormaRule, columns: int, divisor: float = 1.0, n_classes: int = 2, **of: Any) -> Self:
-        """Return the state before the first row, for rows with so many columns; `of` are further parameters."""
+    def start(
+        cls,
+        rule: NormaRule,
+        columns: int,
+        divisor: float = 1.0,
+        n_classes: int = 2,
+        *,
+        center: float = 0.0,
+        unit: float = 1.0,
+        learner: str = "norma",
+    ) -> Self:
+        """Return the state before the first row, for rows with so many columns."""
         numbers = NormaNumbers.start(rule, outputs_of(rule, n_classes))
         table = np.zeros((columns, numbers.moving.shape[1] * (1 + rule.average)))
-        return cls(rule, table, divisor, numbers, n_classes=n_classes, **of)
+        return cls(rule, table, divisor, numbers, center, unit, learner, n_classes=n_classes)
 
     @property
     def n_seen(self) -> int:
@@ -207,8 +217,8 @@ class NormaState:
         if not self.rule.average:
             raise ValueError("average: found a rule without it, which keeps no mean of all functions")
         now, others = self._halves()
-        found: np.ndarray = self.numbers.total * now + others
-        return found
+        mean: np.ndarray = self.numbers.total * now + others
+        return mean
 
     @property
     def average(self) -> bool:
@@ -241,7 +251,7 @@ class NormaState:
         rule = (self.rule.code, self.rule.fixed(), self.rule.average)
         numbers = (self.numbers.scalars, self.numbers.moving)
         self.n_support += int(learn(arrays, targets, *rule, self.divisor, self.table, *numbers, predicted, beyond))
-        return NormaProgress(said(self, predicted, beyond), beyond)
+        return NormaProgress(learner_predictions(self, predicted, beyond), beyond)
 
     def decision_function(self, rows: Rows) -> Floats:
         """Return decisions, shape (n, K), equal to those of :meth:`model`."""
@@ -322,12 +332,12 @@ def targets_of(
         check_classes(y, n, n_classes)
         return np.where(y == 1, 1.0, -1.0) if n_classes == 2 else y.astype(np.float64)
     check_numbers(y, n)
-    found: np.ndarray = (y.astype(np.float64) - center) / unit
-    return found
+    targets: np.ndarray = (y.astype(np.float64) - center) / unit
+    return targets
 
 
 class Learned(Protocol):
-    """The part of a state of NORMA that :func:`said` needs."""
+    """The part of a state of NORMA that :func:`learner_predictions` needs."""
 
     rule: NormaRule
     unit: float
@@ -335,7 +345,7 @@ class Learned(Protocol):
     n_classes: int
 
 
-def said(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
+def learner_predictions(state: Learned, predicted: Floats, beyond: Bools) -> Floats | Int32s:
     """Return predictions of compiled loops as predictions of the learner."""
     rule = state.rule
     if rule.loss == "novelty":

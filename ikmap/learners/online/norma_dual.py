@@ -20,7 +20,7 @@ from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import stack
 from ikmap.learners.online._norma_dual_loops import norma_dual_pass
-from ikmap.learners.online.norma import NormaNumbers, NormaProgress, outputs_of, said, targets_of
+from ikmap.learners.online.norma import NormaNumbers, NormaProgress, learner_predictions, outputs_of, targets_of
 from ikmap.learners.online.norma_rule import NormaRule
 from ikmap.learners.rows import Rows, check_rows, n_columns, n_rows
 from ikmap.model import row_parts, rows_of_parts
@@ -96,7 +96,7 @@ class NormaDualState:
     rule : NormaRule
     kernel : Kernel
     n_classes : int
-        Of losses of classes.
+        Number of classes, for losses of classes.
     tau : int or None
         Terms are dropped after so many rounds.
     center, unit : float
@@ -169,7 +169,7 @@ class NormaDualState:
             block = rows[done : done + most]
             self._learn(block, targets[done : done + most], fixed, found[done : done + most])
             done += most
-        return NormaProgress(said(self, found[:, 0], found[:, 1] > 0), found[:, 1] > 0)
+        return NormaProgress(learner_predictions(self, found[:, 0], found[:, 1] > 0), found[:, 1] > 0)
 
     def _check_norms(self, rows: Rows) -> None:
         """Refuse steps that are too large for a row, where the loss has no bound."""
@@ -213,8 +213,8 @@ class NormaDualState:
         classes: list[Label] = list(range(self.n_classes)) if self.rule.of_classes else []
         model = self.model(classes)
         if not model.coef.size:
-            found: np.ndarray = np.zeros((n_rows(rows), model.intercept.size)) + model.intercept
-            return found
+            decisions: np.ndarray = np.zeros((n_rows(rows), model.intercept.size)) + model.intercept
+            return decisions
         return model.decision_function(rows, self.n_threads)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> KernelModel:

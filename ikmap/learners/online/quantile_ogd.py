@@ -134,7 +134,7 @@ class QuantileOGDState:
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Continue with more cells, in which there were no rows."""
-        self.weights = np.stack([in_wider_layout(of, old, new) for of in self.weights])
+        self.weights = np.stack([in_wider_layout(values, old, new) for values in self.weights])
         self.rows, self.offsets = in_wider_layout(self.rows, old, new), np.ascontiguousarray(new, dtype=np.int64)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:

@@ -30,8 +30,8 @@ class KernelRidge:
 
     def predict(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Return predictions, shape (m,)."""
-        found: np.ndarray = self.kernel.matrix(rows, self.points, n_threads) @ self.dual
-        return found
+        predictions: np.ndarray = self.kernel.matrix(rows, self.points, n_threads) @ self.dual
+        return predictions
 
 
 def fit_kernel_ridge(

@@ -47,7 +47,7 @@ class RidgeFit:
         The objective, and a bound on what it lies above the optimum.
     n_iter : int
     converged : bool
-        Whether ``gap <= tol * objective``.
+        True if ``gap <= tol * objective``.
     """
 
     coef: Floats
@@ -97,15 +97,15 @@ def fit_ridge_path(blocks: Blocks, problem: Problem, alphas: Sequence[float], n_
     Parameters
     ----------
     blocks, problem, n_threads
-        As :func:`fit_ridge`; ``problem.alpha`` does not matter.
+        The same as in :func:`fit_ridge`; ``problem.alpha`` does not matter.
     alphas : sequence of float
         In any order.
     """
     held = _Held(concatenated(blocks), n_threads)
     state: ConjugateGradients | None = None
     for alpha in sorted(alphas, reverse=True):
-        one = replace(problem, alpha=alpha)
-        state = ConjugateGradients(one, np.zeros(held.n_columns)) if state is None else state.follow(one)
+        at_alpha = replace(problem, alpha=alpha)
+        state = ConjugateGradients(at_alpha, np.zeros(held.n_columns)) if state is None else state.follow(at_alpha)
         held.solve(state)
         if not state.converged:
             warn_unless_solved(state)

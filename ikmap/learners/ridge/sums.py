@@ -112,13 +112,13 @@ class Sums:
 
 def sums_of(order: Order, tiles: Iterable[Tile]) -> Sums:
     """Return the sums over the rows of some tiles in their order; their division changes no bit."""
-    found = Sums.none(order.p.size)
+    sums = Sums.none(order.p.size)
     for tile in tiles:
         add_sums(
-            tile.codes, tile.absent, tile.base, tile.y, tile.weight, order.kind, order.shift, order.p, found.cells,
-            found.rows,
+            tile.codes, tile.absent, tile.base, tile.y, tile.weight, order.kind, order.shift, order.p, sums.cells,
+            sums.rows,
         )  # fmt: skip
-    return found
+    return sums
 
 
 def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:

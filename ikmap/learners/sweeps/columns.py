@@ -35,7 +35,7 @@ class Columns:
     n : int
         Number of columns.
     value : int or float
-        Of the last split.
+        Value of the last split.
     """
 
     of: list[np.ndarray]
@@ -98,7 +98,7 @@ class Columns:
     def split_by(self, splits: Iterable[CellSplit]) -> np.ndarray:
         """Return ascending columns of now that the next splits will split."""
         number_of: dict[tuple[int, int], int] = {}
-        n, found = self.n, set()
+        n, columns = self.n, set()
         for split in splits:
             m = split.partitioning
             column = number_of.pop((m, split.parent), None)
@@ -107,8 +107,8 @@ class Columns:
             number_of[m, split.left], number_of[m, split.right] = column, n
             n += 1
             if column < self.n:
-                found.add(column)
-        return np.array(sorted(found), dtype=np.int64)
+                columns.add(column)
+        return np.array(sorted(columns), dtype=np.int64)
 
     def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the current offsets of the cells, and the column of each of their feature columns."""

@@ -58,7 +58,7 @@ class GradientSettings:
     growth : float
         Share by which the number of columns grows between checkpoints.
     seed : int
-        Of the order of the rows.
+        Seed of the order of the rows.
     """
 
     loss: str
@@ -79,7 +79,7 @@ class GradientSweep:
     targets : ndarray, shape (n, outputs)
     settings : GradientSettings
     weight : ndarray, shape (n,), optional
-        Of the rows.
+        Weights of the rows.
     stored : pair of StoredRows and callable, optional
         Rows that are learned from in place of those of the first set, which then has none; and what makes targets of
         shape (n, outputs) of those stored.
@@ -107,8 +107,8 @@ class GradientSweep:
     @property
     def weights(self) -> Floats:
         """Weights, shape (number of columns, outputs)."""
-        found: np.ndarray = self._scale * self._v[: self.columns.n]
-        return found
+        weights: np.ndarray = self._scale * self._v[: self.columns.n]
+        return weights
 
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
@@ -150,6 +150,6 @@ class GradientSweep:
     def decisions(self, which: int = 1) -> Floats:
         """Return the decisions for the rows of one set, shape (n, outputs)."""
         columns = self.columns.of[which]
-        found = np.empty((len(columns), self._v.shape[1]))
-        decide(columns, self._v, self._scale * self._value, found)
-        return found
+        decisions = np.empty((len(columns), self._v.shape[1]))
+        decide(columns, self._v, self._scale * self._value, decisions)
+        return decisions

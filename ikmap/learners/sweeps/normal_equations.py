@@ -39,10 +39,10 @@ def factor_of(matrix: Floats, alpha: float) -> Floats:
         Rounding leaves nothing of alpha.
     """
     try:
-        found: np.ndarray = sl.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        factor: np.ndarray = sl.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
     except sl.LinAlgError:
         raise ValueError(f"alpha {alpha:g} is lost in the rounding of so many rows: expected a larger one") from None
-    return found
+    return factor
 
 
 class NormalEquations:
@@ -58,7 +58,7 @@ class NormalEquations:
     Attributes
     ----------
     factors : int
-        How often all of A was factored.
+        Number of times that all of A was factored.
     """
 
     def __init__(self, start: Cells, y: np.ndarray, alpha: float) -> None:
@@ -117,18 +117,18 @@ class NormalEquations:
         Y = sl.solve_triangular(factor, Y, lower=True, overwrite_b=True, check_finite=False)
         between, explained = Y.T @ Y, Y.T @ c_K
         outer = 2.0 * float(np.log(np.diag(factor)).sum())
-        of_F, found = np.zeros((len(contents), len(moments))), []
+        of_F, solutions = np.zeros((len(contents), len(moments))), []
         for k, (of, which, inside, b) in enumerate(moments):
             small = factor_of(inside - between[np.ix_(which, which)], self._alpha)
             part = self._solved(small, b - explained[which])
             of_F[which, k] = part.weights
             weights = np.empty(before + (len(of) - len(split_here)))
             weights[of] = part.weights
-            found.append(Solved(weights, outer + part.log_determinant))
+            solutions.append(Solved(weights, outer + part.log_determinant))
         of_K = sl.solve_triangular(factor, c_K[:, None] - Y @ of_F, lower=True, trans=1, check_finite=False)
-        for k, solved in enumerate(found):
+        for k, solved in enumerate(solutions):
             solved.weights[kept] = of_K[:, k]
-        return found
+        return solutions
 
     def _apply(self, split: CellSplit) -> tuple[int, int]:
         """Move the rows of a split, and count what its parts share with all other columns."""

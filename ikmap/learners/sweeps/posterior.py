@@ -15,7 +15,7 @@ def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: f
     Parameters
     ----------
     values, log_likelihood : sequences of float
-        Of the checkpoints of a sweep, ascending.
+        Values and log likelihoods of the checkpoints of a sweep, in ascending order of the values.
     limit : float
         Up to which the sweep went; the prior is uniform up to there.
 
@@ -31,5 +31,5 @@ def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: f
     spans = np.diff([*values, max(limit, values[-1])])
     logs = np.asarray(log_likelihood, dtype=np.float64) + np.log(np.maximum(spans, np.finfo(float).tiny))
     weights = np.exp(logs - logs.max())
-    found: np.ndarray = weights / weights.sum()
-    return found
+    probabilities: np.ndarray = weights / weights.sum()
+    return probabilities

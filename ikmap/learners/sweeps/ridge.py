@@ -39,7 +39,7 @@ class RidgePoint:
     weights : ndarray, shape (C,)
         By column, in the order of :class:`~ikmap.learners.sweeps.columns.Columns`.
     log_likelihood : float
-        Of the targets.
+        Log marginal likelihood of the targets.
     """
 
     value: float
@@ -95,9 +95,9 @@ class RidgeSweep:
     def decisions(self, point: RidgePoint, which: int = 1) -> Floats:
         """Return predictions for the rows of one set at the last yielded point, shape (n,)."""
         columns = self.columns.of[which]
-        found = np.empty((len(columns), 1))
-        decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), found)
-        return found[:, 0]
+        decisions = np.empty((len(columns), 1))
+        decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), decisions)
+        return decisions[:, 0]
 
     def variances(self, which: int = 1) -> Floats:
         """Return posterior variances of f for the rows of one set, now: ``alpha x' A^-1 x``, shape (n,)."""
@@ -107,8 +107,8 @@ class RidgeSweep:
             between = shared_rows(of[which], of[0]) / t
             half = sl.solve_triangular(factor, between.T, lower=True)
             own = (of[which] >= 0).sum(axis=1) / t
-            found: np.ndarray = own - (half**2).sum(axis=0)
-        return found
+            variances: np.ndarray = own - (half**2).sum(axis=0)
+        return variances
 
     def _apply(self, done: Sequence[CellSplit]) -> None:
         for split in done:
@@ -128,8 +128,8 @@ class RidgeSweep:
 
     def _kernel(self) -> Floats:
         shared = shared_rows(self.columns.of[0], self.columns.of[0]) if self._shared is None else self._shared
-        found: np.ndarray = shared / self.columns.n_partitions
-        return found
+        kernel: np.ndarray = shared / self.columns.n_partitions
+        return kernel
 
     def _dual(self) -> Solved:
         """Solve by the kernel matrix of the rows, which is kept from then on."""

@@ -92,7 +92,7 @@ def round_trip[M](model: M) -> M:
     return again
 
 
-def configured_for_checks[M: Method](one: type[M] | M) -> tuple[M, frozenset[str]]:
+def configured_for_checks[M: Method](subject: type[M] | M) -> tuple[M, frozenset[str]]:
     """Return an object of a class with its defaults, or a given object, and the paths of searched fields.
 
     Raises
@@ -100,14 +100,14 @@ def configured_for_checks[M: Method](one: type[M] | M) -> tuple[M, frozenset[str
     CheckFailed
         The class lacks members, or no object can be made of it.
     """
-    if isinstance(one, type):
-        missing = missing_members(one)
+    if isinstance(subject, type):
+        missing = missing_members(subject)
         if missing:
-            raise CheckFailed(f"{one.__name__} lacks the member {', '.join(missing)}", named=True)
-        with member(one, "of_record"):
-            method, _ = one.of_record({})
+            raise CheckFailed(f"{subject.__name__} lacks the member {', '.join(missing)}", named=True)
+        with member(subject, "of_record"):
+            method, _ = subject.of_record({})
     else:
-        method = one
+        method = subject
     with member(method, "search_space"):
         return method, _searched(method)
 

@@ -220,9 +220,9 @@ def _parts(method: Map, parts: FitsInParts) -> None:
 def _tables(method: Map, tables: CellTables) -> None:
     model = _fitted(method, True)
     with member(tables, "cell_tables"):
-        found = tables.cell_tables(model, sample_of(rows_to_check()))
+        by_name = tables.cell_tables(model, sample_of(rows_to_check()))
         names = method.description.tables
-        true(set(found) == names, f"found {sorted(found)}, expected what about.tables names: {sorted(names)}")
-        for name, table in found.items():
+        true(set(by_name) == names, f"found {sorted(by_name)}, expected what about.tables names: {sorted(names)}")
+        for name, table in by_name.items():
             n = int(model.offsets[-1])
             true(table.shape == (n,), f"{name}: found the shape {table.shape}, expected ({n},)")

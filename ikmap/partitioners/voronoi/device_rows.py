@@ -35,7 +35,7 @@ class DeviceBlock[Left, Held]:
     left : float32 matrix, shape (n, d)
         Minus twice the rows, shifted and scaled; 0 where nothing is known of a row's scores.
     lengths, units : float64 array, shape (n, 1)
-        As in :class:`~ikmap.partitioners.voronoi.scores.Queries`.
+        The same as in :class:`~ikmap.partitioners.voronoi.scores.Queries`.
     rows : arrays
         For exact distances.
     """
@@ -98,9 +98,9 @@ class DenseRows:
 
     def score(self, block: DenseBlock) -> DeviceArray:
         """Return the scores, float32 of shape (n, U)."""
-        found = self.device.xp.matmul(block.left, self.right)
-        found += self.norms
-        return found
+        products = self.device.xp.matmul(block.left, self.right)
+        products += self.norms
+        return products
 
     def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -158,11 +158,11 @@ class SparseRows:
         """Return the scores, float32 of shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
-            found = block.left @ self._spread
+            products = block.left @ self._spread
         else:
-            found = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
-        found += self.norms
-        return found
+            products = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
+        products += self.norms
+        return products
 
     def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -204,7 +204,7 @@ def limits_of[Left, Held](
 ) -> tuple[DeviceArray, DeviceArray]:
     """Return scores beyond which no member can be the nearest, and whether any other member must be checked.
 
-    As ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.
+    It is ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.
 
     Parameters
     ----------
