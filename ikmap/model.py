@@ -48,7 +48,7 @@ class Model:
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of all fields: ``field``, or ``field.data`` ... of CSR and cells, ``field:...`` of a model.
 
-        Of the models of a tuple ``field:0:...``, ``field:1:...`` and so on.
+        The models of a tuple have ``field:0:...``, ``field:1:...`` and so on.
         """
         arrays: dict[str, Array] = {}
         for name, value in self._values().items():

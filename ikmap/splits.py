@@ -22,7 +22,7 @@ class CellSplit:
     Attributes
     ----------
     value : int or float
-        Of the map's option.
+        Value of the field of the map.
     partitioning : int
     parent : int
         Number of the cell within its partitioning. No row is in it any more, unless one of the two keeps its number.
@@ -59,7 +59,7 @@ class Swept(NamedTuple):
     Parameters
     ----------
     value : int or float
-        Of the map's option.
+        Value of the field of the map.
     total : float
         Sum of the task's ``row_scores`` over the rows held out.
     log_likelihood : float, optional

@@ -1,7 +1,7 @@
 """The tests, in folders named like the packages that they test; those that start whole processes are in ``system/``.
 
 ``project/`` tests the repository itself, ``naive/`` holds slow and obvious versions to compare with, ``support/`` what
-tests share, and ``throwaway/`` methods that a stranger might add.
+tests share, and ``plugins/`` methods that a stranger might add.
 """
 
 from pathlib import Path

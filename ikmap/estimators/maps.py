@@ -8,8 +8,9 @@ import numpy as np
 
 from ikmap.estimators.cell_map import CellMap
 from ikmap.estimators.parameters import check_whole_number, subsample_size
+from ikmap.methods.composed import shares
 from ikmap.partitioners import METHODS, Partitions, SideBySide, draw_subsamples, fit_partitions
-from ikmap.partitioners.side_by_side import seed_of_part, shares
+from ikmap.partitioners.side_by_side import seed_of_part
 from ikmap.rows import Rows
 
 

@@ -9,15 +9,20 @@ import numpy as np
 
 from ikmap.arrays import Floats, Matrix
 from ikmap.cells import Cells
-from ikmap.kernels.points import CHI2, PointKernel, Points, pair_sums
+from ikmap.kernels.points import CHI2, PointKernel, Points, RowKernel, pair_sums
 from ikmap.rows import Rows
 
 
-@dataclass(frozen=True)
-class AdditiveChi2Kernel(PointKernel):
-    """K(x, y) = sum_j 2 x_j y_j / (x_j + y_j), where a term 0 / 0 counts 0."""
+class NonNegativeKernel[P: Points](RowKernel[P]):
+    """Base of kernels that are not defined for negative values.
 
-    name: ClassVar[str] = "chi2"
+    Attributes
+    ----------
+    words : str
+        Name of the kernel in messages.
+    """
+
+    words: ClassVar[str]
 
     def checked(self, rows: Matrix | Cells) -> Rows:
         """Return the rows as float64 in C order, or as a canonical csr_array.
@@ -25,11 +30,19 @@ class AdditiveChi2Kernel(PointKernel):
         Raises
         ------
         ValueError
-            If they are cells, or a value is not finite, or negative: the kernel is not defined there.
+            If they are cells, or a value is not finite, or negative.
         """
         checked = super().checked(rows)
-        refuse_negative(checked)
+        refuse_negative(checked, self.words)
         return checked
+
+
+@dataclass(frozen=True)
+class AdditiveChi2Kernel(NonNegativeKernel[Points], PointKernel):
+    """K(x, y) = sum_j 2 x_j y_j / (x_j + y_j), where a term 0 / 0 counts 0."""
+
+    name: ClassVar[str] = "chi2"
+    words: ClassVar[str] = "chi-square"
 
     def values(self, left: Points, right: Points, out: Floats) -> None:
         """Write the kernel values of all pairs to `out`."""

@@ -8,32 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikmap.arrays import Matrix
-from ikmap.cells import Cells
 from ikmap.kernels._min_max_loops import PANEL, dense_minima, sparse_minima
 from ikmap.kernels._pairs_loops import bit_sums
-from ikmap.kernels.chi2 import refuse_negative
-from ikmap.kernels.points import Points, RowKernel
+from ikmap.kernels.chi2 import NonNegativeKernel
+from ikmap.kernels.points import Points, check_columns, places_in
 from ikmap.rows import Rows
 
 
 @dataclass(frozen=True)
-class IntersectionKernel(RowKernel["PanelPoints"]):
+class IntersectionKernel(NonNegativeKernel["PanelPoints"]):
     """K(x, y) = sum_j min(x_j, y_j). Dense and sparse rows have the same values, to the bit."""
 
     name: ClassVar[str] = "intersection"
-
-    def checked(self, rows: Matrix | Cells) -> Rows:
-        """Return the rows as float64 in C order, or as a canonical csr_array.
-
-        Raises
-        ------
-        ValueError
-            If they are cells, or a value is not finite, or negative: the kernel is not defined there.
-        """
-        checked = super().checked(rows)
-        refuse_negative(checked, "the intersection kernel")
-        return checked
+    words: ClassVar[str] = "the intersection kernel"
 
     def points(self, rows: Rows) -> PanelPoints:
         """Return prepared rows."""
@@ -47,8 +34,7 @@ class IntersectionKernel(RowKernel["PanelPoints"]):
         ValueError
             If their numbers of columns differ.
         """
-        if left.n_columns != right.n_columns:
-            raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
+        check_columns(left, right)
         if left.binary and right.binary:
             bit_sums(left.words, right.word_columns, True, out)
         elif left.dense and right.dense:
@@ -58,9 +44,7 @@ class IntersectionKernel(RowKernel["PanelPoints"]):
         else:
             data, indices, indptr = left.entries
             used, others, owner, begin = right.sparse.inverted
-            place = np.minimum(np.searchsorted(used, indices), max(0, used.size - 1))
-            place = np.where(used[place] == indices, place, -1) if used.size else np.full(indices.size, -1)
-            sparse_minima(data, place, indptr, others, owner, begin, out)
+            sparse_minima(data, places_in(used, indices), indptr, others, owner, begin, out)
 
 
 class PanelPoints(Points):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Floats, Matrix
+from ikmap.arrays import Floats, Integers, Matrix
 from ikmap.cells import Cells
 from ikmap.kernels._pairs_loops import (
     CHI2,
@@ -140,6 +140,20 @@ class Points:
         return np.repeat(np.arange(len(self)), np.diff(self.csr.indptr))
 
 
+def check_columns(left: Points, right: Points) -> None:
+    """Raise ValueError if two sets of rows have different numbers of columns."""
+    if left.n_columns != right.n_columns:
+        raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
+
+
+def places_in(used: Integers, columns: Integers) -> Integers:
+    """Return the place of each column among ascending columns in use, or -1."""
+    if not used.size:
+        return np.full(columns.size, -1)
+    place = np.minimum(np.searchsorted(used, columns), used.size - 1)
+    return np.where(used[place] == columns, place, -1)
+
+
 def pair_sums(left: Points, right: Points, measure: int, out: Floats) -> None:
     """Sum over columns for all pairs of points: float64, shape (n, m), written to `out`.
 
@@ -156,8 +170,7 @@ def pair_sums(left: Points, right: Points, measure: int, out: Floats) -> None:
     ValueError
         If their numbers of columns differ.
     """
-    if left.n_columns != right.n_columns:
-        raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
+    check_columns(left, right)
     if left.binary and right.binary:
         bit_sums(left.words, right.word_columns, measure in (CHI2, PRODUCTS), out)
     elif left.dense and right.dense:
@@ -166,9 +179,7 @@ def pair_sums(left: Points, right: Points, measure: int, out: Floats) -> None:
         left, right = left.sparse, right.sparse
         used, entries, owner, begin = right.inverted
         indices = left.csr.indices
-        place = np.minimum(np.searchsorted(used, indices), max(0, used.size - 1))
-        place = np.where(used[place] == indices, place, -1) if used.size else np.full(indices.size, -1)
         sparse_sums(
-            left.csr.data, place, left.csr.indptr, left.norms(measure),
+            left.csr.data, places_in(used, indices), left.csr.indptr, left.norms(measure),
             entries, owner, begin, right.norms(measure), measure, out,
         )  # fmt: skip

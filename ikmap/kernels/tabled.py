@@ -21,7 +21,7 @@ from ikmap.rows import Rows
 class KernelTable:
     """The shared part of the values of a kernel, float64 of shape (n, n + m).
 
-    Of n rows among themselves, and with m others. It stays one object, however often what holds it is copied.
+    It has the pairs of n rows among themselves, and with m others. Copies of its owners share it.
     """
 
     def __init__(self, values: Floats) -> None:

@@ -33,7 +33,7 @@ class LinearModel(Model):
         Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``. Empty where decisions are the
         predictions: then K is any number.
     params : dict
-        What the learner was asked to do, as JSON values.
+        Settings of the learner, as JSON values.
     """
 
     kind: ClassVar[str] = "linear"

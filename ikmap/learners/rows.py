@@ -108,7 +108,7 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
     Returns
     -------
     bool
-        Whether the rows are cells, and none of them lacks one: :func:`row_arrays` need not look again.
+        True if the rows are cells and none of them lacks one, so that :func:`row_arrays` need not check again.
 
     Raises
     ------

@@ -26,7 +26,7 @@ class TwoStageMap(Model):
     ----------
     hashes : GCWSPartitions
     fourier : FourierMap
-        Of as many columns as all hashes have codes.
+        Map of as many columns as all hashes have codes.
 
     Notes
     -----

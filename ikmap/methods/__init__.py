@@ -61,7 +61,6 @@ from ikmap.methods.registry import (
     load_packages,
     method,
     methods,
-    name_of,
     register,
 )
 from ikmap.methods.sample import Sample, Shape, Training
@@ -131,7 +130,6 @@ __all__ = [
     "import_models",
     "method",
     "methods",
-    "name_of",
     "parameter_of",
     "refused_on",
     "register",

@@ -57,12 +57,7 @@ class Method(Configured, ABC):
 
     about: ClassVar[About]
 
-    def search_space(
-        self,
-        searched: frozenset[str],
-        n_rows: int,
-        sample: Sample | None = None,
-    ) -> SearchSpace:
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
         """Return the candidates that cross-validation tries for the fields that it chooses.
 
         Parameters

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ikmap.methods.composed import AND, Composed, composed_of_record, fields_of_composed, names_of
+from ikmap.methods.composed import AND, composed_of_record, fields_of_composed, names_of
 from ikmap.methods.fields import Field, FieldError, fields_of
 from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
@@ -102,11 +102,6 @@ def configured(name: str, record: Mapping[str, object]) -> tuple[Method, frozens
     if AND in name:
         return composed_of_record(map_kinds(name), record)
     return method(name).of_record(record)
-
-
-def name_of(method: Method) -> str:
-    """Return the name of a method; that of a composed map joins the names of its parts."""
-    return method.description.name if isinstance(method, Composed) else method.about.name
 
 
 def register(item: type[Method] | TaskKind | type[TaskKind] | type[Criterion], package: str = "") -> None:

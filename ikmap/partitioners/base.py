@@ -56,7 +56,7 @@ class Partitions(Model):
         Returns
         -------
         Mapper
-            Of maps that have none for devices: one that asks :meth:`cells`, on the processor.
+            For maps without one for devices, a mapper that calls :meth:`cells`, on the processor.
         """
         return OnProcessor(self, device)
 

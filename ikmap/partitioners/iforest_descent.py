@@ -23,9 +23,9 @@ class Descent(Mapper):
     Parameters
     ----------
     feature, threshold, right, roots
-        As in :class:`~ikmap.partitioners.iforest.IForestPartitions`.
+        The same as in :class:`~ikmap.partitioners.iforest.IForestPartitions`.
     height : int
-        Of the highest tree.
+        Height of the highest tree.
     used : ndarray of int
         Attributes that some node compares, ascending.
     place : Place

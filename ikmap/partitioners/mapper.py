@@ -32,7 +32,7 @@ class Place:
     ----------
     device : Device
     offsets : ndarray of int64, shape (t + 1,)
-        As those of the partitionings.
+        Offsets of the partitionings.
     n_features : int
     budget : int, optional
         Bytes of device memory that a block of rows may take, at most 8 GiB; default: half of what is free. Cells are
@@ -55,7 +55,7 @@ class Mapper(ABC):
     Attributes
     ----------
     why : str
-        How the cells are found, for people.
+        Description of the method, for people.
     held_bytes : int
         Memory the partitionings take on the device, about.
     row_bytes : int
@@ -92,7 +92,7 @@ class Mapper(ABC):
         Returns
         -------
         Cells
-            Those that the partitionings' own ``cells`` gives.
+            Cells equal to those of ``cells`` of the partitionings.
 
         Raises
         ------

@@ -43,7 +43,7 @@ class MondrianPartitions(Partitions):
     boxes : ndarray of float64, shape (N, 2, d)
         Least and largest values of the rows of a node.
     keys : ndarray of uint64, shape (N,)
-        Of which all draws of a node are made.
+        Keys from which all draws of a node are made.
     numbers : ndarray of int32, shape (N,)
         The cell of a node within its tree. Cells are numbered as they come to be: when one is cut, its left part keeps
         the number, and the right one gets the next. So a cell has the same number for all lifetimes.

@@ -45,7 +45,7 @@ def carry_matrix(before: Cells, after: Cells, drawn: Bools) -> sp.csr_array:
     Parameters
     ----------
     before, after : Cells
-        Of the same rows.
+        Cells of the same rows.
     drawn : ndarray of bool, shape (t,)
         Partitionings that were drawn anew; the others have the same cells.
 

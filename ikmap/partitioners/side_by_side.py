@@ -25,12 +25,6 @@ def seed_of_part(seed: int, i: int) -> int:
     return int(generator(seed, STREAM, i).integers(2**63))
 
 
-def shares(t: int, n: int) -> list[int]:
-    """Return how many of t partitionings each of n maps has: as evenly as possible, the first maps have one more."""
-    each, more = divmod(t, n)
-    return [each + (i < more) for i in range(n)]
-
-
 def side_by_side(parts: Sequence[Cells]) -> Cells:
     """Join the cells of the same rows in several maps, one map after the other.
 
@@ -59,7 +53,7 @@ class SideBySide(Partitions):
     Parameters
     ----------
     parts : tuple of Partitions
-        Of each map, fitted on the same columns.
+        Partitionings of each map, fitted on the same columns.
     """
 
     kind: ClassVar[str] = "side-by-side"

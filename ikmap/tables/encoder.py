@@ -70,7 +70,7 @@ class Encoder:
         Parameters
         ----------
         folds : int64 array (n,), optional
-            Of training rows (:func:`~ikmap.tables.statistics.fold_of`); for other rows None.
+            Folds of training rows (:func:`~ikmap.tables.statistics.fold_of`), or None for other rows.
         """
         X = np.empty((table.rows, len(self.names)))
         for at, encoding, values in self._columns(table):

@@ -50,7 +50,7 @@ class Encoding:
         ----------
         values : float64 array (n,), or int64 array (n,) of positions among :attr:`words`, -1 for another word
         folds : int64 array (n,) or None
-            Of training rows; None: they are none.
+            Folds of training rows, or None for other rows.
         """
         raise NotImplementedError
 
@@ -105,11 +105,11 @@ class Number(Encoding):
     ----------
     fill : float
     marks : bool
-        Whether there is a feature that is 1 where the number is missing.
+        True if there is a feature that is 1 for missing numbers.
     knots, places : float64 arrays
         The curve; empty: numbers stay as they are. Beyond its ends it is flat.
     shift, width : float
-        Of numbers that are only shifted and divided.
+        Shift and divisor of numbers without a curve.
     """
 
     how: ClassVar[str] = "number"
@@ -199,7 +199,7 @@ class Table(Encoding):
     word : str
         The encoding's name in a plan.
     outputs : tuple of str
-        What tells the features of several apart.
+        Suffixes of the names of several features.
     """
 
     how: ClassVar[str] = "table"
@@ -237,7 +237,7 @@ def target_numbers(
     Parameters
     ----------
     sums : int64 array (K,)
-        Of the targets of all rows, as whole multiples of `unit`.
+        Sums of the targets of all rows, as whole multiples of `unit`.
     smooth : float
         So many rows with the mean of all count as rows of each word.
     enough : int, optional
@@ -275,7 +275,7 @@ class Time(Encoding):
     Attributes
     ----------
     kept : tuple of str
-        Of :data:`PARTS`.
+        Names among :data:`PARTS`.
     form : {"parts", "cycles", "both"}
     fill : float
         Seconds that stand for a missing time.

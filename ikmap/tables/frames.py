@@ -80,7 +80,7 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
     Parameters
     ----------
     kind : str, optional
-        What it has to be; default: what its cells are.
+        Required kind; by default the kind of the cells.
 
     Raises
     ------

@@ -101,7 +101,7 @@ def choose(
     Parameters
     ----------
     only_numbers, only_times : str
-        How numbers, and times, are encoded where the request names no encoding.
+        Encodings of numbers and of times if the request names none.
 
     Raises
     ------
@@ -183,9 +183,9 @@ def fit(
     Parameters
     ----------
     unit : float
-        Of the whole numbers that stand for targets.
+        Value of 1 of the whole numbers that stand for targets.
     outputs : sequence of str, length K
-        What tells the targets apart, for names.
+        Suffixes of the names of the targets.
     out_of_fold : bool
         Training rows are encoded by the targets of other rows only; else as those that are scored are.
     enough : int, optional

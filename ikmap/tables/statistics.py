@@ -68,13 +68,13 @@ class Statistics:
     rows : int
     missing : int64 array (c,)
     low, high : float64 array (c,)
-        Of the cells that are there; inf and -inf where none is.
+        Extremes of the present cells; inf and -inf if there are none.
     drawn : float64 array (m, c)
         The rows that were drawn, in order of their numbers; of words, the codes mean nothing.
     levels : mapping of int to LevelCounts
-        Of the columns of words, by position.
+        Counts of the words of columns, by position of the column.
     sums : int64 array (K,)
-        Of all targets.
+        Sums of all targets.
     """
 
     rows: int
@@ -94,9 +94,9 @@ class Statistics:
         Parameters
         ----------
         kinds : sequence of str
-            Of the columns.
+            Kinds of the columns.
         folds : int64 array (n,)
-            Of the rows, as :func:`fold_of` says.
+            Folds of the rows (:func:`fold_of`).
         targets : int64 array (n, K)
         drawn : bool array (n,)
             Which rows are drawn.

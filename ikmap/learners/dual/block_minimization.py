@@ -77,15 +77,15 @@ class BlockProblem:
     number, slot : int
         Its number among all problems, and its place among those that are solved.
     positive, class_cost, bias, loss
-        As in :class:`~ikmap.learners.dual.descent.Problem`.
+        The same as in :class:`~ikmap.learners.dual.descent.Problem`.
     w : ndarray of float64, shape (n_columns + 1,)
         Weights, the intercept's last; those after the latest sweep only outside the phase "sweep".
     phase : {"start", "sweep", "certify", "done"}
-        What the next pass is for; "start" adds up the weights of dual variables that are given.
+        Purpose of the next pass; "start" adds up the weights of dual variables that are given.
     threshold : float
-        How far a row's margin must be from its bound, for the row to be left out.
+        Distance of the margin of a row from its bound above which the row is left out.
     numbers, counted
-        How weights are counted, and in sweeps the weights; None where they are not.
+        Unit of fixed-point weights, and the weights in sweeps; None for float64 weights.
     before
         Weights, as they are in sweeps, after the sweep before the latest.
     """
@@ -283,7 +283,7 @@ def descend_blocks(
     duals : DualVariables
         To start from, changed in place.
     seed : int
-        Of the order of rows.
+        Seed of the order of rows.
     total_cost : float
         Sum of the rows' C.
     n_threads : int

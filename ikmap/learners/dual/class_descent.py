@@ -270,7 +270,7 @@ def descend_classes(
     alphas : ndarray of float64, shape (P, n)
         Dual variables to start from; clipped into their bounds, changed in place.
     seed : int
-        Of the order of rows, below 2^64.
+        Seed of the order of rows, below 2^64.
     n_threads : int
         Groups of problems are solved side by side.
 

@@ -59,7 +59,7 @@ class Order:
     beta : tuple of float
         Momentum of each, in [0, 1).
     certify : bool
-        Whether the duality gap at the start of the round is wanted.
+        True if the duality gap at the start of the round is wanted.
     """
 
     round: int
@@ -75,7 +75,7 @@ class Report:
     Attributes
     ----------
     change : ndarray of float64, shape (p, n_columns + 1)
-        What its dual variables add to the extrapolated weights.
+        Change of the extrapolated weights by the dual variables of the part.
     dual : ndarray of float64, shape (p,)
         Its share of the dual objective after the round, without the quadratic term.
     loss, gap, n_support : ndarrays, shape (p,)
@@ -365,7 +365,7 @@ def fit_cocoa(
     parts : sequence of sequences of Block
         The training set, in K parts. Rows of all classes in every part make it fast.
     n_classes, params, classes_subset, cell_value
-        As there. ``inner_sweeps`` is the number of sweeps over a part in a round, ``max_iter`` that of rounds.
+        The same as there. ``inner_sweeps`` is the number of sweeps over a part in a round, ``max_iter`` that of rounds.
 
     Returns
     -------

@@ -189,7 +189,7 @@ def descend(
     alpha : ndarray of float64, shape (n,)
         Dual variables to start from; clipped into their bounds, changed in place.
     seed : int
-        Of the order of rows, below 2^64.
+        Seed of the order of rows, below 2^64.
     n_threads : int
         For the certificate and, up to two, for sweeps over cells. The result is the same bit for bit.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class SVMFit:
     n_iter : ndarray of int, shape (P,)
         Sweeps made; with several blocks, visits to every block.
     converged : ndarray of bool, shape (P,)
-        Whether the gap is at most ``tol``.
+        True if the gap is at most ``tol``.
     n_support : ndarray of int, shape (P,)
         Rows with a dual variable that is not 0.
     history : tuple of ndarrays of float64, shapes (rounds, 4)
@@ -246,25 +245,20 @@ def _fit_in_memory(
     if occurring is not None:
         block, columns = block._replace(rows=occurring[0]), occurring[1].size
     alphas = np.zeros((len(numbers), block.y.size)) if alpha0 is None else alpha0.copy()
-    what: dict[str, Any] = {
-        "block": block,
-        "class_cost": class_cost,
-        "loss": LOSSES[params.loss],
-        "bias": float(params.fit_intercept),
-        "n_columns": columns,
-    }
-    how: dict[str, Any] = {
-        "tol": params.tol,
-        "max_iter": params.max_iter,
-        "shrinking": params.shrinking,
-        "seed": int(generator(params.seed, 0).integers(2**63)),
-        "n_threads": n_threads,
-    }
+    loss, bias = LOSSES[params.loss], float(params.fit_intercept)
+    seed = int(generator(params.seed, 0).integers(2**63))
     if n_classes > 2:
-        problems = ClassProblems(positives=np.array(numbers), **what)
-        coef, intercept, histories = descend_classes(problems, alphas, **how)
+        problems = ClassProblems(block, np.array(numbers), class_cost, loss, bias, columns)
+        coef, intercept, histories = descend_classes(
+            problems, alphas, tol=params.tol, max_iter=params.max_iter, shrinking=params.shrinking, seed=seed,
+            n_threads=n_threads,
+        )  # fmt: skip
     else:
-        w, history = descend(Problem(positive=1, **what), alphas[0], **how)
+        problem = Problem(block, 1, class_cost, loss, bias, columns)
+        w, history = descend(
+            problem, alphas[0], tol=params.tol, max_iter=params.max_iter, shrinking=params.shrinking, seed=seed,
+            n_threads=n_threads,
+        )  # fmt: skip
         coef, intercept, histories = w[:-1, None], w[-1:], [history]
     if occurring is not None:
         found, coef = coef, np.zeros((reader.columns, len(numbers)))

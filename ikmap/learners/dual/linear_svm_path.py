@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,18 +17,15 @@ def fit_linear_svm_path(
     n_classes: int,
     params: SVMParams,
     Cs: Sequence[float],
-    **options: Any,
 ) -> Iterator[SVMFit]:
-    """Solve for every C in ascending order, each from the solution before it; the next one only when it is asked for.
+    """Solve for every C in ascending order, each from the previous solution and only when it is asked for.
 
     Parameters
     ----------
     blocks, n_classes, params
-        As :func:`fit_linear_svm`; ``params.C`` does not matter.
+        The same as in :func:`fit_linear_svm`; ``params.C`` does not matter.
     Cs : sequence of float
         Values of C, > 0, in any order.
-    options
-        classes_subset, cell_value, n_threads of :func:`fit_linear_svm`.
 
     Yields
     ------
@@ -38,7 +34,7 @@ def fit_linear_svm_path(
     """
     alpha0, ladder = None, sorted(Cs)
     for C, following in zip(ladder, [*ladder[1:], None], strict=True):
-        fit = fit_linear_svm(blocks, n_classes, replace(params, C=C), alpha0=alpha0, **options)
+        fit = fit_linear_svm(blocks, n_classes, replace(params, C=C), alpha0=alpha0)
         if following is not None:
             alpha0 = _scaled(fit, params.loss, C, following)
         yield fit

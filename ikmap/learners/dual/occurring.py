@@ -29,7 +29,7 @@ def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[Ro
     n_columns : int
         Columns there are.
     most_bytes : int
-        What the copy of the codes may take.
+        Largest number of bytes of the copy of the codes.
 
     Returns
     -------

@@ -46,13 +46,13 @@ class Progress:
         Parameters
         ----------
         whole : bool
-            Whether it visited every row.
+            True if the sweep visited every row.
         losses, gap_sum : float
             Sums over the visits.
         most : float
             Largest projected gradient.
         growth : float
-            Of ``|w|^2``.
+            Growth of ``|w|^2``.
         """
         self.n_iter += 1
         self.whole, self.still = whole, most <= STILL

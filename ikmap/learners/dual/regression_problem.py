@@ -34,7 +34,7 @@ class RegressionProblem(BlockProblem):
     epsilon : float
         Residuals up to this cost nothing, in standard deviations.
     center, scale : float
-        Of the targets.
+        Centre and unit of the targets.
     """
 
     loops: ClassVar[ModuleType] = loops

@@ -30,7 +30,7 @@ class SVMParams:
         "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row
         keeps its weight in all one-vs-rest problems.
     normalize : bool
-        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t
+        True for a feature value of 1/sqrt(t) of a cell, so that K(x, x) = 1, instead of 1. Raw features with C/t
         give the same decisions as normalised ones with C (algorithms.md 8.6).
     tol : float
         Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to
@@ -41,13 +41,13 @@ class SVMParams:
         With several blocks: largest number of sweeps over a block while it is in memory. More than one rarely
         saves a visit.
     shrinking : bool
-        Whether to leave out rows whose dual variable rests at a bound. Same solution, less time.
+        True to leave out rows whose dual variable rests at a bound, for the same solution in less time.
     fit_intercept : bool
         Append a constant feature 1, regularised like the others.
     seed : int
-        Of the order in which rows are visited, >= 0.
+        Seed of the order of rows, >= 0.
     epsilon : float
-        Of the losses of numbers, >= 0; in standard deviations of the target.
+        Width of the losses of numbers, >= 0, in standard deviations of the target.
     """
 
     loss: Literal["squared_hinge", "hinge", "logistic", "epsilon_insensitive", "squared_epsilon_insensitive"] = (

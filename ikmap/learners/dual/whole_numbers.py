@@ -26,7 +26,7 @@ class WholeNumbers(NamedTuple):
     unit : float
         A power of two.
     cell, constant : float
-        What a count of 1 is worth as the weight of a cell, and of the constant feature.
+        Value of a count of 1 as the weight of a cell, and of the constant feature.
     """
 
     unit: float

@@ -38,7 +38,7 @@ class KernelModel(Model):
         output for each, or one for each pair (0, 1), (0, 2), ..., (1, 2), ...: > 0 is then a vote for the first.
     one_vs_one : bool
     params : dict
-        What the learner was asked to do, as JSON values.
+        Settings of the learner, as JSON values.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -65,7 +65,7 @@ class KernelModel(Model):
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Return decision values, float64 of shape (n, K), one column for two classes, independently for each row.
 
-        Of a one-vs-one classifier of three classes or more these are the numbers of votes, a column for each class.
+        For a one-vs-one classifier of three or more classes they are the numbers of votes, a column for each class.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class SVMPath:
     steps : ndarray of int64, shape (C,)
         Steps of the optimisation, of all pairs.
     converged : ndarray of bool, shape (C,)
-        Whether the tolerance was reached for all pairs.
+        True if the tolerance was reached for all pairs.
     n_classes : int
     """
 
@@ -109,7 +109,7 @@ def fit_kernel_svm_path(
 def _two_classes(
     K: Floats, sign: Floats, Cs: Sequence[float], tol: float, begun: Floats | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
-    """Yield coefficients, offset, number of steps and whether they were enough, for each C.
+    """Return coefficients, offset, number of steps and whether they were enough, for each C.
 
     `begun` has coefficients for a smaller C, to begin with.
     """

@@ -32,7 +32,7 @@ class SupportSet:
     n_outputs : int
         Number K of coefficients of a point.
     whole : bool
-        Whether all coefficients are whole numbers. Sums are then made of whole kernel steps, and exact
+        True if all coefficients are whole numbers. Sums are then made of whole kernel steps, and exact
         (:meth:`Kernel.steps`); else of kernel values, point after point.
     """
 

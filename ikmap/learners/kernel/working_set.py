@@ -115,7 +115,7 @@ def solve_two_classes(
     Raises
     ------
     WorkingSetTooLarge
-        As soon as it can be foreseen: after the first :data:`FIRST_ROWS` rows, as a rule.
+        Raised as soon as it can be foreseen: after the first :data:`FIRST_ROWS` rows, as a rule.
     """
     n = n_rows(rows)
     y = np.where(second, 1.0, -1.0)

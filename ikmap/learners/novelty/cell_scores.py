@@ -30,7 +30,7 @@ class CellScores(Model):
     learner : str
         Name of the learner that made it.
     params : dict
-        What the learner was asked to do, as JSON values.
+        Settings of the learner, as JSON values.
     """
 
     table: np.ndarray

@@ -26,7 +26,7 @@ def leaf_depths(feature: np.ndarray, right: np.ndarray, roots: np.ndarray, offse
     Parameters
     ----------
     feature, right, roots
-        As of :class:`~ikmap.partitioners.iforest.IForestPartitions`: trees in preorder, -1 in a leaf.
+        Arrays of :class:`~ikmap.partitioners.iforest.IForestPartitions`: trees in preorder, -1 in a leaf.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the trees. Columns without a leaf have 0.
     """

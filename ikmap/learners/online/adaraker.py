@@ -241,7 +241,7 @@ def adaraker_bytes(
     n_kernels, n_frequencies : int
         P and D.
     n_classes, adaptive
-        As of :class:`AdaRakerState`.
+        The same as in :class:`AdaRakerState`.
     """
     R, outputs = n_kernels * n_frequencies, 1 if n_classes == 2 else n_classes
     levels = max(1, n.bit_length()) if adaptive else 1

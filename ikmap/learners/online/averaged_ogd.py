@@ -47,9 +47,9 @@ class AveragedOGDState:
     every : int
         Rows between two of the weights that the mean is made of.
     mean : ndarray of float64, optional
-        Of the shape of the weights.
+        Mean of the weights, in their shape.
     n_added : int
-        Of how many weights it is.
+        Number of weights in the mean.
     """
 
     def __init__(

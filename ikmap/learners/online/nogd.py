@@ -187,7 +187,7 @@ def nogd_bytes(
     nnz_per_row : float, optional
         Entries of a CSR row; None: the rows are dense, or cells.
     b, rank, n_classes
-        As of :class:`NOGDState`.
+        The same as in :class:`NOGDState`.
     """
     r, outputs = rank or rank_of(b), 1 if n_classes == 2 else n_classes
     # Blocks of CSR rows are copied, and laid out as the points are.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ class NormaProgress(NamedTuple):
     Attributes
     ----------
     predicted : ndarray, shape (n,)
-        What was predicted of each row before it was learned from: its class number, int32; the number, float64; of
+        Prediction for each row before it was learned from: its class number, int32; the number, float64; of
         novelty 1 for an alert, else 0, int32.
     beyond : ndarray of bool, shape (n,)
         Rows beyond the threshold: margin errors, alerts, residuals larger than epsilon or sigma.
@@ -118,7 +118,7 @@ class NormaNumbers:
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
         """Return the recent share of rows beyond the threshold, the wanted share, and the learned thresholds.
 
-        Of several functions the mean; epsilon and sigma in the unit of the targets; None for what a loss has not.
+        Values of several functions are averaged; epsilon and sigma are in the unit of targets; None if there is none.
         """
         found: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
         if rule.loss != "squared":
@@ -153,7 +153,7 @@ class NormaState:
     n_support : int
         Rows that added to the weights.
     n_classes : int
-        Of losses of classes.
+        Number of classes, for losses of classes.
     """
 
     rule: NormaRule
@@ -167,11 +167,21 @@ class NormaState:
     n_classes: int = 2
 
     @classmethod
-    def start(cls, rule: NormaRule, columns: int, divisor: float = 1.0, n_classes: int = 2, **of: Any) -> Self:
-        """Return the state before the first row, for rows with so many columns; `of` are further parameters."""
+    def start(
+        cls,
+        rule: NormaRule,
+        columns: int,
+        divisor: float = 1.0,
+        n_classes: int = 2,
+        *,
+        center: float = 0.0,
+        unit: float = 1.0,
+        learner: str = "norma",
+    ) -> Self:
+        """Return the state before the first row, for rows with so many columns."""
         numbers = NormaNumbers.start(rule, outputs_of(rule, n_classes))
         table = np.zeros((columns, numbers.moving.shape[1] * (1 + rule.average)))
-        return cls(rule, table, divisor, numbers, n_classes=n_classes, **of)
+        return cls(rule, table, divisor, numbers, center, unit, learner, n_classes=n_classes)
 
     @property
     def n_seen(self) -> int:

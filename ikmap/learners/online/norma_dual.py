@@ -96,7 +96,7 @@ class NormaDualState:
     rule : NormaRule
     kernel : Kernel
     n_classes : int
-        Of losses of classes.
+        Number of classes, for losses of classes.
     tau : int or None
         Terms are dropped after so many rounds.
     center, unit : float

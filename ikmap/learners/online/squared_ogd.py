@@ -42,13 +42,13 @@ class SquaredOGDState:
     Parameters
     ----------
     weights : ndarray of float64, shape (n_columns,)
-        Of cells. Changed in place.
+        Weights of cells. Changed in place.
     eta : float
         Step size, > 0. Below ``2 divisor / t``, or errors grow without bound.
     divisor : float
         A prediction is the intercept and the sum of the weights over this.
     total : float
-        Of the targets seen.
+        Sum of the targets so far.
     n_seen, n_support : int
         Rows seen, and rows whose error was not 0.
     """

@@ -37,7 +37,7 @@ class Problem:
     tol : float
         Relative duality gap to stop at.
     value : float
-        Of a cell in a row.
+        Value of the feature of a cell.
     fit_intercept : bool
     max_iter : int
         Steps, at most.
@@ -60,17 +60,17 @@ class ConjugateGradients:
     w : ndarray of float64, shape (n_columns,)
         Weights of the features, whose entries are ``value``; at the start those to begin with.
     phase : int
-        What the next sums are for.
+        Purpose of the next sums.
     counts : ndarray, shape (n_columns,)
         Weight of the rows in each cell.
     mean, total : float
-        Of the targets; weight of all rows.
+        Mean of the targets; weight of all rows.
     residual, direction : ndarrays
         The negative gradient, and where the next step goes.
     bound : float
         The objective exceeds the optimum by no more than half of this times the square of the residual.
     objective, gap : float
-        As certified at `w`, or as the steps since then have it.
+        Objective and gap, certified at `w` or estimated by the steps since then.
     steps : int
     """
 

@@ -48,7 +48,7 @@ class OnlineRidge:
     weights : ndarray of float64, shape (n_columns, 2)
         Weights of the targets themselves, and of targets that are all 1. Changed in place.
     inverse : ndarray of float64, shape (n_columns, n_columns)
-        Of the matrix ``X' X + alpha 1``. Changed in place.
+        Inverse of ``X' X + alpha 1``. Changed in place.
     alpha : float
         Weight of the squared norm of the weights, > 0; the paper's delta^2.
     divisor : float

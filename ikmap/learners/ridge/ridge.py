@@ -47,7 +47,7 @@ class RidgeFit:
         The objective, and a bound on what it lies above the optimum.
     n_iter : int
     converged : bool
-        Whether ``gap <= tol * objective``.
+        True if ``gap <= tol * objective``.
     """
 
     coef: Floats
@@ -97,7 +97,7 @@ def fit_ridge_path(blocks: Blocks, problem: Problem, alphas: Sequence[float], n_
     Parameters
     ----------
     blocks, problem, n_threads
-        As :func:`fit_ridge`; ``problem.alpha`` does not matter.
+        The same as in :func:`fit_ridge`; ``problem.alpha`` does not matter.
     alphas : sequence of float
         In any order.
     """

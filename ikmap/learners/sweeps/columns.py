@@ -35,7 +35,7 @@ class Columns:
     n : int
         Number of columns.
     value : int or float
-        Of the last split.
+        Value of the last split.
     """
 
     of: list[np.ndarray]

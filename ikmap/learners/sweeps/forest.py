@@ -47,7 +47,7 @@ def forest_weights(
     Parameters
     ----------
     columns, y
-        As of :func:`add_rows`.
+        The same as in :func:`add_rows`.
     alpha : float
         The paper's gamma^2, >= 0.
     n_columns : int

@@ -58,7 +58,7 @@ class GradientSettings:
     growth : float
         Share by which the number of columns grows between checkpoints.
     seed : int
-        Of the order of the rows.
+        Seed of the order of the rows.
     """
 
     loss: str
@@ -79,7 +79,7 @@ class GradientSweep:
     targets : ndarray, shape (n, outputs)
     settings : GradientSettings
     weight : ndarray, shape (n,), optional
-        Of the rows.
+        Weights of the rows.
     stored : pair of StoredRows and callable, optional
         Rows that are learned from in place of those of the first set, which then has none; and what makes targets of
         shape (n, outputs) of those stored.

@@ -35,7 +35,7 @@ def longest_sweep(n_partitions: int, values: Sequence[float] | np.ndarray, room:
     n_partitions : int
         Each has one cell before the first split.
     values : array of float
-        Of all splits, ascending.
+        Values of all splits, in ascending order.
     room : float
         Bytes.
 

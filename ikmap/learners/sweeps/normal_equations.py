@@ -58,7 +58,7 @@ class NormalEquations:
     Attributes
     ----------
     factors : int
-        How often all of A was factored.
+        Number of times that all of A was factored.
     """
 
     def __init__(self, start: Cells, y: np.ndarray, alpha: float) -> None:

@@ -15,7 +15,7 @@ def posterior(values: Sequence[float], log_likelihood: Sequence[float], limit: f
     Parameters
     ----------
     values, log_likelihood : sequences of float
-        Of the checkpoints of a sweep, ascending.
+        Values and log likelihoods of the checkpoints of a sweep, in ascending order of the values.
     limit : float
         Up to which the sweep went; the prior is uniform up to there.
 

@@ -39,7 +39,7 @@ class RidgePoint:
     weights : ndarray, shape (C,)
         By column, in the order of :class:`~ikmap.learners.sweeps.columns.Columns`.
     log_likelihood : float
-        Of the targets.
+        Log marginal likelihood of the targets.
     """
 
     value: float

@@ -33,9 +33,9 @@ class StoredRows:
         Cells after the last split, with targets and weights.
     n_rows : int
     start : Cells
-        Of no rows: how cells are numbered before the first split.
+        Cells of no rows, with the numbering before the first split.
     origin, column_of : ndarrays of int64, shape (number of columns,)
-        What all splits amount to: see :meth:`ikmap.methods.Map.lineage`.
+        Result of all splits: see :attr:`ikmap.methods.Splitting.lineage`.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class StoredRows:
         Parameters
         ----------
         targets : callable
-            Of the targets of some rows: shape (n, outputs).
+            Turns the targets of some rows into shape (n, outputs).
         """
         table = np.empty(self._origin.size, dtype=np.int32)
         earlier(self._origin, n_columns, table)

@@ -23,7 +23,7 @@ from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
 from ikmap.methods.method import Method
-from ikmap.methods.registry import FAULTS, LEARNERS, UnknownMethod, configured, import_models, methods, name_of
+from ikmap.methods.registry import FAULTS, LEARNERS, UnknownMethod, configured, import_models, methods
 from ikmap.methods.reserved import reserved_among
 from ikmap.tasks import METRICS, TASKS, TaskKind
 from ikmap.tasks.checks import check_criterion, check_task
@@ -46,7 +46,7 @@ def checks_of(subject: type[Method] | Method) -> Iterator[Check]:
     """
     import_models()
     method, searched = configured_for_checks(subject)
-    name = name_of(method)
+    name = method.description.name if isinstance(method, Composed) else method.about.name
     checks: Iterator[tuple[str, Callable[[], None]]]
     match method:
         case Map():

@@ -35,7 +35,7 @@ class DeviceBlock[Left, Held]:
     left : float32 matrix, shape (n, d)
         Minus twice the rows, shifted and scaled; 0 where nothing is known of a row's scores.
     lengths, units : float64 array, shape (n, 1)
-        As in :class:`~ikmap.partitioners.voronoi.scores.Queries`.
+        The same as in :class:`~ikmap.partitioners.voronoi.scores.Queries`.
     rows : arrays
         For exact distances.
     """
@@ -204,7 +204,7 @@ def limits_of[Left, Held](
 ) -> tuple[DeviceArray, DeviceArray]:
     """Return scores beyond which no member can be the nearest, and whether any other member must be checked.
 
-    As ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.
+    It is ``margin_of`` of the compiled loops, but by the lowest score of each partitioning.
 
     Parameters
     ----------

@@ -57,10 +57,10 @@ class Fused(Mapper):
     Parameters
     ----------
     scores : DenseScores
-        Of the centres, with at most ``MOST_FEATURES`` columns.
+        Scores of the centres, with at most ``MOST_FEATURES`` columns.
     members : ndarray of int32, shape (t, psi)
     kernel : Kernel
-        Of :func:`compile_kernel`.
+        Result of :func:`compile_kernel`.
     place : Place
     """
 

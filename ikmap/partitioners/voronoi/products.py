@@ -27,7 +27,7 @@ class Products(Mapper):
     Parameters
     ----------
     scores : DenseScores or SparseScores
-        Of the centres.
+        Scores of the centres.
     members : ndarray of int32, shape (t, psi)
     place : Place
     """

@@ -54,7 +54,7 @@ class Queries:
     Parameters
     ----------
     rows : ndarray or csr_array
-        As given, float64: for exact distances.
+        Given rows, float64, for exact distances.
     lengths : ndarray of float64, shape (n,)
         Length of each row after shift and scaling; -1: too far away for float32, nothing is known of its scores.
     units : ndarray of float64, shape (n,)

@@ -40,13 +40,13 @@ class SearchPlan:
         The blocks, then those of all levels.
     levels : list of Level
     membership : Membership or None
-        What each place in `tiles` is a member of.
+        Partitionings and members of each place in `tiles`.
     guess : (Tiles, ndarray of int) or None
         A sample of the centres; its scores of these ranks are the first limits.
     room : int
         Places in the list of a row.
     why : list of str
-        What was chosen, for people.
+        Choices of the plan, for people.
     """
 
     ends: np.ndarray

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from ikmap.json_values import Json, Label, labels_of, plain_label, whole_numbers
+from ikmap.json_values import Json, Label, labels_of, whole_numbers
 from ikmap.tasks.capabilities import Census, EncodesWords, KnowsLabels, StoresOtherwise
-from ikmap.tasks.task import Codec, ColumnType, LabelSummary, PartLabels
+from ikmap.tasks.int_codec import IntCodec
+from ikmap.tasks.task import ColumnType, LabelSummary, PartLabels
 
 MOST_ENCODED = 32
 """Largest number of classes by whose shares the words of a table are encoded."""
 
 
 @dataclass(frozen=True)
-class ClassCodec(Codec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
+class ClassCodec(IntCodec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
     """Turns labels into class numbers, int32, with -1 for a row without a known label.
 
     Attributes
@@ -28,8 +28,6 @@ class ClassCodec(Codec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
     two_class : pair of lists of labels, or None
         Labels that count as +1 and as -1, if these two are the classes.
     """
-
-    dtype: ClassVar[str] = "int32"
 
     labels: list[Label]
     two_class: list[list[Label]] | None = None
@@ -53,15 +51,6 @@ class ClassCodec(Codec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
     def targets(self, stored: np.ndarray, part: PartLabels) -> np.ndarray:
         numbers = [self.class_of(label) for label in labels_of(part["labels"])]
         return np.array([-1 if k is None else k for k in numbers], dtype=np.int32)[stored]
-
-    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
-        if labels is None:
-            return np.full(n, -1, dtype=np.int32)
-        values, codes = np.unique(labels, return_inverse=True)  # however many
-        return self.targets(codes, {"labels": [plain_label(value) for value in values]})
-
-    def unknown(self, targets: np.ndarray) -> np.ndarray:
-        return targets < 0
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         return np.array(same_type(self.labels))[targets]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from ikmap.json_values import Json, Label, labels_of, plain_label, whole_number
+from ikmap.json_values import Json, Label, labels_of, whole_number
 from ikmap.tasks.capabilities import Census, LearnsFromSome, StoresOtherwise
-from ikmap.tasks.task import Codec, LabelSummary, PartLabels
+from ikmap.tasks.int_codec import IntCodec
+from ikmap.tasks.task import LabelSummary, PartLabels
 
 NORMAL, NOVEL = 0, 1
 
 
 @dataclass(frozen=True)
-class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
+class NoveltyCodec(IntCodec, LearnsFromSome, StoresOtherwise, Census):
     """Turns labels into 1 for anomalies, 0 for other rows, and -1 for rows without a label.
 
     If labels of normal rows are named, only rows with one of these labels are learned from. Otherwise all rows are
@@ -31,8 +31,6 @@ class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
     labels : list of (label, number of rows)
         All labels with their counts.
     """
-
-    dtype: ClassVar[str] = "int32"
 
     normal: list[Label] | None = None
     anomaly: Label | None = None
@@ -68,15 +66,6 @@ class NoveltyCodec(Codec, LearnsFromSome, StoresOtherwise, Census):
             return -1
         normal = label != self.anomaly if self.normal is None else label in self.normal
         return NORMAL if normal else NOVEL
-
-    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
-        if labels is None:
-            return np.full(n, -1, dtype=np.int32)
-        values, codes = np.unique(labels, return_inverse=True)  # however many
-        return self.targets(codes, {"labels": [plain_label(value) for value in values]})
-
-    def unknown(self, targets: np.ndarray) -> np.ndarray:
-        return targets < 0
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         return targets == NOVEL

@@ -36,7 +36,7 @@ class Novelty(TaskKind, AlertsRows):
         Parameters
         ----------
         normal, anomaly, labels
-            As the attributes of :class:`~ikmap.tasks.novelty.codec.NoveltyCodec`.
+            The attributes of :class:`~ikmap.tasks.novelty.codec.NoveltyCodec`.
         """
         from ikmap.tasks.novelty.codec import NoveltyCodec
         from ikmap.tasks.novelty.decisions import NoveltyDecisions
