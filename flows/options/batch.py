@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.declared import FEATURES, LEARNING, option
@@ -38,6 +38,10 @@ class BatchOptions(TableOptions, CommonOptions):
         For a value out of its range, a choice that is not available, or options that exclude each other;
         the message is one line that names the option, what was found and what was expected.
     """
+
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
 
     PROGRAM: ClassVar[str] = "flows.batch"
     DESCRIPTION: ClassVar[str] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flows.options.batch import BatchOptions
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
@@ -29,6 +29,10 @@ class OnlineOptions(BatchOptions):
     InputError
         As `BatchOptions`.
     """
+
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
 
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (

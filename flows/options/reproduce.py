@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
 from flows.options.declared import option
 from flows.options.kinds import Place
 from flows.options.methods import specs_of_fields, with_options_of
-from flows.options.online import STREAM
 from ikmap.methods import FieldError, fields_of
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real
 from pipeline.errors import InputError
@@ -31,6 +30,10 @@ class ReproduceOptions(CommonOptions):
     InputError
         As :class:`~flows.options.batch.BatchOptions`.
     """
+
+    if TYPE_CHECKING:  # what papers declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
 
     PROGRAM: ClassVar[str] = "flows.reproduce"
     DESCRIPTION: ClassVar[str] = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
-from flows.options.batch import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
+from flows.options.batch import FORMATS, LEARNER
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.declared import option
 from flows.options.kinds import Place
 from ikmap.methods.kinds import Text

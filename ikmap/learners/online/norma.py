@@ -103,11 +103,13 @@ class NormaNumbers:
 
     def thresholds(self, average: bool) -> Floats:
         """As they are now, or their mean before each row."""
-        return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
+        thresholds: Floats = self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
+        return thresholds
 
     def offsets(self, average: bool) -> Floats:
         """As they are now, or their mean before each row."""
-        return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
+        offsets: Floats = self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
+        return offsets
 
     def alert_threshold(self, rule: NormaRule) -> float | None:
         """What the function is below where a row is novel: the level, or rho; None where nothing is novel."""

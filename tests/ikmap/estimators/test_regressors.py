@@ -43,7 +43,7 @@ def test_every_kind_of_rows(fit_intercept: bool) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": float("inf")}, {"tol": -1.0}])
-def test_bad_parameters(wrong: dict[str, float]) -> None:
+def test_bad_parameters(wrong: dict[str, Any]) -> None:
     cells, y, _ = rows_of()
     with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must be a positive number, got "):
         CellRidge(**wrong).fit(cells, y)
