@@ -160,7 +160,8 @@ def approximate_kernel(sampler: Any, k: int) -> Any:
             return self
 
         def predict(self, X: Any) -> np.ndarray:
-            return self.rest.predict(self.scale.transform(X))
+            labels: np.ndarray = self.rest.predict(self.scale.transform(X))
+            return labels
 
     return Model()
 

@@ -92,7 +92,10 @@ def run(program: str, train: Path, test: Path | None, learner: str, **options: f
     if status or "Learning time" not in found or (test is not None and "Test time" not in found):
         raise RuntimeError(f"{' '.join(command)} ended with {status}:\n{printed}{errors}")
     # Of n rows: what is printed as the number of instances starts anew where NOGD turns to features.
-    wrong = lambda key, path: round((1 - found[key] / 100) * _lines(path)) if path else 0  # noqa: E731
+
+    def wrong(key: str, path: Path | None) -> int:
+        return round((1 - found[key] / 100) * _lines(path)) if path else 0
+
     return KOLRun(
         found["Learning time"],
         found.get("Test time", 0.0),

@@ -187,7 +187,8 @@ def sklearn(task: Problem, dual: bool, eps: float) -> np.ndarray:
     model = LinearSVC(
         loss=task.loss, C=task.C, tol=eps, dual=dual, fit_intercept=False, max_iter=100_000, random_state=0
     )
-    return model.fit(task.rows, task.y).coef_[0]
+    weights: np.ndarray = model.fit(task.rows, task.y).coef_[0]
+    return weights
 
 
 def liblinear(module: Any, task: Problem, options: str, eps: float) -> np.ndarray:

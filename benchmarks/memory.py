@@ -33,7 +33,8 @@ def growth(work: Callable[[], Any]) -> int:
     else:
         peak, result = _watched(work)
     del result
-    return max(0, peak - before)
+    grown: int = max(0, peak - before)
+    return grown
 
 
 def _reset_peak() -> bool:

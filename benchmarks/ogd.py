@@ -41,7 +41,8 @@ def one_pass(name: str, psi: int, options: Options) -> Comparison:
             loss="hinge", penalty=None, learning_rate="constant", eta0=ETA, fit_intercept=False,
             max_iter=1, tol=None, shuffle=False,
         )  # fmt: skip
-        return model.fit(rows, y).coef_[0]
+        weights: np.ndarray = model.fit(rows, y).coef_[0]
+        return weights
 
     def check(results: dict[str, Any]) -> str:
         expected = results[label] * np.sqrt(T)

@@ -68,6 +68,7 @@ def distributed() -> Callable[[Cells, Any, SVMParams], SVMFit] | None:
 
     def solve(cells: Cells, y: Any, params: SVMParams) -> SVMFit:
         parts = [[Block(cells[part], y[part])] for part in np.array_split(np.arange(y.size), PARTS)]
-        return cocoa.fit_cocoa(parts, 2, params)
+        fit: SVMFit = cocoa.fit_cocoa(parts, 2, params)
+        return fit
 
     return solve

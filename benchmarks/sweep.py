@@ -269,13 +269,16 @@ def checkpoints(options: Options) -> Comparison:
     def conjugate(phi: Any, b: np.ndarray, w: np.ndarray) -> np.ndarray:
         back = phi.T.tocsr()
         A = ssl.LinearOperator((len(w), len(w)), lambda v: back @ (phi @ v) + DELTA_SQUARED * v, dtype=np.float64)
+        solved: np.ndarray
         solved, _ = ssl.cg(A, b, x0=w, rtol=CLOSE, maxiter=20 * len(w))
         return solved
 
     def cholesky(phi: Any, b: np.ndarray, _: np.ndarray) -> np.ndarray:
         A = (phi.T @ phi).toarray()
         A[np.diag_indices(len(b))] += DELTA_SQUARED
-        return sl.cho_solve(sl.cho_factor(A, overwrite_a=True, check_finite=False), b, check_finite=False)
+        factor = sl.cho_factor(A, overwrite_a=True, check_finite=False)
+        solution: np.ndarray = sl.cho_solve(factor, b, check_finite=False)
+        return solution
 
     def check(results: dict[str, Any]) -> str:
         first = np.array(results["ours"])

@@ -104,7 +104,8 @@ def two_against_one(case: str, name: str, psi: int, options: Options) -> list[Ro
 
 
 def _middle(done: list[Pass], key: str) -> float:
-    return statistics.median(getattr(found, key) for found in done)
+    median: float = statistics.median(getattr(found, key) for found in done)
+    return median
 
 
 def _context(path: Path, params: Params, client: Client) -> Context:

@@ -15,10 +15,11 @@ from distributed import Client
 from distributed.utils import get_ip
 
 from cluster import certificates
+from cluster._forking import WORKER_ENVIRONMENT
 from cluster._scratch import scratch_folder
 from cluster.closed import ClosedWorker
 from cluster.handle import LOOPBACK, ClusterHandle
-from cluster.local import CALM, WORKER_ENVIRONMENT, bytes_of
+from cluster.local import CALM, bytes_of
 from cluster.settings import MEMORY
 from pipeline.errors import InputError
 

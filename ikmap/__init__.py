@@ -78,7 +78,8 @@ def load(path: str | PathLike[str], learner: str | None = None) -> FrameModel:
     from importlib.metadata import entry_points
 
     for found in entry_points(group="ikmap.load"):
-        return found.load()(path, learner)
+        model: FrameModel = found.load()(path, learner)
+        return model
     raise ImportError("ikmap.load: found no package that reads runs; pip install 'ikmap[pipeline]', or install it anew")
 
 

@@ -118,7 +118,8 @@ class CompiledCache(_Cache):
         with suppress(OSError):
             if path.stat().st_mtime < time.time() - _DAY:
                 os.utime(path)
-        return CompileResult._rebuild(target_context, *pickle.loads(contents))
+        result: CompileResult = CompileResult._rebuild(target_context, *pickle.loads(contents))
+        return result
 
     def save_overload(self, sig: SignatureLike, data: Compiled) -> None:
         """Called by Numba: store what has just been compiled, if that can be stored."""

@@ -216,7 +216,8 @@ class Gpu(Device):
         if rows.nnz == 0:  # cuSPARSE is not asked to multiply nothing
             rows = sp.csr_array((np.zeros(1, rows.dtype), ([0], [0])), shape=rows.shape)
         parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-        return csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
+        matrix: DeviceCSR = csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
+        return matrix
 
     def free_bytes(self) -> int:
         """Return the free memory of the driver and of the pools; the pool of RMM counts in full."""

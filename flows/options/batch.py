@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -45,6 +45,10 @@ class BatchOptions(TableOptions, CommonOptions):
     """
 
     SCOPES: ClassVar[Mapping[str, Mapping[str, Option]]] = options_of_methods(methods())
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
+
     PROGRAM: ClassVar[str] = "flows.batch"
     DESCRIPTION: ClassVar[str] = (
         "Learn classes, numbers or what is unusual from a data set, test it on other rows, write a report. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 
@@ -29,6 +29,10 @@ class OnlineOptions(BatchOptions):
     InputError
         As `BatchOptions`.
     """
+
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
 
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (

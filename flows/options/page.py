@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flows.options.batch import RUN, BatchOptions
+from flows.options.batch import BatchOptions
 from flows.options.command_line import Options
+from flows.options.common import RUN
 from flows.options.online import OnlineOptions
 from flows.options.option import Option
 from flows.options.reproduce import ReproduceOptions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le
 
@@ -32,6 +32,10 @@ class ReproduceOptions(CommonOptions):
     SCOPES: ClassVar[Mapping[str, Mapping[str, Option]]] = {
         name: options_of(paper.Options, READINGS) for name, paper in PAPERS.items()
     }
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __init__(self, **values: Any) -> None: ...
+
     PROGRAM: ClassVar[str] = "flows.reproduce"
     DESCRIPTION: ClassVar[str] = (
         "Run tables and figures of a paper on the data sets that are there, and write a page with our numbers beside "

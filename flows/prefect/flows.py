@@ -29,8 +29,9 @@ from prefect.states import Cancelled, Completed, Failed, State
 
 from cluster import ClusterHandle
 from flows.interrupts import raised
-from flows.options.batch import BatchOptions, CommonOptions
+from flows.options.batch import BatchOptions
 from flows.options.command_line import Options
+from flows.options.common import CommonOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions

@@ -14,7 +14,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
-from flows.options.batch import BatchOptions, CommonOptions
+from flows.options.batch import BatchOptions
+from flows.options.common import CommonOptions
 from flows.options.table import csv_request
 from flows.runs.look_first import data_folder, known_data, look_at_data
 from ikmap.methods.registry import FAULTS
@@ -136,9 +137,9 @@ def run_pipeline(
                         directory.begin()
                     context = Context(cluster.client, directory, params, told, device=options.device)
                     with writing(path):
-                        metrics = pipeline(context, data, asked, call=call or call_directly)
+                        made: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
-            return metrics
+            return made
         except KeyboardInterrupt:
             raise KeyboardInterrupt(resuming(options, path).again) from None
         except OnlyPlanned:

@@ -202,7 +202,8 @@ class RaisedPoints(Points):
         if self.sizes == (power, power):
             return values
         shift = self._shift(power)
-        return values * (np.repeat(shift, np.diff(self.entries[2])) if owner is None else shift[owner])
+        scaled: Floats = values * (np.repeat(shift, np.diff(self.entries[2])) if owner is None else shift[owner])
+        return scaled
 
     def panels(self, signed: bool, power: int) -> Floats:
         """Return rows on a common scale in panels of 16, shape (ceil(n / 16), d, 16), or 2 d with their negative parts.

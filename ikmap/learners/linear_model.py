@@ -74,7 +74,8 @@ class LinearModel(Model):
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Return the class label of every row."""
-        return np.asarray(self.classes)[self.predict_index(rows)]
+        labels: np.ndarray = np.asarray(self.classes)[self.predict_index(rows)]
+        return labels
 
 
 def decision_to_index(decision: Floats) -> np.ndarray:

@@ -72,4 +72,5 @@ class MappedModel(Model):
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Return the class label of every row."""
-        return np.asarray(self.classes)[self.predict_index(rows)]
+        labels: np.ndarray = np.asarray(self.classes)[self.predict_index(rows)]
+        return labels

@@ -176,11 +176,13 @@ def squared_norms(arrays: RowArrays) -> Floats:
     """Return the squared Euclidean norm of every row, or a single one for complete cells, whose norms are equal."""
     match arrays:
         case (X,):
-            return np.einsum("ij,ij->i", X, X)
+            norms: Floats = np.einsum("ij,ij->i", X, X)
+            return norms
         case codes, _, float(value):
             return np.array([codes.shape[1] * value**2])
         case codes, _, value, absent:
-            return np.count_nonzero(codes != absent, axis=1) * float(value) ** 2
+            of_cells: Floats = np.count_nonzero(codes != absent, axis=1) * float(value) ** 2
+            return of_cells
     data, indices, indptr = arrays
     squares = sp.csr_array((data**2, indices, indptr), shape=(indptr.size - 1, int(indices.max(initial=-1)) + 1))
     return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()

@@ -178,7 +178,8 @@ class OneHot(Encoding):
         return 1
 
     def chosen(self, values: np.ndarray) -> np.ndarray:
-        return np.append(self.column, -1)[values]
+        columns: Array = np.append(self.column, -1)[values]
+        return columns
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> Floats:  # noqa: ARG002
         features = np.zeros((values.size, len(self.shown)))
@@ -223,7 +224,8 @@ class Table(Encoding):
         by_fold: Int64s | int = last if folds is None or last == 0 else folds
         # A word that is not known is -1: the last one.
         at = np.where(values < 0, words - 1, values) * folded + by_fold
-        return self.numbers.reshape(words * folded, outputs).take(at, axis=0)
+        numbers: Floats = self.numbers.reshape(words * folded, outputs).take(at, axis=0)
+        return numbers
 
 
 def target_numbers(

@@ -52,7 +52,8 @@ def column_of(X: Frame, name: str) -> Array:
         type_of = str(column.type)
         if type_of.startswith("timestamp") and "tz=" in type_of:  # the date and the time of its own clock
             days, within = _array(column.cast("date32")), _array(column.cast("time64[ns]").cast("int64"))
-            return days.astype("datetime64[us]") + np.nan_to_num(within // 1000).astype("timedelta64[us]")
+            times: Array = days.astype("datetime64[us]") + np.nan_to_num(within // 1000).astype("timedelta64[us]")
+            return times
         if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
         return _array(column)
@@ -134,7 +135,8 @@ def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
             f"row {row}, column {name!r}: found {words[k]!r}, expected a date or time such as 2001-05-31 23:59"
         )
     table = np.array([*seconds, np.nan], dtype=np.float64)
-    return table[positions_of(codes, len(words))]
+    values: np.ndarray = table[positions_of(codes, len(words))]
+    return values
 
 
 def _objects(values: Sequence[object]) -> Objects:

@@ -55,7 +55,8 @@ def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np
         Positions of the known words.
     """
     table = np.array([place.get(word, -1) for word in found] + [place.get(MISSING, -1)], dtype=np.int64)
-    return table[positions_of(codes, len(found))]
+    values: np.ndarray = table[positions_of(codes, len(found))]
+    return values
 
 
 def positions_of(codes: Floats, absent: int) -> np.ndarray:

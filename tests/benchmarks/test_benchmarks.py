@@ -352,7 +352,7 @@ def test_table() -> None:
 def test_a_result_becomes_a_record_with_its_picture(tmp_path: Path) -> None:
     folder, docs = tmp_path / "runs", tmp_path / "docs"
     folder.mkdir()
-    report = {
+    report: dict[str, Any] = {
         "benchmark": "ogd",
         "options": {**as_json(replace(Options(), datasets=("digits",), limit=5.0)), "data_dir": "."},
         "machine": {**environment.machine(2, []), "date": "2026-11-25", "commit": "abc"},

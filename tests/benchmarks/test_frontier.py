@@ -64,7 +64,7 @@ def test_a_frontier_is_measured_once_and_put_beside_the_documents(tmp_path: Path
     asked = []
 
     def groups(_: Options) -> frontier.Groups:
-        def work(data: Any) -> list[frontier.Point]:
+        def work(data: Any) -> list[frontier_picture.Point]:
             asked.append(data.y.size)
             return [{"name": "gcws, t = 9, ogd", "seconds": 0.5, "accuracy": 0.9}]
 
@@ -84,15 +84,15 @@ def test_a_frontier_is_measured_once_and_put_beside_the_documents(tmp_path: Path
         assert (tmp_path / "docs" / "tabular.svg").exists()
 
 
-def fail(_: Any) -> list[frontier.Point]:
+def fail(_: Any) -> list[frontier_picture.Point]:
     raise ValueError("no")
 
 
-def stop(_: Any) -> list[frontier.Point]:
+def stop(_: Any) -> list[frontier_picture.Point]:
     os._exit(3)
 
 
-def sleep(_: Any) -> list[frontier.Point]:
+def sleep(_: Any) -> list[frontier_picture.Point]:
     time.sleep(600)
     return []
 
@@ -101,7 +101,7 @@ def sleep(_: Any) -> list[frontier.Point]:
     ("measure", "limit", "said"), [(fail, 60.0, "ValueError: no"), (stop, 60.0, "ended"), (sleep, 0.5, "given up")]
 )
 def test_points_that_cannot_be_measured(
-    measure: Callable[[Any], list[frontier.Point]], limit: float, said: str
+    measure: Callable[[Any], list[frontier_picture.Point]], limit: float, said: str
 ) -> None:
     found = frontier.in_own_process(measure, None, limit)  # type: ignore[arg-type]
     assert isinstance(found, str)

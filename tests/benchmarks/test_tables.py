@@ -128,7 +128,10 @@ def test_nothing_but_the_label(options: Options, tmp_path: Path, monkeypatch: py
     for of in words.values():
         asked = BatchOptions.parse(of)
         assert (asked.learner, asked.partitioner, asked.psi, asked.t) == (("auto",), "auto", "auto", None)
-    found = {"ours": {"r2": 0.5, "learner": "ridge", "psi": 8, "C": 1, "seconds": 2.0}, "LightGBM": {"r2": 0.25}}
+    found: dict[str, dict[str, Any]] = {
+        "ours": {"r2": 0.5, "learner": "ridge", "psi": 8, "C": 1, "seconds": 2.0},
+        "LightGBM": {"r2": 0.25},
+    }
     monkeypatch.setattr(defaults, "ours", lambda *_: found["ours"])
     monkeypatch.setattr(defaults, "theirs", lambda *_: {**found["LightGBM"], "seconds": 1.0})
     folder = tmp_path / "measured"

@@ -13,9 +13,10 @@ import pytest
 from cluster import certificates, remote
 from pipeline.errors import InputError
 from tests import ROOT
+from tests.support.narrow import present
 
 
-def test_certificates_are_written_for_nobody_else(tmp_path):
+def test_certificates_are_written_for_nobody_else(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
     done = subprocess.run(
         [sys.executable, "-m", "cluster.certificates", folder], cwd=ROOT, capture_output=True, text=True, check=True
@@ -33,7 +34,7 @@ def test_certificates_are_written_for_nobody_else(tmp_path):
     assert (again.returncode, again.stderr) == (2, f"error: {folder / certificates.CA}: File exists\n")
 
 
-def test_certificates_that_cannot_be_used(tmp_path):
+def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     certificates.write(one, certificates.temporary())
     certificates.write(two, certificates.temporary())
@@ -48,7 +49,7 @@ def test_certificates_that_cannot_be_used(tmp_path):
         certificates.from_folder(one)
 
 
-def test_temporary_files_go_with_the_cluster(tmp_path):
+def test_temporary_files_go_with_the_cluster(tmp_path: Path) -> None:
     with certificates.files(certificates.temporary(), tmp_path / "a") as words:
         paths = [Path(word) for word in words[1::2]]
         assert words[::2] == ["--tls-ca-file", "--tls-cert", "--tls-key"]
@@ -60,9 +61,9 @@ def test_temporary_files_go_with_the_cluster(tmp_path):
     assert (tmp_path / "b" / certificates.KEY).exists()
 
 
-def test_clusters_speak_tls_unless_told_not_to():
+def test_clusters_speak_tls_unless_told_not_to() -> None:
     said: list[str] = []
-    assert certificates.of({}, "slurm", said.append).require_encryption
+    assert present(certificates.of({}, "slurm", said.append)).require_encryption
     assert remote.scheduler_options({}, certificates.of({}, "slurm", said.append))["protocol"] == "tls://"
     assert said == []
     assert certificates.of({"tls": "off"}, "slurm", said.append) is None
@@ -73,12 +74,14 @@ def test_clusters_speak_tls_unless_told_not_to():
     assert remote.scheduler_options({}, None)["dashboard_address"] == "127.0.0.1:0"
 
 
-def test_an_expired_certificate_is_told(tmp_path):
+def test_an_expired_certificate_is_told(tmp_path: Path) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     certificates.write(tmp_path, certificates.temporary())
     key = serialization.load_pem_private_key((tmp_path / certificates.KEY).read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
     old = x509.load_pem_x509_certificate((tmp_path / certificates.CERTIFICATE).read_bytes())
     builder = x509.CertificateBuilder(old.issuer, old.subject, key.public_key(), 1)
     builder = builder.not_valid_before(datetime(2001, 1, 1)).not_valid_after(datetime(2002, 1, 1))

@@ -126,7 +126,7 @@ def _against_model(value: Any, kind: str, where: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     "document", shipped(), ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
 )
-def test_shipped_manifests_follow_their_schemas(document):
+def test_shipped_manifests_follow_their_schemas(document: dict[str, Any]) -> None:
     assert problems(document) == []
 
 
@@ -142,7 +142,7 @@ def test_shipped_manifests_follow_their_schemas(document):
     ],
     ids=["plain", "gpus", "adaptive", "without TLS", "secret"],
 )
-def test_made_documents_follow_their_schemas(documents):
+def test_made_documents_follow_their_schemas(documents: list[dict[str, Any]]) -> None:
     assert [problem for document in documents for problem in problems(document)] == []
 
 
@@ -178,7 +178,7 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("RoleBinding", "roleRef", None),
     ],
 )
-def test_the_checker_sees_what_is_wrong(kind, path, value):
+def test_the_checker_sees_what_is_wrong(kind: str, path: str, value: dict[str, Any] | list[str] | str | None) -> None:
     document = next(document for document in shipped() if document["kind"] == kind)
     assert problems(document) == []
     assert problems(changed(document, path, value))
@@ -187,7 +187,7 @@ def test_the_checker_sees_what_is_wrong(kind, path, value):
 # --- what the documents say ------------------------------------------------------------------------------
 
 
-def test_every_name_is_the_clusters():
+def test_every_name_is_the_clusters() -> None:
     cluster, policy = made("claim=data")
     text = yaml.safe_dump_all([cluster, policy])
     assert set(re.findall(r"ikmap[\w.-]*", text)) == {
@@ -210,7 +210,7 @@ def arguments(cluster: dict[str, Any], role: str) -> list[str]:
     return list(cluster["spec"][role]["spec"]["containers"][0]["args"])
 
 
-def test_scheduler_and_workers_speak_tls_unless_told_not_to():
+def test_scheduler_and_workers_speak_tls_unless_told_not_to() -> None:
     (cluster, _), (plain, _) = made(), made(secure=False)
     for role in ("scheduler", "worker"):
         assert {"--tls-ca-file=/etc/ikmap-tls/ca.crt", "--tls-key=/etc/ikmap-tls/tls.key"} <= set(
@@ -222,14 +222,14 @@ def test_scheduler_and_workers_speak_tls_unless_told_not_to():
     assert "tcp://ikmap-0a1b-scheduler:8786" in arguments(plain, "worker")
 
 
-def test_no_secret_is_in_a_manifest():
+def test_no_secret_is_in_a_manifest() -> None:
     text = yaml.safe_dump_all([*shipped(), *made()])
     assert "PRIVATE" not in text
     assert "CERTIFICATE" not in text
     assert set(re.findall(r"defaultMode: (\d+)", text)) == {str(0o440)}
 
 
-def test_gpu_workers():
+def test_gpu_workers() -> None:
     cluster, _ = made("gpus=2", "rmm_pool=10GB")
     container = cluster["spec"]["worker"]["spec"]["containers"][0]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
@@ -238,14 +238,14 @@ def test_gpu_workers():
     assert int(container["resources"]["limits"]["memory"]) > 2 * 4 * 10**9
 
 
-def test_adaptive_clusters_have_an_autoscaler():
+def test_adaptive_clusters_have_an_autoscaler() -> None:
     kinds = [[document["kind"] for document in made(fewest=1, most=most)] for most in (1, 4)]
     assert kinds == [["DaskCluster", "NetworkPolicy"], ["DaskCluster", "DaskAutoscaler", "NetworkPolicy"]]
     autoscaler = made(fewest=1, most=4)[1]
     assert autoscaler["spec"] == {"cluster": "ikmap-0a1b", "minimum": 1, "maximum": 4}
 
 
-def test_commands_of_the_manifests_are_understood():
+def test_commands_of_the_manifests_are_understood() -> None:
     """By the programs that they start."""
     from distributed.cli.dask_scheduler import main as scheduler
     from distributed.cli.dask_worker import main as worker

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -20,6 +22,7 @@ from urllib.request import urlopen
 import dask
 import psutil
 import pytest
+from distributed import Worker
 
 import cluster
 from cluster import _forking, address, certificates, local, remote, targets
@@ -27,22 +30,23 @@ from cluster._quiet import interrupts_held
 from cluster._scratch import folder_of_workers, scratch_folder
 from cluster._starting import starting
 from cluster.closed import PAGES
-from cluster.handle import nearest
+from cluster.handle import ClusterHandle, nearest
 from pipeline.errors import InputError
 from tests import ROOT
+from tests.support.narrow import address_of, present
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def tls_folder(tmp_path_factory):
+def tls_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("cluster") / "tls"
     certificates.write(folder, certificates.temporary())
     return f"tls={folder}"
 
 
 @pytest.fixture(scope="module")
-def two_workers(tls_folder):
+def two_workers(tls_folder: str) -> Iterator[ClusterHandle]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "7")
         with cluster.connect("local", workers=2, memory_limit="1GB", options=[tls_folder]) as handle:
@@ -58,7 +62,7 @@ def _worker_view() -> dict[str, object]:
     }
 
 
-def test_handle_says_what_was_started(two_workers):
+def test_handle_says_what_was_started(two_workers: ClusterHandle) -> None:
     handle = two_workers
     assert (handle.kind, handle.workers, handle.threads, handle.memory_limit) == ("local", 2, 2, 10**9)
     assert handle.record() == {"kind": "local", "workers": 2, "threads": 2}
@@ -71,7 +75,7 @@ def _what_is_loaded() -> tuple[str, list[str]]:
     return " ".join(parent.cmdline()), [name for name in _forking.PRELOADED if name in sys.modules]
 
 
-def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(two_workers):
+def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(two_workers: ClusterHandle) -> None:
     found = two_workers.client.run(_what_is_loaded)
     assert len(found) == 2
     for command, loaded in found.values():
@@ -79,40 +83,44 @@ def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(two_
         assert loaded == _forking.PRELOADED
 
 
-def test_forked_workers_have_the_variables_that_are_set_as_they_start(monkeypatch):
+def test_forked_workers_have_the_variables_that_are_set_as_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IKMAP_TEST_VARIABLE", "set after the fork server has started")
     with cluster.connect("local", workers=1, memory_limit="1GB") as handle:
         (found,) = handle.client.run(os.environ.get, "IKMAP_TEST_VARIABLE").values()
     assert found == "set after the fork server has started"
 
 
-def test_the_address_of_the_dashboard_is_for_its_user_alone(two_workers, monkeypatch):
+def test_the_address_of_the_dashboard_is_for_its_user_alone(
+    two_workers: ClusterHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A terminal shows it; a log, which others may read, says where it stands."""
     monkeypatch.setattr("sys.stderr", Terminal())
     assert two_workers.describe().endswith(f", dashboard {two_workers.dashboard_link}")
     monkeypatch.undo()
-    secret = urlsplit(two_workers.dashboard_link).path.split("/")[1]
+    link = present(two_workers.dashboard_link)
+    secret = urlsplit(link).path.split("/")[1]
     assert len(secret) == 32
     assert secret not in two_workers.describe()
     note = Path(two_workers.describe().rpartition(" in ")[2])
     assert note.read_text() == f"{two_workers.dashboard_link}\n"
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
-    assert two_workers.dashboard_link.startswith(f"{two_workers.dashboard_server}/{secret}/")
+    assert link.startswith(f"{two_workers.dashboard_server}/{secret}/")
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
-def test_dashboard_answers_on_loopback(two_workers):
-    assert two_workers.dashboard_link.startswith("http://127.0.0.1:")
-    with urlopen(two_workers.dashboard_link, timeout=30) as page:
+def test_dashboard_answers_on_loopback(two_workers: ClusterHandle) -> None:
+    link = present(two_workers.dashboard_link)
+    assert link.startswith("http://127.0.0.1:")
+    with urlopen(link, timeout=30) as page:
         assert page.status == 200
 
 
-def test_everything_listens_on_loopback_only(two_workers):
+def test_everything_listens_on_loopback_only(two_workers: ClusterHandle) -> None:
     pids = {os.getpid(), *(view["pid"] for view in two_workers.client.run(_worker_view).values())}
     listening = [
         c.laddr.ip for pid in pids for c in psutil.Process(pid).net_connections("inet") if c.status == "LISTEN"
@@ -121,23 +129,24 @@ def test_everything_listens_on_loopback_only(two_workers):
     assert set(listening) == {"127.0.0.1"}
 
 
-def test_workers_are_processes_with_one_thread_each(two_workers):
+def test_workers_are_processes_with_one_thread_each(two_workers: ClusterHandle) -> None:
     views = list(two_workers.client.run(_worker_view).values())
     assert len({view["pid"] for view in views} | {os.getpid()}) == 3
     assert all(view["threads"] == {"1"} for view in views)
     assert set(two_workers.client.nthreads().values()) == {1}
 
 
-def test_workers_keep_their_files_away_from_here(two_workers):
-    def directory(dask_worker):
+def test_workers_keep_their_files_away_from_here(two_workers: ClusterHandle) -> None:
+    def directory(dask_worker: Worker) -> str:
         return dask_worker.local_directory
 
     for path in two_workers.client.run(directory).values():
         assert not Path(path).resolve().is_relative_to(Path.cwd())
 
 
-def test_address_connects_and_leaves_the_cluster_running(two_workers, tls_folder):
-    where, said = two_workers.client.scheduler.address, []
+def test_address_connects_and_leaves_the_cluster_running(two_workers: ClusterHandle, tls_folder: str) -> None:
+    where = address_of(two_workers)
+    said: list[str] = []
     with cluster.connect(where, options=[tls_folder], say=said.append) as handle:
         assert (handle.kind, handle.workers, handle.threads) == ("tls", 2, 2)
         assert handle.dashboard_link == two_workers.dashboard_link
@@ -149,12 +158,12 @@ def test_address_connects_and_leaves_the_cluster_running(two_workers, tls_folder
 
 
 @pytest.mark.parametrize("option", [{"workers": 2}, {"memory_limit": "1GB"}])
-def test_address_has_its_own_workers(two_workers, option):
+def test_address_has_its_own_workers(two_workers: ClusterHandle, option: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="which has its own workers"):
-        cluster.connect(two_workers.client.scheduler.address, **option)
+        cluster.connect(address_of(two_workers), **option)
 
 
-def test_address_where_nobody_or_somebody_else_listens(monkeypatch):
+def test_address_where_nobody_or_somebody_else_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address, "ANSWER_SECONDS", 0.3)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -166,14 +175,15 @@ def test_address_where_nobody_or_somebody_else_listens(monkeypatch):
             cluster.connect(where)
 
 
-def test_scheduler_without_workers():
+def test_scheduler_without_workers() -> None:
     class Client:
-        def scheduler_info(self, n_workers):
+        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
             assert n_workers == -1
             return {"workers": {}}
 
+    client: Any = Client()
     with pytest.raises(InputError, match="tcp://x:1: the scheduler has no workers"):
-        address.wait_for_a_worker(Client(), "tcp://x:1", 0.1)
+        address.wait_for_a_worker(client, "tcp://x:1", 0.1)
 
 
 @pytest.mark.parametrize(
@@ -194,26 +204,26 @@ def test_scheduler_without_workers():
         ("local", {"memory_limit": "-4GB"}, "--memory-limit: found '-4GB', expected at least"),
     ],
 )
-def test_refusals_are_one_line(kind, options, line):
+def test_refusals_are_one_line(kind: str, options: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError) as caught:
         cluster.connect(kind, **options)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_memory_is_shared_between_workers():
+def test_memory_is_shared_between_workers() -> None:
     assert local.worker_memory("4GB", 3) == 4 * 10**9
     one, four = local.worker_memory(None, 1), local.worker_memory(None, 4)
     assert four < one < psutil.virtual_memory().total
     assert local.worker_memory(None, 10**9) == local.MIN_WORKER_BYTES
 
 
-def test_usable_cores():
+def test_usable_cores() -> None:
     assert 1 <= local.usable_cores() <= len(os.sched_getaffinity(0))
 
 
 @pytest.fixture
-def interruptible():
+def interruptible() -> Iterator[None]:
     """A process started in the background of a plain shell ignores SIGINT; here it must not."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -221,7 +231,7 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_interrupt_waits_for_the_end_of_the_block():
+def test_interrupt_waits_for_the_end_of_the_block() -> None:
     before, reached = signal.getsignal(signal.SIGINT), []
     with pytest.raises(KeyboardInterrupt), interrupts_held():  # noqa: PT012
         signal.raise_signal(signal.SIGINT)
@@ -232,10 +242,10 @@ def test_interrupt_waits_for_the_end_of_the_block():
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
-def test_interrupts_are_held_outside_the_main_thread_too():
+def test_interrupts_are_held_outside_the_main_thread_too() -> None:
     masks = []
 
-    def work():
+    def work() -> None:
         with interrupts_held():
             masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, set()))
 
@@ -265,7 +275,7 @@ if __name__ == "__main__":
 """
 
 
-def test_script_with_dying_worker_ends_without_noise(tmp_path):
+def test_script_with_dying_worker_ends_without_noise(tmp_path: Path) -> None:
     script, scratch, here = tmp_path / "script.py", tmp_path / "scratch", tmp_path / "here"
     script.write_text(SCRIPT)
     scratch.mkdir()
@@ -280,7 +290,9 @@ def test_script_with_dying_worker_ends_without_noise(tmp_path):
     assert list(here.iterdir()) == []
 
 
-def test_scratch_folders_of_dead_processes_are_removed_and_no_others(tmp_path, monkeypatch):
+def test_scratch_folders_of_dead_processes_are_removed_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     script = """
 import os
@@ -306,7 +318,7 @@ with scratch_folder() as folder:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ikmap-dask-unknown", "other"]
 
 
-def test_workers_keep_their_files_where_nobody_else_can_put_any(tmp_path):
+def test_workers_keep_their_files_where_nobody_else_can_put_any(tmp_path: Path) -> None:
     folder = folder_of_workers(str(tmp_path))
     assert folder.stat().st_mode & 0o777 == 0o700
     assert folder_of_workers(str(tmp_path)) == folder
@@ -319,7 +331,7 @@ def test_workers_keep_their_files_where_nobody_else_can_put_any(tmp_path):
     assert folder_of_workers(str(tmp_path)) not in (folder, other)
 
 
-def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path):
+def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path: Path) -> None:
     """Python looks for modules there."""
     with remote.from_here({"shared": str(tmp_path)}, 1):
         scratch = Path(dask.config.get("temporary-directory"))
@@ -328,14 +340,16 @@ def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path):
     assert not scratch.exists()
 
 
-def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, tls_folder, tmp_path):
+def test_a_worker_that_is_started_elsewhere_is_closed_too(
+    two_workers: ClusterHandle, tls_folder: str, tmp_path: Path
+) -> None:
     """Somebody has made the folder that Dask would use, in which Python would then look for modules."""
     (tmp_path / "dask-scratch-space").mkdir()
     (tmp_path / "dask-scratch-space").chmod(0o777)
     before = set(two_workers.client.scheduler_info(n_workers=-1)["workers"])
     folder = Path(tls_folder.removeprefix("tls="))
     words = [sys.executable, "-m", remote.LAUNCHER, "-m", "distributed.cli.dask_worker"]
-    words += [two_workers.client.scheduler.address, "--nthreads", "1", "--memory-limit", "1GB"]
+    words += [address_of(two_workers), "--nthreads", "1", "--memory-limit", "1GB"]
     words += ["--local-directory", str(tmp_path), *remote.worker_words(gpus=False, values={})]
     with certificates.files(certificates.from_folder(folder), tmp_path) as security:
         process = subprocess.Popen(
@@ -361,7 +375,7 @@ def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, tls_folde
     assert list((tmp_path / "dask-scratch-space").iterdir()) == []
 
 
-def test_pages_of_workers_are_found_from_those_of_the_scheduler(two_workers):
+def test_pages_of_workers_are_found_from_those_of_the_scheduler(two_workers: ClusterHandle) -> None:
     told = two_workers.client.scheduler_info(n_workers=-1)
     for worker in told["workers"].values():
         port = worker["services"]["dashboard"]
@@ -372,7 +386,7 @@ def test_pages_of_workers_are_found_from_those_of_the_scheduler(two_workers):
         urlopen(f"{two_workers.dashboard_server}{told[PAGES]}/proxy/1/127.0.0.1/status", timeout=30)
 
 
-def test_what_listens_on_loopback_only_is_reached_there():
+def test_what_listens_on_loopback_only_is_reached_there() -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -383,7 +397,7 @@ def test_what_listens_on_loopback_only_is_reached_there():
     assert nearest("127.0.0.1", port) == "127.0.0.1"
 
 
-def test_a_start_that_fails_is_told_in_one_line():
+def test_a_start_that_fails_is_told_in_one_line() -> None:
     taken = OSError(errno.EADDRINUSE, "Address already in use")
     with (
         pytest.raises(InputError, match=r"^--cluster slurm: Address already in use$"),
@@ -405,7 +419,7 @@ def test_a_start_that_fails_is_told_in_one_line():
         raise RuntimeError("Cluster failed\n to start: no such interface")
 
 
-def test_targets_are_those_that_answer(two_workers, monkeypatch):
+def test_targets_are_those_that_answer(two_workers: ClusterHandle, monkeypatch: pytest.MonkeyPatch) -> None:
     groups, hidden = targets.targets(two_workers)
     assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker", "worker"]
     assert [len(group["targets"]) for group in groups] == [1, 1, 1]

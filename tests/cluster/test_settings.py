@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from tests import ROOT
+from tests.support.narrow import address_of
 
 
 def needs(package: str) -> pytest.MarkDecorator:
@@ -29,7 +31,7 @@ def needs(package: str) -> pytest.MarkDecorator:
 # --- settings --------------------------------------------------------------------------------------------
 
 
-def test_values_get_their_types():
+def test_values_get_their_types() -> None:
     words = ["queue=main", "walltime=2-12:00", "cores=4", "directive=--exclusive", "directive=-C avx2", "minimum=1"]
     assert check("slurm", [*words, "maximum=8"]) == {
         "queue": "main",
@@ -62,14 +64,14 @@ def test_values_get_their_types():
         ("local", "dashboard=a b:1", "expected HOST:PORT"),
     ],
 )
-def test_a_wrong_setting_is_refused_in_one_line(kind, word, line):
+def test_a_wrong_setting_is_refused_in_one_line(kind: str, word: str, line: str) -> None:
     with pytest.raises(InputError) as caught:
         check(kind, [word])
     assert line in str(caught.value)
     assert str(caught.value).startswith("--cluster-option")
 
 
-def test_settings_that_contradict_each_other():
+def test_settings_that_contradict_each_other() -> None:
     for words, line in (
         (["queue=a", "queue=b"], "given twice"),
         (["minimum=3", "maximum=2"], "expected minimum <= maximum"),
@@ -79,7 +81,7 @@ def test_settings_that_contradict_each_other():
             check("slurm", words)
 
 
-def test_the_environment_is_the_default_and_what_other_kinds_have_is_ignored():
+def test_the_environment_is_the_default_and_what_other_kinds_have_is_ignored() -> None:
     site = {
         "IKMAP_CLUSTER_QUEUE": "site",
         "IKMAP_CLUSTER_CORES": "4",
@@ -96,7 +98,7 @@ def test_the_environment_is_the_default_and_what_other_kinds_have_is_ignored():
             resolve("slurm", [], wrong)
 
 
-def test_number_of_workers():
+def test_number_of_workers() -> None:
     assert scale("slurm", 3, {}) == (3, 3)
     assert scale("slurm", None, {"maximum": 9}) == (1, 9)
     assert scale("slurm", None, {"minimum": 2, "maximum": 9}) == (2, 9)
@@ -106,7 +108,7 @@ def test_number_of_workers():
         scale("slurm", 2, {"maximum": 9})
 
 
-def test_every_setting_and_kind_is_documented():
+def test_every_setting_and_kind_is_documented() -> None:
     page = (ROOT / "docs/clusters.md").read_text()
     assert all(f"| `{name}` |" in page for name in SETTINGS)
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
@@ -119,7 +121,7 @@ def test_every_setting_and_kind_is_documented():
 # --- options of the commands -----------------------------------------------------------------------------
 
 
-def test_flags_toml_and_environment_give_the_same(tmp_path, monkeypatch):
+def test_flags_toml_and_environment_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ("queue=main", "directive=--a", "directive=--b")
     flags = ["--cluster", "slurm"] + [word for pair in expected for word in ("--cluster-option", pair)]
     toml = tmp_path / "run.toml"
@@ -141,7 +143,7 @@ def test_flags_toml_and_environment_give_the_same(tmp_path, monkeypatch):
     assert BatchOptions.parse(["--config", str(toml)]).workers == 5
 
 
-def test_what_a_site_sets_goes_with_every_cluster(monkeypatch):
+def test_what_a_site_sets_goes_with_every_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes that are a site's defaults are not for clusters that run already, or that grow."""
     monkeypatch.setenv("IKMAP_WORKERS", "3")
     monkeypatch.setenv("IKMAP_MEMORY_LIMIT", "2GB")
@@ -164,7 +166,7 @@ def test_what_a_site_sets_goes_with_every_cluster(monkeypatch):
         ("IKMAP_WORKERS", "0", "IKMAP_WORKERS: found 0, expected an integer >= 1"),
     ],
 )
-def test_a_wrong_variable_is_named(monkeypatch, variable, value, line):
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, line: str) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(InputError, match=line):
         BatchOptions.parse([])
@@ -178,7 +180,7 @@ def test_a_wrong_variable_is_named(monkeypatch, variable, value, line):
         (["--cluster", "file:"], "--cluster: found 'file:', expected a scheduler file"),
     ],
 )
-def test_a_wrong_flag_is_named(words, line):
+def test_a_wrong_flag_is_named(words: list[str], line: str) -> None:
     with pytest.raises(InputError, match=line):
         BatchOptions.parse(words)
 
@@ -187,7 +189,9 @@ def test_a_wrong_flag_is_named(words, line):
     ("kind", "extra", "hidden"),
     [("slurm", "slurm", "dask_jobqueue"), ("kubernetes", "k8s", "kr8s"), ("cuda", "gpu", "cupy")],
 )
-def test_a_missing_package_says_what_to_install(monkeypatch, kind, extra, hidden):
+def test_a_missing_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, kind: str, extra: str, hidden: str
+) -> None:
     monkeypatch.setitem(sys.modules, hidden, None)
     options = ["image=a"] if kind == "kubernetes" else []
     with pytest.raises(
@@ -196,13 +200,13 @@ def test_a_missing_package_says_what_to_install(monkeypatch, kind, extra, hidden
         cluster.connect(kind, workers=1, options=options)
 
 
-def test_srun_needs_an_allocation(monkeypatch):
+def test_srun_needs_an_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(InputError, match="--cluster srun: found no Slurm job here"):
         cluster.connect("srun")
 
 
-def test_tunnel():
+def test_tunnel() -> None:
     assert _tunnel("http://10.0.0.7:8787/status") == "ssh -L 8787:127.0.0.1:8787 10.0.0.7"
     assert _tunnel("http://127.0.0.1:4321/status") == f"ssh -L 8787:127.0.0.1:4321 {os.uname().nodename}"
     assert _tunnel(None) is None
@@ -212,11 +216,11 @@ def test_tunnel():
 # --- scheduler files --------------------------------------------------------------------------------------
 
 
-def test_scheduler_file(tmp_path):
+def test_scheduler_file(tmp_path: Path) -> None:
     said: list[str] = []
     with cluster.connect("local", workers=1, memory_limit="1GB", options=["tls=off"], say=said.append) as handle:
         path = tmp_path / "scheduler.json"
-        path.write_text(json.dumps({"address": handle.client.scheduler.address}))
+        path.write_text(json.dumps({"address": address_of(handle)}))
         with cluster.connect(f"file:{path}", say=said.append) as found:
             assert (found.kind, found.workers) == ("tcp", 1)
     reason = "is not encrypted, and whoever reaches its port can run code as you;"
@@ -247,7 +251,7 @@ def job_script(words: list[str], memory: int = 2 * 10**9, explicit: bool = True)
 
 
 @needs("dask_jobqueue")
-def test_script_of_a_worker_job(tmp_path):
+def test_script_of_a_worker_job(tmp_path: Path) -> None:
     words = [
         "queue=main",
         "account=lab",
@@ -288,7 +292,7 @@ def test_script_of_a_worker_job(tmp_path):
 
 
 @needs("dask_jobqueue")
-def test_script_of_a_gpu_worker_job(tmp_path):
+def test_script_of_a_gpu_worker_job(tmp_path: Path) -> None:
     script = job_script(["gpus=2", "rmm_pool=10GB", f"logs={tmp_path}"], explicit=False)
     assert "#SBATCH --gpus=2" in script
     assert "--mem" not in script.replace("--memory-limit", "")
@@ -302,7 +306,7 @@ def test_script_of_a_gpu_worker_job(tmp_path):
 
 
 @needs("dask_jobqueue")
-def test_dask_jobqueue_leaves_interrupts_alone():
+def test_dask_jobqueue_leaves_interrupts_alone() -> None:
     """Importing it makes Ctrl-C end the process with status 0."""
     code = (
         "import signal; before = signal.getsignal(signal.SIGINT)\n"
@@ -316,11 +320,11 @@ def test_dask_jobqueue_leaves_interrupts_alone():
     ("text", "seconds"),
     [("30", 1800), ("5:30", 330), ("01:00:00", 3600), ("1-0", 86400), ("2-12:30", 217800), ("0-0:0:5", 5)],
 )
-def test_times_of_slurm(text, seconds):
+def test_times_of_slurm(text: str, seconds: int) -> None:
     assert slurm.seconds_of(text) == seconds
 
 
-def test_a_short_job_has_no_lifetime():
+def test_a_short_job_has_no_lifetime() -> None:
     """Workers leave a minute early, but not those that would hardly have begun."""
     lines = slurm.job_options(check("slurm", ["walltime=5", "prologue=a"]), 10**9)["job_script_prologue"]
     assert lines[0] == "a"
@@ -330,7 +334,7 @@ def test_a_short_job_has_no_lifetime():
 JOB = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8", "SLURM_JOB_NUM_NODES": "2", "SLURM_CPUS_PER_TASK": "3"}
 
 
-def test_srun_command():
+def test_srun_command() -> None:
     secrets = ["--tls-key", "/shared/key"]
     command = srun.worker_step("tls://a:1", None, 10**9, {"interface": "ib0"}, secrets, JOB)
     assert command[0] == "srun"
@@ -344,19 +348,19 @@ def test_srun_command():
     assert not any(word.startswith("--cpus-per-task") for word in few)
 
 
-def test_srun_command_with_gpus():
+def test_srun_command_with_gpus() -> None:
     command = srun.worker_step("tls://a:1", None, 10**9, {"gpus": 4}, [], JOB)
     assert {"--ntasks=2", "--ntasks-per-node=1", "--gpus-per-node=4", "dask_cuda.cli", "--rmm-async"} <= set(command)
     assert srun.count(None, {"gpus": 4}, JOB) == 8
 
 
-def test_memory_of_a_worker_in_an_allocation():
+def test_memory_of_a_worker_in_an_allocation() -> None:
     assert srun.share({**JOB, "SLURM_MEM_PER_CPU": "1000"}) == int(3000 * 2**20 * 0.8)
     assert srun.share({**JOB, "SLURM_MEM_PER_NODE": "8000"}) == int(2000 * 2**20 * 0.8)
     assert srun.share(JOB) == 4 * 10**9
 
 
-def test_options_of_a_cuda_cluster():
+def test_options_of_a_cuda_cluster() -> None:
     options = cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch", certificates.temporary())
     assert (options["n_workers"], options["threads_per_worker"], options["memory_limit"]) == (2, 1, 8 * 10**9)
     assert (options["rmm_pool_size"], options["rmm_allocator_external_lib_list"]) == ("10GB", ["cupy"])
@@ -368,7 +372,7 @@ def test_options_of_a_cuda_cluster():
 
 @needs("dask_cuda")
 @needs("cupy")
-def test_dask_cuda_takes_these_options():
+def test_dask_cuda_takes_these_options() -> None:
     import inspect
 
     from dask_cuda import LocalCUDACluster
@@ -379,7 +383,7 @@ def test_dask_cuda_takes_these_options():
         assert set(cuda.cluster_options(2, "8GB", values, "/scratch", None)) <= taken
 
 
-def unknown_to_dask_cuda(words):
+def unknown_to_dask_cuda(words: list[str]) -> set[str]:
     """Options on a command line that ``dask cuda worker`` does not have."""
     from dask_cuda.cli import worker
 
@@ -390,7 +394,7 @@ def unknown_to_dask_cuda(words):
 @needs("dask_cuda")
 @needs("dask_jobqueue")
 @pytest.mark.parametrize("pool", [[], ["rmm_pool=10GB"]])
-def test_dask_cuda_knows_every_word_of_a_worker(pool, tmp_path):
+def test_dask_cuda_knows_every_word_of_a_worker(pool: list[str], tmp_path: Path) -> None:
     script = job_script(["gpus=2", f"logs={tmp_path}", *pool], explicit=True)
     of_slurm = shlex.split(script.splitlines()[-1])
     of_srun = srun.worker_step("tls://a:1", None, 10**9, check("slurm", ["gpus=4", "interface=ib0", *pool]), [], JOB)
@@ -400,7 +404,7 @@ def test_dask_cuda_knows_every_word_of_a_worker(pool, tmp_path):
         assert unknown_to_dask_cuda(words) == set()
 
 
-def test_extras_bring_what_a_gpu_needs():
+def test_extras_bring_what_a_gpu_needs() -> None:
     """A wheel of CuPy has no cuBLAS and no NVRTC in it, and dask-cuda does not ask for the pool it is told to make."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for extra, cuda_version in (("gpu", "12"), ("gpu13", "13")):
@@ -411,7 +415,7 @@ def test_extras_bring_what_a_gpu_needs():
         assert len(versions) == 1
 
 
-def test_the_run_directory_of_a_job_is_a_default(tmp_path, monkeypatch):
+def test_the_run_directory_of_a_job_is_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IKMAP_RUN_DIR", "runs/job")
     assert BatchOptions.parse([]).run_dir == "runs/job"
     assert BatchOptions.parse(["--run-dir=mine"]).run_dir == "mine"

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,7 @@ from tests.soaks.interrupts import interrupted
 
 
 def outcome(error: BaseException | None, *argv: str) -> int:
-    def main(words):
+    def main(words: Sequence[str]) -> None:
         assert words == list(argv)
         if error is not None:
             raise error
@@ -49,7 +51,9 @@ def outcome(error: BaseException | None, *argv: str) -> int:
         (SystemExit("no"), 1, "no"),
     ],
 )
-def test_exit_status_and_line(capsys, error, status, line):
+def test_exit_status_and_line(
+    capsys: pytest.CaptureFixture[str], error: BaseException | None, status: int, line: str | None
+) -> None:
     assert outcome(error) == status
     shown = capsys.readouterr().err
     assert shown.count("\n") == (line is not None)
@@ -62,35 +66,40 @@ def test_exit_status_and_line(capsys, error, status, line):
         assert line in shown.splitlines()[-1]
 
 
-def test_returned_status_is_passed_on():
+def test_returned_status_is_passed_on() -> None:
     assert run_command(lambda _: 2, []) == 2
 
 
-def test_bad_option_through_run_command(capsys):
-    assert run_command(lambda words: BatchOptions.parse(words) and None, ["--t", "0"]) == 2
+def test_bad_option_through_run_command(capsys: pytest.CaptureFixture[str]) -> None:
+    def parse(words: Sequence[str]) -> None:
+        BatchOptions.parse(words)
+
+    assert run_command(parse, ["--t", "0"]) == 2
     assert capsys.readouterr().err == "error: --t: found 0, expected an integer >= 1\n"
 
 
-def test_sigterm_counts_as_interrupted(capsys):
+def test_sigterm_counts_as_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert run_command(lambda _: signal.raise_signal(signal.SIGTERM), []) == 130
     assert signal.getsignal(signal.SIGTERM) is before
     assert capsys.readouterr().err.startswith("interrupted")
 
 
-def wait_for(seconds=5.0):
+def wait_for(seconds: float = 5.0) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(0.01)
     raise AssertionError("nothing has interrupted this")
 
 
-def test_a_signal_during_an_import_waits_for_its_end(capsys, tmp_path, monkeypatch):
+def test_a_signal_during_an_import_waits_for_its_end(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "imports_slowly.py").write_text("import signal\nsignal.raise_signal(signal.SIGTERM)\nwhole = True\n")
 
-    def main(_):
-        import imports_slowly
+    def main(_: Sequence[str]) -> None:
+        import imports_slowly  # type: ignore[import-not-found]  # made by this test
 
         assert imports_slowly.whole
         wait_for()
@@ -100,8 +109,8 @@ def test_a_signal_during_an_import_waits_for_its_end(capsys, tmp_path, monkeypat
     assert sys.modules.pop("imports_slowly").whole
 
 
-def test_what_an_interrupted_command_raises_is_no_defect(capsys):
-    def main(_):
+def test_what_an_interrupted_command_raises_is_no_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    def main(_: Sequence[str]) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
@@ -111,12 +120,12 @@ def test_what_an_interrupted_command_raises_is_no_defect(capsys):
     assert capsys.readouterr().err == "interrupted; run the same command again to resume\n"
 
 
-def test_an_interrupt_that_python_ignores_comes_again(capsys):
+def test_an_interrupt_that_python_ignores_comes_again(capsys: pytest.CaptureFixture[str]) -> None:
     class Ended:
-        def __del__(self):
+        def __del__(self) -> None:
             signal.raise_signal(signal.SIGTERM)
 
-    def main(_):
+    def main(_: Sequence[str]) -> None:
         Ended()
         wait_for()
 
@@ -124,7 +133,7 @@ def test_an_interrupt_that_python_ignores_comes_again(capsys):
     assert capsys.readouterr().err.startswith("interrupted")
 
 
-def test_an_ignored_signal_remains_ignored():
+def test_an_ignored_signal_remains_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert run_command(lambda _: signal.raise_signal(signal.SIGINT), []) == 0
@@ -135,13 +144,13 @@ def test_an_ignored_signal_remains_ignored():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not tell which signals are handled")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("name", ["batch", "online", "score", "reproduce"])
-def test_a_command_ends_with_130_from_its_first_line_on(name, number):
+def test_a_command_ends_with_130_from_its_first_line_on(name: str, number: signal.Signals) -> None:
     words = [sys.executable, "-m", f"flows.{name}", "--table", "5"]
     assert interrupted(words, 0.0, number, from_start=False) == (130, LINE, [])
 
 
 @pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
-def test_reader_that_closes_stdout_is_no_failure(shown):
+def test_reader_that_closes_stdout_is_no_failure(shown: str) -> None:
     code = (
         "import sys, os; from flows.cli import run_command; from pipeline.report.result_tables import print_result\n"
         "sys.stdin.read()\n"
@@ -155,12 +164,12 @@ def test_reader_that_closes_stdout_is_no_failure(shown):
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
-        _, shown = process.communicate(b"")
-    assert (process.returncode, shown) == (0, b"")
+        _, errors = process.communicate(b"")
+    assert (process.returncode, errors) == (0, b"")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
+def test_a_command_that_was_started_with_closed_streams(closed: str, tmp_path: Path) -> None:
     """What it says then goes nowhere: not into the next file that it opens."""
     code = (
         "import sys; from flows.cli import run_command; from pipeline.monitoring.progress import choose_progress\n"

@@ -11,25 +11,26 @@ import pytest
 
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
+from flows.options.common import CommonOptions
 from tests import ROOT
 
 COMMANDS = options_page.COMMANDS
 
 
-def help_of(command, flag, capsys):
+def help_of(command: type[CommonOptions], flag: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as caught:
         command.parse([flag])
     assert caught.value.code == 0
     return capsys.readouterr().out
 
 
-def listed(text):
+def listed(text: str) -> list[str]:
     """The flags that a page of help lists, in order."""
     return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_all_help_is_grouped_and_complete(command, capsys):
+def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(command, "--help-all", capsys)
     positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
     assert positions == sorted(positions)
@@ -41,7 +42,9 @@ def test_all_help_is_grouped_and_complete(command, capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_what_most_users_need_on_one_screen(command, capsys):
+def test_help_shows_what_most_users_need_on_one_screen(
+    command: type[CommonOptions], capsys: pytest.CaptureFixture[str]
+) -> None:
     text = help_of(command, "--help", capsys)
     assert help_of(command, "-h", capsys) == text
     common = [spec.flag for spec in command.specs().values() if spec.common]
@@ -53,14 +56,14 @@ def test_help_shows_what_most_users_need_on_one_screen(command, capsys):
     assert f"show every option, {rest} more\n" in text
 
 
-def test_what_help_leaves_out_can_be_given():
+def test_what_help_leaves_out_can_be_given() -> None:
     hidden = [spec for spec in BatchOptions.specs().values() if not spec.common]
     assert len(hidden) > 20
     assert BatchOptions.parse(["--t", "7", "--tol", "0.5"]) == BatchOptions(t=7, tol=0.5)
     assert {"t", "tol"} < {spec.name for spec in hidden}
 
 
-def test_options_load_no_heavy_package():
+def test_options_load_no_heavy_package() -> None:
     code = (
         "import sys; from flows.options.batch import BatchOptions; import flows.cli\n"
         "try: BatchOptions.parse(['--help'])\n"
@@ -99,7 +102,7 @@ def test_the_page_of_options_is_as_they_are_declared():
         }  # fmt: skip
 
 
-def test_a_change_of_the_page_is_noticed():
+def test_a_change_of_the_page_is_noticed() -> None:
     found = options_page.PAGE.read_text()
     assert options_page.page(found.replace("| `0.5` | Step size", "| `0.6` | Step size")) == found
     assert options_page.page("Before.\n\n" + found) == "Before.\n\n" + found

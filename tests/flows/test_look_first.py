@@ -11,6 +11,7 @@ from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.look_first import look_at_data
 from pipeline.errors import InputError
+from pipeline.urls import Location
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +77,7 @@ def test_a_file_or_url_for_a_data_set_is_taken_as_input(folder: Path) -> None:
     for name, shown in (("rows.csv", "rows.csv"), ("https://host/rows.csv?sig=1", "https://host/rows.csv?...")):
         said: list[str] = []
         options = look_at_data(BatchOptions(dataset=name), said.append)
+        assert isinstance(options.input, Location)
         assert (options.dataset, options.input, options.input.whole) == (None, shown, name)
         assert said == [f"--dataset {shown}: no data set of this name is known; taken as --input"]
     (folder / "digits").mkdir()

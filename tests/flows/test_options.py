@@ -7,12 +7,14 @@ import shlex
 import tomllib
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
+from flows.options.common import CommonOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
@@ -133,7 +135,7 @@ REPRODUCE = ReproduceOptions(
 )  # fmt: skip
 
 
-def refused(argv: str | list[str], command: type = BatchOptions) -> str:
+def refused(argv: str | list[str], command: type[CommonOptions] = BatchOptions) -> str:
     with pytest.raises(InputError) as caught:
         command.parse(shlex.split(argv) if isinstance(argv, str) else argv)
     text = str(caught.value)
@@ -154,7 +156,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
     assert BatchOptions.parse(["--input", "s3://bucket/a:b@c.csv"]).input == "s3://bucket/a:b@c.csv"
 
 
-def test_samples_leave_no_option_at_its_default():
+def test_samples_leave_no_option_at_its_default() -> None:
     for name, spec in BatchOptions.specs().items():
         assert [getattr(sample, name) for sample in SAMPLES] != [spec.default] * len(SAMPLES), name
     for sample in (SCORE, REPRODUCE):
@@ -219,7 +221,7 @@ def test_a_scoped_flag_refuses_other_words():
         "reproduce",
     ],
 )
-def test_round_trips(options):
+def test_round_trips(options: Any) -> None:
     kind = type(options)
     assert kind.parse(shlex.split(options.command())[3:]) == options
     record = json.loads(json.dumps(options.to_dict()))
@@ -231,12 +233,12 @@ def test_round_trips(options):
     assert kind.parse(shlex.split(options.command(session=False))[3:]) == replace(options, **sessions)
 
 
-def test_command_names_only_what_is_not_default():
+def test_command_names_only_what_is_not_default() -> None:
     assert BatchOptions().command() == "python -m flows.batch"
     assert BatchOptions(dataset="a9a", psi=4).command() == "python -m flows.batch --dataset a9a --psi 4"
 
 
-def test_defaults():
+def test_defaults() -> None:
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (None, "auto", ("auto",), 0.2)
     assert (options.eta, options.C, options.seed, options.cluster) == (None, None, 0, "local")
@@ -249,11 +251,11 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
 )
-def test_C_is_chosen_where_psi_is(given, C):
+def test_C_is_chosen_where_psi_is(given: str, C: float | str) -> None:
     assert batch_params(BatchOptions.parse(["--learner", "svm", *shlex.split(given)])).methods["svm"]["C"] == C
 
 
-def test_types_from_the_command_line():
+def test_types_from_the_command_line() -> None:
     options = BatchOptions.parse(shlex.split("--psi 8 --C 2 --learner=svm,ogd,svm --fresh --workers 1"))
     assert (options.psi, options.C, options.learner) == (8, 2.0, ("svm", "ogd"))
     assert isinstance(options.C, float)
@@ -317,7 +319,7 @@ def test_types_from_the_command_line():
         ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
     ],
 )  # fmt: skip
-def test_bad_command_line_is_one_line(argv, found, expected):
+def test_bad_command_line_is_one_line(argv: str, found: str, expected: str) -> None:
     text = refused(argv)
     assert found in text
     assert expected in text
@@ -334,7 +336,7 @@ def test_bad_command_line_is_one_line(argv, found, expected):
         ("--learner svm", "--learner: found 'svm'", "one of ogd"),
     ],
 )
-def test_a_stream_refuses_what_is_not_of_it(argv, found, expected):
+def test_a_stream_refuses_what_is_not_of_it(argv: str, found: str, expected: str) -> None:
     text = refused(argv, OnlineOptions)
     assert found in text
     assert expected in text
@@ -343,7 +345,7 @@ def test_a_stream_refuses_what_is_not_of_it(argv, found, expected):
 # --- what a learner uses -------------------------------------------------------------------------------
 
 # A value that is no default for each option that some learners use, with what it takes to give it.
-GIVEN: dict[str, dict[str, object]] = {
+GIVEN: dict[str, dict[str, Any]] = {
     "partitioner": {"partitioner": "iforest"}, "t": {"t": 7}, "max_depth": {"max_depth": "log2"}, "psi": {"psi": 8},
     "epsilon": {"epsilon": 0.3}, "svr_loss": {"svr_loss": "epsilon_insensitive"},
     "C": {"C": 2.0}, "tol": {"tol": 0.1}, "class_weight": {"class_weight": "balanced"}, "loss": {"loss": "hinge"},
@@ -368,7 +370,7 @@ RUN_OPTIONS = {"partitioner": "cells", "order": "online"}
 """Options of a run that only some learners use: those that are on something, or learn in some way."""
 
 
-def uses(learner, name, given):
+def uses(learner: str, name: str, given: dict[str, Any]) -> bool:
     """Whether a learner, or the map that it needs, has an option that changes something beside those given."""
     kind = LEARNERS[learner]
     if name in RUN_OPTIONS:
@@ -390,7 +392,9 @@ def uses(learner, name, given):
 
 
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
-def test_the_map_of_a_run_that_names_none_is_the_usual_one_of_its_learners(command):
+def test_the_map_of_a_run_that_names_none_is_the_usual_one_of_its_learners(
+    command: type[BatchOptions | OnlineOptions],
+) -> None:
     for learner, expected in (("norma", "iforest"), ("ogd", "iforest"), ("idk", "inne")):
         assert command(dataset="a9a", learner=(learner,)).map == expected
     assert command(dataset="a9a", learner=("norma",), partitioner="anne").map == "anne"
@@ -399,7 +403,9 @@ def test_the_map_of_a_run_that_names_none_is_the_usual_one_of_its_learners(comma
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
 @pytest.mark.parametrize("name", sorted(GIVEN))
-def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
+def test_an_option_that_no_chosen_learner_uses_is_refused(
+    name: str, command: type[BatchOptions | OnlineOptions]
+) -> None:
     # Trees, where their depth is the question: with learners that have none, already these are refused.
     base = {"partitioner": "iforest"} if name == "max_depth" else {}
     for learner in command._learners():
@@ -426,14 +432,14 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
             assert "expected" in str(caught.value)
 
 
-def test_every_option_of_methods_is_tried():
+def test_every_option_of_methods_is_tried() -> None:
     of_methods = set(plain_fields(list(methods())))
     assert GIVEN.keys() == of_methods | RUN_OPTIONS.keys()
     assert BatchOptions.specs().keys() >= of_methods
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_options_of_a_learner_are_what_it_reads(learner):
+def test_options_of_a_learner_are_what_it_reads(learner: str) -> None:
     """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
     rng, kind, read = np.random.default_rng(0), LEARNERS[learner], set()
     X, y = rng.random((40, 3)), np.arange(40) % 2
@@ -441,14 +447,14 @@ def test_options_of_a_learner_are_what_it_reads(learner):
     params = params_for(learners=(learner,), partitioner=kind.about.usual_map, b=10, features=4, t=6, C=1.0, **steps)
     given = {name: getattr(params.of(learner), name) for name in fields_of(kind)}
 
-    def noted(one, name):
+    def noted(one: Any, name: str) -> Any:
         read.add(name)
         return kind.__getattribute__(one, name)
 
     one = type("Noting", (kind,), {"__getattribute__": noted})(**given)
     read.clear()
     elsewhere = set()  # what stages read
-    rows = X
+    rows: Any = X
     if kind.about.on == "cells":
         draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
         model = fit_partitions(X, draws, method="anne", seed=0)
@@ -468,7 +474,7 @@ def test_options_of_a_learner_are_what_it_reads(learner):
     assert (read & own) | (elsewhere & own) | unread == own
 
 
-def test_bad_value_in_python_is_refused_too():
+def test_bad_value_in_python_is_refused_too() -> None:
     with pytest.raises(InputError, match="--t: found 0"):
         BatchOptions(t=0)
     with pytest.raises(InputError, match="--t: found True"):
@@ -478,18 +484,18 @@ def test_bad_value_in_python_is_refused_too():
 
 
 @pytest.mark.parametrize("name", ["p.tsv", "P.TXT", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
-def test_scores_are_not_written_under_the_name_of_another_format(name):
+def test_scores_are_not_written_under_the_name_of_another_format(name: str) -> None:
     said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
     assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")
 
 
-def test_score_needs_model_and_input():
+def test_score_needs_model_and_input() -> None:
     assert refused("--input x", ScoreOptions).startswith("--model: required")
     assert "--model" in refused("", ScoreOptions)
     assert "--input" in refused("", ScoreOptions)
 
 
-def test_config_file_and_flags_that_win(tmp_path):
+def test_config_file_and_flags_that_win(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["svm"]\nC = 3\n')
     options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
@@ -497,7 +503,7 @@ def test_config_file_and_flags_that_win(tmp_path):
     assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("svm",), 3.0)
 
 
-def test_config_file_satisfies_required_options(tmp_path):
+def test_config_file_satisfies_required_options(tmp_path: Path) -> None:
     file = tmp_path / "score.toml"
     file.write_text(SCORE.to_toml())
     assert ScoreOptions.parse(["--config", str(file), "--debug", "--quiet"]) == SCORE
@@ -521,7 +527,7 @@ def test_config_file_satisfies_required_options(tmp_path):
         ("t = ", "not TOML"),
     ],
 )
-def test_bad_config_names_file_and_key(tmp_path, text, found):
+def test_bad_config_names_file_and_key(tmp_path: Path, text: str, found: str) -> None:
     file = tmp_path / "my.toml"
     file.write_text(text)
     message = refused(["--config", str(file)])
@@ -529,7 +535,7 @@ def test_bad_config_names_file_and_key(tmp_path, text, found):
     assert found in message
 
 
-def test_config_that_cannot_be_read(tmp_path):
+def test_config_that_cannot_be_read(tmp_path: Path) -> None:
     assert "No such file" in refused(["--config", str(tmp_path / "none.toml")])
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     said = refused(["--config", str(tmp_path / "bytes.toml")])
@@ -537,14 +543,14 @@ def test_config_that_cannot_be_read(tmp_path):
     assert "iconv -f latin1 -t utf-8" in said
 
 
-def test_run_toml_is_toml_without_session_options():
+def test_run_toml_is_toml_without_session_options() -> None:
     found = tomllib.loads(BATCH.to_toml())
     assert found["t"] == 17
     assert found["learner"][:2] == ["ogd", "logistic"]
     assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
 
 
-def test_rows_that_arrive_are_no_table():
+def test_rows_that_arrive_are_no_table() -> None:
     check_unbounded(OnlineOptions(input="-", initial=5))
     with pytest.raises(InputError, match="--drop a: found --input -, expected a file, which is there as a whole"):
         check_unbounded(OnlineOptions(input="-", initial=5, drop=("a",)))

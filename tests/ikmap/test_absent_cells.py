@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from ikmap import CellLogisticRegression, CellOGDClassifier, CellSVC
+from ikmap.arrays import Array
 from ikmap.cells import Cells
 from ikmap.kernels import IsolationKernel
 from ikmap.kernels.isolation import isolation_kernel
@@ -69,10 +70,11 @@ def test_rows_as_compiled_loops_see_them(widest: int, packed: bool) -> None:
     cells, _ = problem(widest=widest)
     rows = given_as(cells, packed)
     assert not check_rows(rows, cells.n_columns)
-    codes, base, value, absent = row_arrays(rows, 0.5)
+    arrays: Any = row_arrays(rows, 0.5)
+    codes, base, _, absent = arrays
     np.testing.assert_array_equal(codes == absent, cells.codes == -1)
     np.testing.assert_array_equal((codes + base.astype(np.int64))[codes != absent], cells.columns()[cells.codes >= 0])
-    np.testing.assert_array_equal(squared_norms((codes, base, value, absent)), 0.25 * (cells.codes >= 0).sum(axis=1))
+    np.testing.assert_array_equal(squared_norms(arrays), 0.25 * (cells.codes >= 0).sum(axis=1))
     assert check_rows(rows[:50])
     assert len(row_arrays(rows[:50])) == 3
 
@@ -80,7 +82,7 @@ def test_rows_as_compiled_loops_see_them(widest: int, packed: bool) -> None:
 @pytest.mark.parametrize("absent", [-1, 255])
 def test_cells_out_of_range_are_still_named(absent: int) -> None:
     cells, _ = problem()
-    codes = cells.codes.astype(np.int32 if absent < 0 else np.uint8)
+    codes: Array = cells.codes.astype(np.int32 if absent < 0 else np.uint8)
     codes[70, 3] = 200
     with pytest.raises(ValueError, match=r"^row 70, column 3: cell 200, expected 0\.\."):
         check_rows(Cells(codes, cells.offsets))
@@ -158,7 +160,7 @@ def test_threads_make_no_difference() -> None:
     cells, y = problem(5000, t=40)
     params = SVMParams(tol=1e-6)
     fits = [fit_linear_svm([Block(cells.packed(), y)], 2, params, n_threads=n) for n in (1, 2)]
-    same(*fits)
+    same(fits[0], fits[1])
 
 
 # ------------------------------------------------------------------------------------------ online gradient descent
@@ -186,8 +188,8 @@ def test_online_gradient_descent_in_all_forms(n_classes: int, packed: bool, wide
         np.testing.assert_array_equal(state.weights, expected.weights)
         np.testing.assert_array_equal(state.n_updates, expected.n_updates)
         np.testing.assert_array_equal(state.decision_function(rows), expected.decision_function(X))
-        model = state.model(list(range(n_classes)))
-        np.testing.assert_array_equal(model.decision_function(rows), expected.decision_function(X))
+        linear = state.model(list(range(n_classes)))
+        np.testing.assert_array_equal(linear.decision_function(rows), expected.decision_function(X))
 
 
 def test_support_points_are_stored_alike_however_the_stream_is_cut() -> None:
@@ -213,7 +215,7 @@ def test_weighted_and_averaged_steps(n_classes: int) -> None:
         predicted = [
             state.partial_fit(rows, y, some).predicted for state, rows in zip(states, (cells.packed(), X), strict=True)
         ]
-        np.testing.assert_array_equal(*predicted)
+        np.testing.assert_array_equal(predicted[0], predicted[1])
         np.testing.assert_array_equal(states[0].weights, states[1].weights)
 
 

@@ -114,7 +114,7 @@ def used(forks: subprocess.Popen[str]) -> Callable[..., list[str]]:
 
 def test_a_run_needs_what_all_words_of_a_declaration_describe() -> None:
     @compiled({"red round, blue": "f8[::1]", "red": ["i8[::1], {cells}"]})
-    def loop(x):
+    def loop(x: Any) -> Any:
         return x
 
     name = f"{loop.py_func.__module__}.{loop.py_func.__qualname__}"
@@ -159,7 +159,7 @@ def test_a_group_stands_for_one_argument(fields: str, value: tuple[Any, ...], mo
     assert group(fields)(kind) is kind
 
     @compiled({"blue": f"{{{kind.__name__}}}, {{csr}}, i8"})
-    def loop(given, rows, more):
+    def loop(given: Any, rows: Any, more: Any) -> Any:
         return given, rows, more
 
     name = f"{loop.py_func.__module__}.{loop.py_func.__qualname__}"

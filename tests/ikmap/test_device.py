@@ -351,7 +351,8 @@ def test_a_gpu_tells_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert gpu.free_bytes() == 345
     assert gpu.product_error == 0.0
-    assert gpu.compile("code", "f", {"A": 1, "B": 2}) == "f"
+    function: object = gpu.compile("code", "f", {"A": 1, "B": 2})
+    assert function == "f"
     assert cupy.compiled == [("code", ("-std=c++17", "-DA=1", "-DB=2"))]
     monkeypatch.setenv("CUPY_TF32", "0")
     assert Gpu(cupy).product_error == 0.0
@@ -372,7 +373,9 @@ def test_what_a_pool_of_rmm_holds_counts_as_free(monkeypatch: pytest.MonkeyPatch
 def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     look = find_gpu.__wrapped__
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert "pip install 'ikmap[gpu]'" in look()
+    why = look()
+    assert isinstance(why, str)
+    assert "pip install 'ikmap[gpu]'" in why
     monkeypatch.setitem(sys.modules, "cupy", cupy_like(available=False))
     assert look() == "CuPy finds no CUDA device"
     broken = cupy_like()

@@ -18,7 +18,7 @@ from tests.support.point_sets import DATA, LAYOUTS, N
 
 def path_of(one: Map, psis: list[int], seed: int, fit_rows: Any, map_rows: list[Any]) -> Any:
     """Return the cells of several sets of rows for every psi, of partitionings that were drawn from some rows."""
-    sample = Sample(*fit_rows.shape, None, fit_rows.__getitem__, seed)
+    sample = Sample(fit_rows.shape[0], fit_rows.shape[1], None, fit_rows.__getitem__, seed)
     return cells_of_values(one, frozenset({"psi"}), psis, sample, map_rows)
 
 
@@ -159,7 +159,7 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
     assert [int(rows.sum()) for rows in correct["many"][4]] == made == right[:tried]
 
 
-def test_many_classes_have_the_middle_of_the_range_of_C():
+def test_many_classes_have_the_middle_of_the_range_of_C() -> None:
     assert values_of_C(2) == CS
     assert (CS[0], CS[-1]) == (2**-5, 2**11)
     assert values_of_C(MANY - 1) == CS

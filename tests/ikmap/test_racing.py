@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ikmap.racing import ODDS, Behind, Scores, best, standings, survivors
+from ikmap.racing import ODDS, Behind, Candidate, Scored, Scores, best, standings, survivors
 from tests.naive import racing as naive
 
 
@@ -36,7 +36,7 @@ def test_of_equals_the_smaller_value_then_the_smaller_C_is_best() -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 9))
 def test_survivors_follow_the_definition(seed: int, done: int, n: int) -> None:
     rng = np.random.default_rng(seed)
-    right = {(value, 0): rng.random(60 * done) < rng.uniform(0.4, 1) for value in range(n)}
+    right: dict[Candidate, Scored] = {(value, 0): rng.random(60 * done) < rng.uniform(0.4, 1) for value in range(n)}
     leader = naive.best({c: rows.tolist() for c, rows in right.items()})
     kept = [c for c in right if naive.chance(right[c].tolist(), right[leader].tolist(), done, 5) > ODDS]
     assert best(right) == leader

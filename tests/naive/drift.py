@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 
-def adwin(values, delta, clock=32, most=5, least=5, grace=10):
+def adwin(
+    values: Iterable[float], delta: float, clock: int = 32, most: int = 5, least: int = 5, grace: int = 10
+) -> tuple[list[int], list[float]]:
     """Positions of alarms, and the window at the end: buckets hold their values."""
-    buckets, alarms = [], []  # oldest first
+    buckets: list[list[float]] = []  # oldest first
+    alarms: list[int] = []
     for at, value in enumerate(values):
         buckets.append([value])
         size = 1
@@ -28,7 +32,7 @@ def adwin(values, delta, clock=32, most=5, least=5, grace=10):
     return alarms, [value for bucket in buckets for value in bucket]
 
 
-def _cut(buckets, delta, least):
+def _cut(buckets: list[list[float]], delta: float, least: int) -> float | None:
     """How much the mean of the newer part is larger, at the first place where the window is to be cut."""
     window = [value for bucket in buckets for value in bucket]
     within, variance = math.log(2 * math.log(len(window)) / delta), np.var(window)
@@ -45,7 +49,7 @@ def _cut(buckets, delta, least):
     return None
 
 
-def page_hinkley(values, delta, threshold=50.0, least=30):
+def page_hinkley(values: Iterable[float], delta: float, threshold: float = 50.0, least: int = 30) -> list[int]:
     """Positions of alarms."""
     alarms, since = [], []
     for at, value in enumerate(values):

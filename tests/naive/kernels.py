@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-TERMS = {
+type Term = Callable[[float, float], float]
+
+TERMS: dict[str, Term] = {
     "laplacian": lambda x, y: abs(x - y),
     "gaussian": lambda x, y: (x - y) * (x - y),
     "chi2": lambda x, y: 2.0 * (x * y) / (x + y) if x + y else 0.0,
     "intersection": min,
 }
-COMMON = {
+COMMON: dict[str, Term] = {
     "laplacian": lambda x, y: min(abs(x), abs(y)) if x * y > 0 else 0.0,
     "gaussian": lambda x, y: x * y,
     "chi2": TERMS["chi2"],
@@ -21,7 +24,7 @@ COMMON = {
 ADDITIVE = ("chi2", "intersection")
 
 
-def _sums(X, Y, term):
+def _sums(X: np.ndarray, Y: np.ndarray, term: Term) -> np.ndarray:
     out = np.zeros((len(X), len(Y)))
     for i, x in enumerate(X.tolist()):
         for j, y in enumerate(Y.tolist()):
@@ -32,16 +35,19 @@ def _sums(X, Y, term):
     return out
 
 
-def _values(sums, name, gamma):
-    return sums if name in ADDITIVE else np.exp(-gamma * sums)
+def _values(sums: np.ndarray, name: str, gamma: float | None) -> np.ndarray:
+    if name in ADDITIVE:
+        return sums
+    assert gamma is not None
+    return np.exp(-gamma * sums)
 
 
-def kernel(X, Y, name, gamma=None):
+def kernel(X: np.ndarray, Y: np.ndarray, name: str, gamma: float | None = None) -> np.ndarray:
     """Kernel matrix of dense rows: sums column by column."""
     return _values(_sums(X, Y, TERMS[name]), name, gamma)
 
 
-def sparse_kernel(X, Y, name, gamma=None):
+def sparse_kernel(X: np.ndarray, Y: np.ndarray, name: str, gamma: float | None = None) -> np.ndarray:
     """The same from norms and what two rows have in common, as it is made of sparse rows."""
     common = _sums(X, Y, COMMON[name])
     if name in ADDITIVE:
@@ -51,7 +57,7 @@ def sparse_kernel(X, Y, name, gamma=None):
     return _values(np.maximum(left + right.T - 2.0 * common, 0.0), name, gamma)
 
 
-def nystroem_matrix(K, rank):
+def nystroem_matrix(K: np.ndarray, rank: int) -> np.ndarray:
     """Lambda_r^(-1/2) V_r^T of the kernel matrix of some points."""
     values, vectors = np.linalg.eigh(K)
     rows = []
@@ -61,7 +67,7 @@ def nystroem_matrix(K, rank):
     return np.array(rows)
 
 
-def fourier_features(X, frequencies):
+def fourier_features(X: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """All sines, then all cosines, over the root of their number."""
     scale = 1.0 / math.sqrt(len(frequencies))
     out = np.empty((len(X), 2 * len(frequencies)))
@@ -73,7 +79,7 @@ def fourier_features(X, frequencies):
     return out
 
 
-def chi2_features(X, order, period):
+def chi2_features(X: np.ndarray, order: int, period: float) -> np.ndarray:
     """2 order + 1 features for each value, those of one side by side."""
     out = np.zeros((len(X), X.shape[1], 2 * order + 1))
     for i, row in enumerate(X):
@@ -87,12 +93,12 @@ def chi2_features(X, order, period):
     return out.reshape(len(X), -1)
 
 
-def halves(x):
+def halves(x: Iterable[float]) -> list[float]:
     """A row's positive values and its negative ones with their signs turned, side by side."""
     return [half for value in x for half in (max(value, 0.0), max(-value, 0.0))]
 
 
-def min_max_ratio(x, y, p=1.0):
+def min_max_ratio(x: Iterable[float], y: Iterable[float], p: float = 1.0) -> float:
     """R_p of two rows: sum of minima over sum of maxima, raised to p, on a scale on which none is above 1."""
     x, y = halves(x), halves(y)
     largest = max([*x, *y], default=0.0)
@@ -106,13 +112,15 @@ def min_max_ratio(x, y, p=1.0):
     return minima / maxima
 
 
-def min_max_kernel(X, Y, p=1.0, gamma=1.0, le=None):
+def min_max_kernel(
+    X: np.ndarray, Y: np.ndarray, p: float = 1.0, gamma: float = 1.0, le: float | None = None
+) -> np.ndarray:
     """R_p^gamma, or exp(-le (1 - R_p^gamma)), of dense rows."""
     R = np.array([[min_max_ratio(x, y, p) for y in Y.tolist()] for x in X.tolist()]).reshape(len(X), len(Y)) ** gamma
     return R if le is None else np.exp(-le * (1.0 - R))
 
 
-def cosine_kernel(X, Y, le):
+def cosine_kernel(X: np.ndarray, Y: np.ndarray, le: float) -> np.ndarray:
     """exp(-le (1 - cos)) of dense rows; the cosine of two rows of zeros is 1, of one with another row 0."""
     out = np.empty((len(X), len(Y)))
     for i, x in enumerate(X):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
 MASK = 2**64 - 1
 
 
-def one_hot(codes, offsets, value=1.0):
+def one_hot(codes: np.ndarray, offsets: np.ndarray, value: float = 1.0) -> np.ndarray:
     """Dense one-hot rows; a code of -1 leaves its block empty."""
     X = np.zeros((codes.shape[0], int(offsets[-1])))
     for i, row in enumerate(codes):
@@ -21,7 +24,9 @@ def one_hot(codes, offsets, value=1.0):
 # --- online gradient descent (algorithms.md 4, 5)
 
 
-def ogd_primal(codes, offsets, c, eta, divisor):
+def ogd_primal(
+    codes: np.ndarray, offsets: np.ndarray, c: np.ndarray, eta: float, divisor: float
+) -> tuple[np.ndarray, list[int], np.ndarray]:
     """Index form: decision before each step, support set, weights.
 
     Steps are counted, so that a decision is rounded only where the exact sum is scaled. A code of -1 is no cell.
@@ -39,7 +44,9 @@ def ogd_primal(codes, offsets, c, eta, divisor):
     return np.array(decisions), support, eta * np.array(steps)
 
 
-def ogd_full_product(codes, offsets, c, eta, divisor):
+def ogd_full_product(
+    codes: np.ndarray, offsets: np.ndarray, c: np.ndarray, eta: float, divisor: float
+) -> tuple[np.ndarray, list[int], np.ndarray]:
     """The "naive primal" form: a product with the whole one-hot row."""
     X = one_hot(codes, offsets)
     w = np.zeros(X.shape[1])
@@ -53,9 +60,11 @@ def ogd_full_product(codes, offsets, c, eta, divisor):
     return np.array(decisions), support, w
 
 
-def ogd_dual(codes, c, eta):
+def ogd_dual(codes: np.ndarray, c: np.ndarray, eta: float) -> tuple[np.ndarray, list[int], list[float]]:
     """Sum over the support set of beta_i K(x_i, x): equal cells are counted, then divided once by t."""
-    decisions, support, beta = [], [], []
+    decisions = []
+    support: list[int] = []
+    beta: list[float] = []
     for i, row in enumerate(codes):
         total = sum(b * np.count_nonzero(codes[s] == row) for s, b in zip(support, beta, strict=True))
         f = total / codes.shape[1]
@@ -69,7 +78,7 @@ def ogd_dual(codes, c, eta):
 # --- dual coordinate descent (algorithms.md 8.1, 8.2)
 
 
-def shuffled(order, state):
+def shuffled(order: Iterable[int], state: int) -> tuple[list[int], int]:
     """Fisher-Yates with splitmix64: the shuffled list and the generator's new state."""
     order = list(order)
     for last in range(len(order) - 1, 0, -1):
@@ -82,7 +91,7 @@ def shuffled(order, state):
     return order, state
 
 
-def logistic_root(margin, a, norm, cost):
+def logistic_root(margin: float, a: float, norm: float, cost: float) -> float:
     """The z in (0, C) with log(z / (C - z)) + norm (z - a) + margin = 0, by bisection on the logit."""
     low, high = -margin + norm * a - norm * cost, -margin + norm * a
     for _ in range(200):
@@ -95,7 +104,18 @@ def logistic_root(margin, a, norm, cost):
     return cost * expit(0.5 * (low + high))
 
 
-def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0, start=None):
+def svm_sweeps(
+    X: np.ndarray,
+    c: np.ndarray,
+    cost: np.ndarray,
+    loss: str,
+    eps: float,
+    n_sweeps: int,
+    shrinking: bool,
+    state: int,
+    sigma: float = 1.0,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """The listing of 8.2 on dense rows; (alpha, w, sweeps made). sigma scales the quadratic term (CoCoA+)."""
     n = len(c)
     alpha, w = (np.zeros(n), np.zeros(X.shape[1])) if start is None else start
@@ -143,7 +163,16 @@ def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0, sta
     return alpha, w, n_sweeps
 
 
-def svm_pass(X, c, cost, loss, alpha, w, order, threshold):
+def svm_pass(
+    X: np.ndarray,
+    c: np.ndarray,
+    cost: np.ndarray,
+    loss: str,
+    alpha: np.ndarray,
+    w: np.ndarray,
+    order: Iterable[int],
+    threshold: float,
+) -> tuple[list[int], float, float, float, list[float]]:
     """A sweep that leaves out rows at rest (not for the logistic loss); alpha and w change in place.
 
     Returns (rows kept, sum of losses, of shares of the gap, largest projected gradient, steps in the row's own margin).
@@ -171,14 +200,24 @@ def svm_pass(X, c, cost, loss, alpha, w, order, threshold):
     return kept, losses, gap, largest, steps
 
 
-def svm_blocks(X, c, cost, loss, passes, shrinking):
+def svm_blocks(
+    X: np.ndarray,
+    c: np.ndarray,
+    cost: np.ndarray,
+    loss: str,
+    passes: Iterable[Iterable[tuple[Any, int]]],
+    shrinking: bool,
+) -> tuple[np.ndarray, np.ndarray, set[int], list[float]]:
     """Block minimisation: one sweep over each group of each pass, given as (rows, seed).
 
     Returns (alpha, w, rows left out, momentum before every pass).
     """
     alpha, before, w, threshold, primal = np.zeros(len(c)), np.zeros(len(c)), np.zeros(X.shape[1]), np.inf, 0.0
     upper = np.where(cost > 0, np.inf, 0.0) if loss == "squared_hinge" else cost
-    left_out, betas, gaps, duals = set(), [], [], []
+    betas: list[float] = []
+    gaps: list[float] = []
+    duals: list[float] = []
+    left_out: set[int] = set()
     for groups in passes:
         betas.append(momentum(gaps, duals))
         wanted = alpha + betas[-1] * (alpha - before)
@@ -195,14 +234,14 @@ def svm_blocks(X, c, cost, loss, passes, shrinking):
             losses, gap, visits = losses + row_losses, gap + row_gaps, visits + len(order)
             squares += len(order) * np.mean(np.square(steps)) if steps else 0.0
         threshold = 3 * np.sqrt(squares / visits) if squares and shrinking else np.inf
-        primal = 0.5 * w @ w + losses if whole else primal
+        primal = float(0.5 * w @ w + losses) if whole else primal
         gaps.append(gap / primal)
         counts = cost > 0
         duals.append(svm_dual(X[counts], c[counts], cost[counts], loss, alpha[counts]))
     return alpha, w, left_out, betas
 
 
-def momentum(gaps, duals):
+def momentum(gaps: list[float], duals: list[float]) -> float:
     """Momentum before the next sweep, given what all sweeps so far saw of the gap and the dual after each of them."""
     beta, since = 0.0, 4
     for made in range(4, len(gaps) + 1):
@@ -221,7 +260,14 @@ def momentum(gaps, duals):
     return beta if len(duals) > 1 and duals[-1] >= max(duals[:-1]) else 0.0
 
 
-def cocoa(X, c, cost, loss, rounds, random):
+def cocoa(
+    X: list[np.ndarray],
+    c: list[np.ndarray],
+    cost: list[np.ndarray],
+    loss: str,
+    rounds: int,
+    random: Callable[[int, int], int],
+) -> list[np.ndarray]:
     """CoCoA+ with momentum on parts (lists of dense rows, signs, costs), one sweep a round; alpha of every part.
 
     random(part, round) seeds the order of the rows. Every weight vector is made anew from the dual variables.
@@ -242,13 +288,13 @@ def cocoa(X, c, cost, loss, rounds, random):
         before, alpha = alpha, new
         rows = np.concatenate(cost) > 0
         every = [np.concatenate(each)[rows] for each in (X, c, cost, alpha)]
-        reached = svm_dual(*every[:3], loss, every[3])
+        reached = svm_dual(every[0], every[1], every[2], loss, every[3])
         theta = following if reached > dual else 1.0
         dual = reached
     return alpha
 
 
-def whole_weights(columns, n_columns, c, alpha, unit):
+def whole_weights(columns: np.ndarray, n_columns: int, c: np.ndarray, alpha: np.ndarray, unit: float) -> list[int]:
     """Sums of c_i times the whole number nearest alpha_i unit: of every column, and of the constant feature."""
     w = [0] * (n_columns + 1)
     for row, sign, a in zip(columns.tolist(), c.tolist(), alpha.tolist(), strict=True):
@@ -257,7 +303,7 @@ def whole_weights(columns, n_columns, c, alpha, unit):
     return w
 
 
-def svm_gram(K, c, C, loss, n_sweeps):
+def svm_gram(K: np.ndarray, c: np.ndarray, C: float, loss: str, n_sweeps: int) -> np.ndarray:
     """Coordinate descent on the dual without offset, from the Gram matrix alone; the coefficients a_i c_i."""
     diag, upper = (0.5 / C, np.inf) if loss == "squared_hinge" else (0.0, C)
     alpha = np.zeros(len(c))
@@ -268,7 +314,7 @@ def svm_gram(K, c, C, loss, n_sweeps):
     return alpha * c
 
 
-def svm_primal(X, c, cost, loss, w):
+def svm_primal(X: np.ndarray, c: np.ndarray, cost: np.ndarray, loss: str, w: np.ndarray) -> float:
     """Primal objective of 8.1."""
     margin = c * (X @ w)
     slack = np.maximum(0, 1 - margin)
@@ -276,7 +322,7 @@ def svm_primal(X, c, cost, loss, w):
     return 0.5 * w @ w + cost @ losses[loss]
 
 
-def svm_dual(X, c, cost, loss, alpha):
+def svm_dual(X: np.ndarray, c: np.ndarray, cost: np.ndarray, loss: str, alpha: np.ndarray) -> float:
     """Dual objective (to be maximised)."""
     w = X.T @ (alpha * c)
     if loss == "hinge":
@@ -294,10 +340,12 @@ def svm_dual(X, c, cost, loss, alpha):
 # --- online learners with kernels and random features (algorithms.md 5.2, 6, 7)
 
 
-def ogd_kernel(K, c, eta, unit=2**32):
+def ogd_kernel(K: np.ndarray, c: np.ndarray, eta: float, unit: int = 2**32) -> tuple[np.ndarray, list[int], list[int]]:
     """Dual form for any kernel matrix, its values rounded to whole steps: decisions, support set, signs."""
     steps = [[round(value * unit) for value in row] for row in K.tolist()]
-    decisions, support, signs = [], [], []
+    decisions = []
+    support: list[int] = []
+    signs: list[int] = []
     for i in range(len(c)):
         total = sum(sign * steps[s][i] for s, sign in zip(support, signs, strict=True))
         f = eta * total / unit
@@ -308,7 +356,9 @@ def ogd_kernel(K, c, eta, unit=2**32):
     return np.array(decisions), support, signs
 
 
-def ogd_dense(Z, c, eta, w=None):
+def ogd_dense(
+    Z: np.ndarray, c: np.ndarray, eta: float, w: np.ndarray | None = None
+) -> tuple[np.ndarray, list[int], list[np.ndarray]]:
     """Linear form on dense features: decisions, support set, the weights after each step."""
     w = np.zeros(Z.shape[1]) if w is None else np.array(w)
     decisions, support, history = [], [], []
@@ -325,25 +375,25 @@ def ogd_dense(Z, c, eta, w=None):
 class Raker:
     """One learner of every kernel, with an interval's step."""
 
-    def __init__(self, n_kernels, width, step):
+    def __init__(self, n_kernels: int, width: int, step: float) -> None:
         self.theta = np.zeros((n_kernels, width))
         self.u = np.full(n_kernels, 1.0 / n_kernels)
         self.step, self.h = step, step
 
-    def decide(self, z):
+    def decide(self, z: np.ndarray) -> float:
         self.values = np.array([self.theta[p] @ z[p] for p in range(len(z))])
         self.f = (self.u @ self.values) / self.u.sum()
         return self.f
 
 
-def raker_losses(f, c, loss):
+def raker_losses(f: float, c: float, loss: str) -> tuple[float, float]:
     """(loss, at most 1, and its derivative) at decision f for the sign c."""
     if loss == "hinge":
         return min(1.0, max(0.0, 1.0 - c * f)), (-c if c * f < 1 else 0.0)
     return min(1.0, np.logaddexp(0, -c * f)), -c * expit(-c * f)
 
 
-def intervals(t):
+def intervals(t: int) -> list[tuple[int, int]]:
     """All (start, length) with start <= t < start + length, from the definition of 7.3."""
     found = []
     for j in range(64):
@@ -354,7 +404,15 @@ def intervals(t):
     return found
 
 
-def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published"):
+def adaraker(
+    z: np.ndarray,
+    c: np.ndarray,
+    eta: float,
+    decay: float,
+    loss: str = "hinge",
+    adaptive: bool = True,
+    flavour: str = "published",
+) -> tuple[np.ndarray, list[int]]:
     """Decisions and support set of the listing in 7.2 and 7.3; z: features, shape (n, P, 2 D)."""
     if flavour == "script" and adaptive:
         return adaraker_script(z, c, eta, decay, loss)
@@ -365,7 +423,7 @@ def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published")
         for start, length in active:
             if start == i + 1:
                 step = min(0.5, n_frequencies * np.sqrt(eta / length)) if adaptive else eta
-                learners[start, length] = Raker(*z[i].shape, step)
+                learners[start, length] = Raker(z.shape[1], z.shape[2], step)
         alive = [learners[key] for key in active]
         h = np.array([learner.h for learner in alive])
         f = (h @ [learner.decide(z[i]) for learner in alive]) / h.sum()
@@ -388,7 +446,9 @@ def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published")
     return np.array(decisions), support
 
 
-def adaraker_script(z, c, eta, decay, loss="logistic"):
+def adaraker_script(
+    z: np.ndarray, c: np.ndarray, eta: float, decay: float, loss: str = "logistic"
+) -> tuple[np.ndarray, list[int]]:
     """Decisions and support set of the authors' script, line by line; only intervals that have begun are weighed.
 
     There the base S of intervals is 1 / eta = 2, so that interval k = 1, 2, ... has the step min(1/S, 1/sqrt(S^k)).

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 
-def quantile_steps(codes, n_cells, y, levels, eta):
+def quantile_steps(
+    codes: np.ndarray, n_cells: int, y: np.ndarray, levels: Sequence[float], eta: float
+) -> tuple[np.ndarray, Callable[[Sequence[int]], list[float]]]:
     """What was predicted of each row before it was learned from; then a function that predicts."""
     t = codes.shape[1]
     weights = [[[0.0] * n_cells for _ in range(t)] for _ in levels]
     rows = [[0] * n_cells for _ in range(t)]
-    intercepts, predicted, seen, distances = [0.0] * len(levels), [], [], []
+    intercepts, predicted, distances = [0.0] * len(levels), [], []
+    seen: list[float] = []
 
-    def predict(row):
+    def predict(row: Sequence[int]) -> list[float]:
         return [
             b + sum(w[j][c] for j, c in enumerate(row) if c >= 0) / t for b, w in zip(intercepts, weights, strict=True)
         ]
@@ -40,6 +44,6 @@ def quantile_steps(codes, n_cells, y, levels, eta):
     return np.array(predicted), predict
 
 
-def pinball(y, f, level):
+def pinball(y: Iterable[float], f: Iterable[float], level: float) -> float:
     """Mean pinball loss."""
     return np.mean([level * (a - b) if a >= b else (level - 1) * (a - b) for a, b in zip(y, f, strict=True)])

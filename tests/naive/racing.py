@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any
 
@@ -30,7 +31,7 @@ def chance(own: list[bool], other: list[bool], done: int, n_folds: int) -> float
     return 1 - NormalDist().cdf(behind / variance**0.5)
 
 
-def race(right: dict[float, list[list[list[bool]]]]) -> tuple[Any, list[list[Any]], dict[float, int]]:
+def race[V](right: Mapping[V, list[list[list[bool]]]]) -> tuple[Any, list[list[Any]], dict[V, int]]:
     """Run a race on what a full search has found: ``right[value][fold][place of C]``.
 
     Returns

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 
-def carried(values, before, after, old, new, drawn):
+def carried(
+    values: np.ndarray, before: np.ndarray, after: np.ndarray, old: np.ndarray, new: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
     """Values by feature column, carried over to partitionings of which some were drawn anew.
 
     `before` and `after` are codes of the same rows, shape (n, t); `old` and `new` the offsets of the cells.

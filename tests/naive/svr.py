@@ -96,7 +96,8 @@ def svr_cocoa(
             svr_pass(np.sqrt(k) * X[p], z[p], cost[p], epsilon, squared, start, local, visits[p], np.inf, t)
             new.append(start)
         before, beta = beta, new
-        reached = svr_dual(*map(np.concatenate, (X, z, cost)), epsilon, squared, np.concatenate(beta))
+        every = [np.concatenate(each) for each in (X, z, cost, beta)]
+        reached = svr_dual(every[0], every[1], every[2], epsilon, squared, every[3])
         theta = following if reached > dual else 1.0
         dual = reached
     return beta

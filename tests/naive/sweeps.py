@@ -23,9 +23,9 @@ LOSSES: dict[str, Callable[[float, float], float]] = {
 
 
 def descended(
-    w: Sequence[float],
+    w: Sequence[float] | np.ndarray,
     phi: np.ndarray,
-    y: Sequence[float],
+    y: Sequence[float] | np.ndarray,
     order: Iterable[int],
     loss: str,
     alpha: float,

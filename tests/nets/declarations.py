@@ -171,7 +171,7 @@ def _of_kind(kind: Kind) -> dict[str, Any]:
     """Return the values that an option takes: their type, bounds and whether these are allowed, and words."""
     match kind:
         case Integer():
-            bounds = {"low": kind.low, "high": kind.high, "with_low": True, "with_high": True}
+            bounds: dict[str, Any] = {"low": kind.low, "high": kind.high, "with_low": True, "with_high": True}
             return {"type": "integer", **bounds, "words": list(kind.words), "instead": kind.instead}
         case Real():
             low, high = (bound if abs(bound) != float("inf") else None for bound in (kind.low, kind.high))

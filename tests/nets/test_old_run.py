@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from flows.options.online import OnlineOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
-from flows.runs.online import OnlineOptions, online_identity
+from flows.runs.online import online_identity
 from pipeline.errors import InputError
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, RunDirectory

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ikmap._compiled import compiled
 
 
 @compiled({"forgetting": "i8[:, ::1], i4[::1], f8[::1], f8, f8, f8, i4[::1]"})
-def forgetting_pass(columns, y, weights, scale, eta, kept, predicted):
+def forgetting_pass(
+    columns: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    scale: float,
+    eta: float,
+    kept: float,
+    predicted: np.ndarray,
+) -> tuple[float, int]:
     """Decay all weights, then step where the margin is below 1. Returns the factor of the weights, and the steps."""
     t, steps = columns.shape[1], 0
     for r in range(columns.shape[0]):

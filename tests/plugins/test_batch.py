@@ -15,9 +15,11 @@ from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
@@ -27,7 +29,7 @@ from tests.support.one_process import Heard, NoWorkers, forget, one_process, res
 
 pytestmark = pytest.mark.slow
 
-KINDS = (NaiveBayes, NearestMean)
+KINDS: tuple[Any, ...] = (NaiveBayes, NearestMean)
 NAMES = tuple(kind.about.name for kind in KINDS)
 
 
@@ -70,7 +72,8 @@ def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path, mon
         run(tmp_path / "other", file, 128, "auto")
         for name, kind in zip(NAMES, KINDS, strict=True):
             with monkeypatch.context() as patch:
-                count, done = kind.count, []
+                count: Any = kind.count
+                done: list[Any] = []
 
                 def until(*args: Any, count: Any = count, done: list[Any] = done) -> Any:
                     done.append(args)

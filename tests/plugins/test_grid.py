@@ -25,7 +25,8 @@ from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
 from pipeline.stages.select import select

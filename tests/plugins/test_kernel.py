@@ -13,6 +13,7 @@ import pytest
 from flows.options.batch import BatchOptions
 from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.methods import OnKernel, search_of
+from ikmap.methods.kinds import Choice
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
@@ -20,7 +21,8 @@ from pipeline.params import Params
 from pipeline.resolve import chosen, shared_out
 from pipeline.rows.values import check_values
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
 from pipeline.storage.rundir import RunDirectory
@@ -70,7 +72,9 @@ def test_two_learners_of_a_run_have_the_same_kernel_unless_told_otherwise() -> N
 def test_the_command_line_lists_it() -> None:
     asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CauchyKernel.name])
     assert set(asked.methods) == {"nogd", CauchyKernel.name}
-    assert CauchyKernel.name in BatchOptions.specs()["kernel"].kind.known
+    kind = BatchOptions.specs()["kernel"].kind
+    assert isinstance(kind, Choice)
+    assert CauchyKernel.name in kind.known
     with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CauchyKernel.name}$"):
         BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", "isolation"])
 

@@ -25,14 +25,18 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.resolve import refuse_growth
+from pipeline.running import dispatch
 from pipeline.running.compiling import needed, words_of
 from pipeline.running.foreign import checked_growth
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch
+from pipeline.runs.batch import run_batch
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.storage import durable
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import grow, stream
@@ -189,7 +193,7 @@ def test_killed_anywhere_the_stream_ends_with_the_same_bits(
     expected = results(whole)
     from pipeline.runs import online
 
-    tasks = online.run_ready
+    tasks = dispatch.run_ready
     done = 0
     for at in places:
         folder, left = tmp_path / f"at-{at}", at
@@ -235,7 +239,7 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
         train_online, "learning_blocks", lambda n, *_, **__: [[(k, min(k + 70, n))] for k in range(0, n, 70)]
     )
     whole = run(tmp_path / "whole", file)["learners"][FORGETTING]
-    written = train_online.write_arrays
+    written = durable.write_arrays
     for at in (1, 3):
         left = at
 

@@ -21,9 +21,11 @@ from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.stages import select, select_sweeps
 from pipeline.stages.select import searches
@@ -127,9 +129,10 @@ def test_a_sweep_takes_the_smallest_of_the_best_values_and_keeps_some() -> None:
     assert many["chosen"] in many["values"]
     assert 100 < len(many["values"]) <= POINTS + 2
     falling = [Swept(2.0, 1), Swept(1.0, 1)]
-    for curve, message in ((falling, "value 1 after 2"), ([], "no cell has split")):
+    nothing: list[Swept] = []
+    for swept, message in ((falling, "value 1 after 2"), (nothing, "no cell has split")):
         with pytest.raises(InputError, match=message):
-            best_of_sweep(curve, task, 10, "x")
+            best_of_sweep(swept, task, 10, "x")
 
 
 def test_a_map_without_a_sweep_is_searched_by_its_grid() -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ikmap.methods import LEARNERS
-from ikmap.racing import standings, survivors
+from ikmap.racing import Candidate, Scored, standings, survivors
 from ikmap.tasks import (
     CLASSIFICATION,
     METRICS,
@@ -39,7 +39,8 @@ from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained import load_run
 from pipeline.runs.trained_model import open_run
 from pipeline.stages.select_rows import packed_rows, unpacked_rows
@@ -219,13 +220,14 @@ def test_scores_of_rows_survive_a_record() -> None:
 def test_a_race_by_scores_that_are_no_yes_or_no() -> None:
     rng = np.random.default_rng(1)
     noise = rng.normal(size=800)
-    scores = {(4, 0): -((noise + 3) ** 2), (8, 0): -(noise**2), (16, 0): -(noise**2) - 1e-4}
+    scores: dict[Candidate, Scored] = {(4, 0): -((noise + 3) ** 2), (8, 0): -(noise**2), (16, 0): -(noise**2) - 1e-4}
     behind = standings(scores)
     assert behind[8, 0].rows == 0
     assert behind[4, 0].apart == pytest.approx(((scores[4, 0] - scores[8, 0]) ** 2).sum())
     assert survivors(scores, 1, 5) == [(8, 0), (16, 0)]
     # By which unit the scores are measured is no matter.
-    assert survivors({candidate: 1e6 * rows for candidate, rows in scores.items()}, 1, 5) == [(8, 0), (16, 0)]
+    larger: dict[Candidate, Scored] = {candidate: 1e6 * np.asarray(rows, float) for candidate, rows in scores.items()}
+    assert survivors(larger, 1, 5) == [(8, 0), (16, 0)]
 
 
 # --- another task
@@ -257,13 +259,17 @@ def run(
 ) -> dict[str, Any]:
     """A run in this process, as :class:`tests.support.one_process.Command` does one by options."""
     forget()
-    asked = {"task": Numbers.name, "learners": ["follows"] if online else ["by-counts", "follows"], "t": 12} | options
+    asked: dict[str, Any] = {
+        "task": Numbers.name,
+        "learners": ["follows"] if online else ["by-counts", "follows"],
+        "t": 12,
+    } | options
     params = Params.given(**asked)
     data = ResolvedDataset("numbers", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
         context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
-        more = {} if call is None else {"call": call}
+        more: dict[str, Any] = {} if call is None else {"call": call}
         if online:
             return run_online(context, data, how, online, **more)
         return run_batch(context, data, how, **more)

@@ -25,9 +25,11 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model

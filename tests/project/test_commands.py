@@ -153,7 +153,7 @@ def of_deployment(name: str, words: list[str]) -> None:
     flow, _, place = name.partition("/")
     files = [path for path in tracked() if path.endswith("prefect.yaml")]
     deployments = [one for path in files for one in yaml.safe_load((ROOT / path).read_text())["deployments"]]
-    known((flow, place), {(one["entrypoint"].rpartition(".")[2], one["name"]) for one in deployments})
+    known(f"{flow}/{place}", {f"{one['entrypoint'].rpartition('.')[2]}/{one['name']}" for one in deployments})
     for before, word in pairwise(words):
         if before in ("-p", "--param"):
             option, _, value = word.partition("=")

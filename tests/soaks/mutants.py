@@ -201,9 +201,9 @@ def drawn(take: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
     draw = random.Random(seed)
     chosen = draw.sample(sorted(places), min(take, len(places)))
     print(f"{len(chosen)} of {len(places)} places", flush=True)
-    for path, (line, column) in chosen:
-        name, occurrence = draw.choice(places[path, (line, column)])
-        yield {"place": [path, line, column], "operator": name, "occurrence": occurrence}
+    for module, (line, column) in chosen:
+        name, occurrence = draw.choice(places[module, (line, column)])
+        yield {"place": [module, line, column], "operator": name, "occurrence": occurrence}
 
 
 class Lines:
@@ -254,7 +254,8 @@ def covering(to: Path) -> dict[tuple[str, int], list[tuple[float, str]]]:
 def quick_tests(lines: dict[tuple[str, int], list[tuple[float, str]]], path: str, line: int) -> list[str]:
     """Return the tests of a line, or of its module where no test runs it, the quickest first."""
     found = lines.get((path, line)) or sorted({test for place in lines if place[0] == path for test in lines[place]})
-    chosen, seconds = [], 0.0
+    chosen: list[str] = []
+    seconds = 0.0
     for duration, test in found:
         seconds += duration
         if chosen and seconds > QUICK:

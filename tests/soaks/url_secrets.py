@@ -22,6 +22,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -67,8 +68,14 @@ _QUERIES = (
     "GoogleAccessId=a@b.com&Signature={s}", "access_token={s}", "key={s}", "format=csv&id={s}", "{s}", "q=a,{s}",
     "sig=/{s}==", "sig=%2F{s}%3D", "sig={s[0]}'{s}",
 )  # fmt: skip
+
+
+def _signed(query: str, s: str, h: str) -> str:
+    return f"http://{h}/deny.csv?{query.format(s=s)}"
+
+
 SIGNED: dict[str, Callable[[str, str], str]] = {
-    **{query: lambda s, h, query=query: f"http://{h}/deny.csv?{query.format(s=s)}" for query in _QUERIES},
+    **{query: partial(_signed, query) for query in _QUERIES},
     "fragment": lambda s, h: f"http://{h}/deny.csv#{s}",
     "fragment too": lambda s, h: f"http://{h}/deny.csv?a=1#sig={s}",
     "encoded mark": lambda s, h: f"http://{h}/deny.csv%3Fsig={s}",
@@ -320,7 +327,8 @@ def main(count: int = 200, seed: int = 0, *chosen: int) -> int:
 
                 stack.enter_context(prefect_test_harness(server_startup_timeout=120))
                 os.environ["PREFECT_API_URL"] = str(get_current_settings().api.url)
-            secrets, printed = {}, {}
+            secrets: dict[str, str] = {}
+            printed: dict[str, bytes] = {}
             for k, (command, words) in enumerate(whole_runs(where, host, signed)):
                 with one_cluster(handle):
                     text = run_case(Call(command, words), where / f"run{k}", "")

@@ -22,6 +22,7 @@ class Strict(Device):
     """array-api-strict's second device: nothing but the standard's functions, and no array of the host's."""
 
     name = "strict"
+    xp: Any
 
     def __init__(self, free: int = 1 << 30) -> None:
         self.xp = pytest.importorskip("array_api_strict", reason="needs array-api-strict")
@@ -62,7 +63,7 @@ class Crowded(Host):
     def __init__(self, room: int) -> None:
         self.room, self.refused = room, 0
 
-    def put(self, array: np.ndarray) -> np.ndarray:
+    def put(self, array: np.ndarray) -> Any:
         if array.nbytes > self.room:
             self.refused += 1
             raise MemoryError
@@ -101,7 +102,7 @@ class KernelsOnCpu(Host):
         launch = ctypes.CDLL(str(library)).launch
 
         def kernel(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
-            held = []
+            held: list[Any] = []
             for argument in arguments:
                 if isinstance(argument, np.ndarray):
                     assert argument.flags.c_contiguous

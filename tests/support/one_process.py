@@ -32,7 +32,8 @@ from pipeline.runs.batch import Call, call_directly, run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import run_online
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.lru_cache import PROCESS
@@ -175,7 +176,7 @@ def results(directory: Path) -> dict[str, Any]:
     for name, array in root.members(max_depth=None):
         # Solutions that have been merged may be left by a run that was stopped just then.
         if isinstance(array, zarr.Array) and "-solved/" not in name and "-counts/" not in name:
-            found[name] = (str(array.dtype), array.shape, array[...].tobytes())
+            found[name] = (str(array.dtype), array.shape, np.asarray(array[...]).tobytes())
     for file in sorted((directory / "predictions").glob("*")):
         found[file.name] = file.read_bytes()
     metrics = read_json(directory / "metrics.json")

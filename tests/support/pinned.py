@@ -231,6 +231,7 @@ def _pins_of_learner(
     scored = score_file(ScoreOptions.parse([*words, "--output", str(output)]))
     table = pq.read_table(output)
     scores, streamed = table["score"].to_numpy(), _of_stream(directory, learner)
+    of: dict[str, Any]
     if learner in ROUNDED:
         of = {"scores": [float(f"{score:.12g}") for score in scores[:SOME]]}
     else:

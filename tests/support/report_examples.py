@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def curve(rows: int, end: float, points: int) -> dict[str, Any]:
     return {"rows": at, "accuracy": [end - 0.11 * math.exp(-6 * (i + 1) / points) for i in range(points)]}
 
 
-def hill(psis: list[int], best: int, top: float, slope: float) -> list[float]:
+def hill(psis: Sequence[float], best: float, top: float, slope: float) -> list[float]:
     """Accuracies over psi with their peak ``top`` at ``best``."""
     return [top - slope * abs(math.log2(psi / best)) ** 1.3 for psi in psis]
 

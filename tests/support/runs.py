@@ -16,7 +16,8 @@ from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.record_types import Record
 from pipeline.rows.parts import write_part
-from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Split
+from pipeline.rows.prepared import DATA, Preparation, PreparedRows
+from pipeline.rows.split import Part, Split
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured

@@ -72,7 +72,7 @@ def run(cluster: ClusterHandle, directory: Path, **options: Any) -> dict[str, An
 
 def results(directory: Path) -> dict[str, Any]:
     """Everything that must not depend on how a run was executed: cells, models, accuracies."""
-    store = zarr.open_group(str(directory / "store.zarr"), mode="r")
+    store: Any = zarr.open_group(str(directory / "store.zarr"), mode="r")
     found: dict[str, Any] = {}
     for psi, sides in store["cells"].groups():
         for side, group in sides.groups():

@@ -39,6 +39,7 @@ from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest
 from pipeline.storage.store import Store
 from tests import ROOT
+from tests.support.narrow import address_of
 
 prometheus_client = pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
@@ -117,7 +118,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         warnings.simplefilter("always")
         found = Watched(handle, tls)
         (found.earlier,) = found.pages("scheduler")  # it is in this process, which other tests have counted in before
-        on = ["--cluster", handle.client.scheduler.address, "--cluster-option", tls]
+        on = ["--cluster", address_of(handle), "--cluster-option", tls]
         before: set[str] = set()
 
         def seen(name: str) -> None:
@@ -244,10 +245,10 @@ def test_a_worker_reads_a_model_once_a_command(watched: Watched) -> None:
             commands.update({f"{kind}/{name}": times for name in names})
     reads: dict[str, float] = defaultdict(float)
     for page in watched.pages("worker"):
-        for name, times in page["ikmap_worker_models_read_total"].items():
-            reads[name] += times
+        for name, count in page["ikmap_worker_models_read_total"].items():
+            reads[name] += count
             assert page["ikmap_worker_models_read_bytes_total"][name] > 0
-            assert times <= commands[name] + 1, name  # in a command of many models too, one may have made room
+            assert count <= commands[name] + 1, name  # in a command of many models too, one may have made room
     assert any(name.startswith("partitions/") for name in reads)
     assert any(name.startswith("models/") for name in reads)
 
@@ -285,7 +286,7 @@ def test_the_grafana_dashboard_asks_for_what_there_is(watched: Watched) -> None:
 
 
 def test_targets_of_a_scheduler_are_printed(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cluster.targets.main([watched.cluster.client.scheduler.address, watched.certificates]) == 0
+    assert cluster.targets.main([address_of(watched.cluster), watched.certificates]) == 0
     assert json.loads(capsys.readouterr().out) == targets(watched.cluster)[0]
     assert cluster.targets.main([]) == 2
     assert cluster.targets.main(["nowhere"]) == 2
@@ -322,7 +323,7 @@ def test_what_is_told_again_is_not_counted_again(before: dict[str, float]) -> No
 
 
 def test_a_client_that_is_gone_is_in_no_stage(before: dict[str, float]) -> None:
-    plugin = StageMetrics()
+    plugin: Any = StageMetrics()
     plugin.log_event(TOPIC, told({"rows": 3, "tasks_expected": 9}))
     plugin.log_event(TOPIC, told({"token": "t-2", "client": "c-2"}))
     plugin.remove_client(None, "c-1")
@@ -368,7 +369,7 @@ class Heard(QuietProgress):
 def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.running.scheduler_metrics.TELL_SECONDS", 0.0)
     wire, heard = Wire(), Heard()
-    summary = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
+    summary: dict[str, float] = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
     summary |= {"seconds": 8.0, "seconds_before": 6.5}
     with ReportedEvents(wire, heard) as events:  # type: ignore[arg-type]
         events.stage_started("train:svm", 3, 30)

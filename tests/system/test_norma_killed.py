@@ -42,7 +42,7 @@ def start(folder: Path, alerts: Path, stdin: Any) -> subprocess.Popen[bytes]:
     words += ["--workers", "1", "--memory-limit", "1GB", "--quiet", "--no-dask-report", "--run-dir", str(folder)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(words, env=environment, cwd=ROOT, stdin=stdin, start_new_session=True, **pipes)
 
 

@@ -64,7 +64,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small_blocks")
 def test_a_table_without_labels(tmp_path: Path) -> None:
     X = write(tmp_path / "rows.csv")
-    both = {"learner": ("idk", "iforest-score"), "alert_rate": 0.2}
+    both: dict[str, Any] = {"learner": ("idk", "iforest-score"), "alert_rate": 0.2}
     with one_process():
         metrics = command(tmp_path / "rows.csv", shard_rows=64, **both).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -128,7 +128,7 @@ def test_labels_evaluate_only(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_small_blocks")
 def test_only_inliers_are_learned_from(tmp_path: Path) -> None:
     X = write(tmp_path / "rows.csv", LABELS)
-    asked = {"inliers": ("usual",), "test_size": 0.4, "seed": 3}
+    asked: dict[str, Any] = {"inliers": ("usual",), "test_size": 0.4, "seed": 3}
     with one_process():
         metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -147,7 +147,7 @@ def test_only_inliers_are_learned_from(tmp_path: Path) -> None:
     numbers = train.numbers(0, train.n_rows)
     usual = [row for row in every.numbers(0, every.n_rows) if LABELS[row] == "usual"]
     assert numbers.tolist() == usual
-    assert np.array_equal(train.read(0, train.n_rows).rows, X[usual])
+    assert np.array_equal(np.asarray(train.read(0, train.n_rows).rows), X[usual])
     assert train.where(5).endswith(f"rows.csv: row {usual[5] + 1}")
 
 
@@ -181,7 +181,14 @@ def test_counting_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("labels", [None, LABELS])
 def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
     X = write(tmp_path / "rows.csv", labels)
-    asked = {"stream": True, "initial": 100, "block_rows": 30, "half_life": 80.0, "order": "file", "psi": 8}
+    asked: dict[str, Any] = {
+        "stream": True,
+        "initial": 100,
+        "block_rows": 30,
+        "half_life": 80.0,
+        "order": "file",
+        "psi": 8,
+    }
     with one_process():
         metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -215,7 +222,14 @@ def test_a_stream_whose_normal_rows_are_named(tmp_path: Path, order: str) -> Non
     """Only they are learned from; all are predicted, and counted by their number in the file."""
     X = write(tmp_path / "rows.csv", LABELS)
     usual = np.array(LABELS) == "usual"
-    asked = {"stream": True, "initial": 100, "block_rows": 30, "order": order, "psi": 8, "inliers": ("usual",)}
+    asked: dict[str, Any] = {
+        "stream": True,
+        "initial": 100,
+        "block_rows": 30,
+        "order": order,
+        "psi": 8,
+        "inliers": ("usual",),
+    }
     with one_process():
         metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")

@@ -14,7 +14,8 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from tests.project.test_project import PACKAGES, ROOT, tracked_files
+from tests import ROOT
+from tests.project.test_project import PACKAGES, tracked_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

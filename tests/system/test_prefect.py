@@ -27,6 +27,7 @@ from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
+from tests.support.narrow import present
 from tests.support.serving import serving
 
 STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
@@ -195,7 +196,7 @@ def files_of_prefect_with(text: str) -> list[Path]:
     from prefect.settings import get_current_settings
 
     settings = get_current_settings()
-    database = Path(settings.server.database.connection_url.get_secret_value().partition(":///")[2])
+    database = Path(present(settings.server.database.connection_url).get_secret_value().partition(":///")[2])
     files = [path for path in (*settings.home.rglob("*"), *database.parent.glob("*")) if path.is_file()]
     assert database in files
     return [path for path in files if text.encode() in path.read_bytes()]
@@ -207,7 +208,6 @@ def test_the_query_of_a_url_in_an_error(
     api: Any, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error has it in its arguments, which Prefect repeats in its log; nothing of it reaches the server."""
-    from flows.prefect import flows as prefect_flows
 
     secret = f"{place}0123456789"
     text = "https://host/x.csv?...: wrong"
@@ -218,7 +218,7 @@ def test_the_query_of_a_url_in_an_error(
     def run(*_: Any, call: Callable[..., dict[str, Any]], **__: Any) -> dict[str, Any]:
         return call("ingest", stage) if place == "stage" else stage()
 
-    monkeypatch.setattr(prefect_flows.run_batch, "run", run)
+    monkeypatch.setattr("flows.runs.batch.run", run)
     assert run_command(flows.batch.main, ["--workers", "1"]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"error: {text}"
     found = last_run(api)
@@ -255,7 +255,7 @@ def test_defect(
     def run(*_: Any, call: Callable[..., dict[str, Any]], **__: Any) -> dict[str, Any]:
         return call("ingest", stage) if place == "stage" else stage()
 
-    monkeypatch.setattr(prefect_flows.run_batch, "run", run)
+    monkeypatch.setattr("flows.runs.batch.run", run)
     monkeypatch.chdir(tmp_path)
     if started_by == "command":
         assert run_command(flows.batch.main, ["--workers", "1"]) == 1
@@ -374,7 +374,7 @@ def _cancel() -> None:
     from prefect.states import Cancelling
 
     with get_client(sync_client=True) as client:
-        client.set_flow_run_state(flow_run.get_id(), Cancelling())
+        client.set_flow_run_state(present(flow_run.get_id()), Cancelling())
 
 
 @prefect_test

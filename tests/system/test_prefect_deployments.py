@@ -26,7 +26,8 @@ import yaml
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from flows.options.batch import BatchOptions, CommonOptions
+from flows.options.batch import BatchOptions
+from flows.options.common import CommonOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions

@@ -58,7 +58,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table(tmp_path: Path) -> None:
     y = write(tmp_path / "rows.csv")
-    asked = {"learner": ("ridge", "ogd"), "psi": "auto", "cv_rows": 150}
+    asked: dict[str, Any] = {"learner": ("ridge", "ogd"), "psi": "auto", "cv_rows": 150}
     with one_process():
         metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -99,7 +99,7 @@ def test_a_table(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_small_pieces")
 def test_the_same_bits_from_every_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "rows.csv")
-    asked = {"C": 5.0, "tol": 1e-8}
+    asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8}
     with one_process():
         runs = [
             command(tmp_path / "rows.csv", solver=solver, shard_rows=rows, **asked).run(tmp_path / solver)
@@ -125,8 +125,9 @@ class Killed(Exception):
 def test_rounds_go_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str) -> None:
     write(tmp_path / "rows.csv")
     monkeypatch.setattr(train_rounds, "CHECKPOINT_SECONDS", 0.0)
-    asked = {"C": 5.0, "tol": 1e-8, "solver": solver}
-    kind, made = LEARNERS["ridge"], []
+    asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8, "solver": solver}
+    kind: Any = LEARNERS["ridge"]
+    made: list[Any] = []
     of = kind.sums
 
     def until(most: int | None) -> Iterator[Any]:
@@ -157,7 +158,7 @@ def test_rounds_go_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_stream(tmp_path: Path) -> None:
     y = write(tmp_path / "rows.csv")
-    asked = {"stream": True, "initial": 100, "block_rows": 30, "order": "file"}
+    asked: dict[str, Any] = {"stream": True, "initial": 100, "block_rows": 30, "order": "file"}
     with one_process():
         metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -178,7 +179,11 @@ def test_a_stream(tmp_path: Path) -> None:
 def test_a_file_to_score_whose_label_is_no_number(tmp_path: Path) -> None:
     write(tmp_path / "rows.csv")
     write(tmp_path / "new.csv", cell="many")
-    of = {"model": str(tmp_path / "run"), "input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.parquet")}
+    of: dict[str, Any] = {
+        "model": str(tmp_path / "run"),
+        "input": str(tmp_path / "new.csv"),
+        "output": str(tmp_path / "out.parquet"),
+    }
     with one_process():
         command(tmp_path / "rows.csv").run(tmp_path / "run")
         with pytest.raises(InputError, match=r"new.csv: line 102: found target 'many', expected a finite number$"):
@@ -224,7 +229,7 @@ def test_targets_of_text_and_constant_ones(tmp_path: Path) -> None:
 def test_what_auto_finds(tmp_path: Path) -> None:
     write(tmp_path / "rows.csv", 120)
     (tmp_path / "whole.csv").write_text("a,y\n" + "".join(f"{k},{k % 3}\n" for k in range(60)))
-    auto = {"task": "auto", "learner": ("ogd",), "psi": 4}
+    auto: dict[str, Any] = {"task": "auto", "learner": ("ogd",), "psi": 4}
     with one_process():
         found = command(tmp_path / "rows.csv", **auto).run(tmp_path / "a")["data"]["task"]
         classes = command(tmp_path / "whole.csv", **auto).run(tmp_path / "b")["data"]["task"]

@@ -20,12 +20,13 @@ from flows.runs import batch as run_batch
 from flows.runs import paper_runs as reproduce_runs
 from flows.runs.local_data import LocalData
 from flows.runs.reproduce import run
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.terminal import print_results
 from pipeline.storage.durable import read_json
+from tests.support.narrow import address_of
 from tests.support.runs import points
 
 PAPER = PAPERS["isolation-kernel"]
@@ -84,7 +85,7 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def scheduler() -> Iterator[str]:
     """Address of a cluster that is there already: to start one takes longer than what is done on it here."""
     with connect("local", workers=2, options=["tls=off"]) as cluster:
-        yield cluster.client.scheduler.address
+        yield address_of(cluster)
 
 
 def options(declared: Path, path: Path, **more: Any) -> ReproduceOptions:
@@ -323,7 +324,7 @@ def test_what_does_not_fit_beside_others_is_made_alone(
     def only_alone(self: Any, entry: Any, cluster: Any, share: int) -> Any:
         workers.append(cluster.workers)
         if cluster.workers > 1:
-            raise reproduce_runs.DoesNotFit("a worker would need more")
+            raise DoesNotFit("a worker would need more")
         return work(self, entry, cluster, share)
 
     monkeypatch.setattr(reproduce_runs.Runs, "_run", only_alone)
@@ -345,7 +346,7 @@ def drawn(declared: Path, scheduler: str, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patch:
         # Contours of few points, and few partitionings and rows, show the same.
         patch.setattr("pipeline.reproduce.papers.isolation_kernel.pictures.GRID", 9)
-        patch.setitem(PAPER.find("figure", "5").about, "sizes", SIZES)  # type: ignore[arg-type]
+        patch.setitem(PAPER.find("figure", "5").about, "sizes", SIZES)
         asked = options(
             declared, path, figure=figures, section=("8.1.1",), table=("3",), initial=120, cluster=scheduler
         )

@@ -32,10 +32,12 @@ from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
+from tests.support.narrow import present
 from tests.support.params_for import params_for
 
 COLUMNS = ("width", "height", "weight")
@@ -212,7 +214,7 @@ def test_columns_and_scores(
     source = open_data(model, str(run.test)).source
     X = next(source.read(source.pieces()[0])).X
     scaling = pipeline.rows.prepared.load_scaling(model.store) if name == "table_run" else None
-    decision = linear.decision_function(partitions.cells(model.preparation().features(X, scaling)))
+    decision = linear.decision_function(present(partitions).cells(model.preparation().features(X, scaling)))
     index = decision_to_index(decision)
     of_class = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(index)), index]
     assert table["score"].to_numpy().tolist() == of_class.tolist()

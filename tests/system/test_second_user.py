@@ -31,6 +31,7 @@ from flows.runs import batch as run_batch
 from flows.runs import online as run_online
 from pipeline.monitoring.events import QuietProgress
 from tests import ROOT
+from tests.support.narrow import address_of
 from tests.support.second_user import Plan
 
 pytestmark = [
@@ -123,7 +124,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
         certificates.write(open_folder / "tls", certificates.temporary())
         option = f"tls={open_folder / 'tls'}"
         with connect("local", workers=2, memory_limit="1GB", options=[option]) as handle:
-            on = [*SMALL, "--cluster", handle.client.scheduler.address, "--cluster-option", option]
+            on = [*SMALL, "--cluster", address_of(handle), "--cluster-option", option]
             batch, online = open_folder / "batch", open_folder / "online"
             run_batch.run(BatchOptions.parse([*on, "--run-dir", str(batch)]), events=QuietProgress())
             run_online.run(OnlineOptions.parse([*on, "--run-dir", str(online)]), events=QuietProgress())
@@ -135,7 +136,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
             everyone = [told, *told["workers"].values()]
             folders = [batch, online, scratch, *workers, open_folder / "tls"]
             plan = Plan(
-                scheduler=handle.client.scheduler.address.removeprefix("tls://"),
+                scheduler=address_of(handle).removeprefix("tls://"),
                 ports=sorted(listening() - before),
                 folders=[str(folder) for folder in folders],
                 files=[name for folder in folders for name in files_in(folder)],

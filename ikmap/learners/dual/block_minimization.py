@@ -127,7 +127,8 @@ class BlockProblem:
 
     def costs(self, y: np.ndarray, weight: Floats) -> Floats:
         """Return the C of every row."""
-        return self.class_cost[y] * weight if weight.size else self.class_cost[y]
+        cost: Floats = self.class_cost[y] * weight if weight.size else self.class_cost[y]
+        return cost
 
     def begin_pass(self) -> None:
         """Move the weights by momentum."""
@@ -147,10 +148,12 @@ class BlockProblem:
     ) -> Swept:
         """Make one sweep like ``one_pass`` of the loops, by two threads if that is worthwhile."""
         if self.numbers is None or self.counted is None:
-            return loops.one_pass(rows, norms, objective, self.w, *order, loops.AT_FIRST)
+            swept: Swept = loops.one_pass(rows, norms, objective, self.w, *order, loops.AT_FIRST)
+            return swept
         arrays = (self.numbers.rows(cast("CellArrays", rows)), norms, objective, self.counted, *order)
         if shared is None:
-            return loops.one_pass(*arrays, loops.AT_FIRST)
+            counted: Swept = loops.one_pass(*arrays, loops.AT_FIRST)
+            return counted
         _, _, size, _ = order
         by_two, began = shared.pays(size), time.perf_counter()
         told = shared(*arrays) if by_two else loops.one_pass(*arrays, loops.AT_FIRST)
@@ -187,7 +190,8 @@ class BlockProblem:
             sums.gap += gap
             sums.length += length
             sums.n_support += int(np.count_nonzero(alpha))
-            return left_out > 0
+            any_left_out: bool = left_out > 0
+            return any_left_out
         self._go_on(rows, objective, alpha, before)
         state, active = np.uint64(seed), size
         threshold = self.threshold if how.shrinking else np.inf

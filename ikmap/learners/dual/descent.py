@@ -137,7 +137,7 @@ class _Sweeps:
             return None
         w, alpha = self.w, self.alpha.copy()
         if beta > 0.0:
-            length = loops.squared_length(self.weights())
+            length: float = loops.squared_length(self.weights())
             self.w = ahead(w, self.before[0], beta)
             momentum_loops.extrapolate(
                 self.rows, self.problem.objective, self.w, alpha, self.before[1], beta, 1.0, self.alpha
@@ -150,13 +150,15 @@ class _Sweeps:
     def dual(self) -> float:
         """Return the dual objective."""
         length = loops.squared_length(self.weights())
-        return float(momentum_loops.dual_sum(self.problem.objective, self.alpha)) - 0.5 * length
+        objective: float = float(momentum_loops.dual_sum(self.problem.objective, self.alpha)) - 0.5 * length
+        return objective
 
 
 def _costs(problem: Problem) -> np.ndarray:
     """Return the C of every row."""
     y, weight = problem.block.y, problem.block.sample_weight
-    return problem.class_cost[y] * weight if weight.size else problem.class_cost[y]
+    costs: np.ndarray = problem.class_cost[y] * weight if weight.size else problem.class_cost[y]
+    return costs
 
 
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:

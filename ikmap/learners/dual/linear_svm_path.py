@@ -59,4 +59,5 @@ def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> Floats:
     length = np.einsum("jk,jk->k", fit.coef, fit.coef) + fit.intercept**2
     rest = np.maximum(gain - length, 0.0)
     scale = (length + rest) / np.maximum(length + rest / ratio, np.finfo(float).tiny)
-    return fit.alphas * scale[:, None]
+    alphas: Floats = fit.alphas * scale[:, None]
+    return alphas

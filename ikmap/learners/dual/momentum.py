@@ -90,4 +90,5 @@ def right_size(before: float, gap: float, sweeps: int, beta: float) -> float:
 def ahead(w: np.ndarray, before: np.ndarray, beta: float) -> np.ndarray:
     """Return the weights after momentum, w + beta (w - before), rounded for fixed-point weights."""
     way = beta * (w - before)
-    return w + (way if w.dtype == np.float64 else np.rint(way).astype(w.dtype))
+    ahead: np.ndarray = w + (way if w.dtype == np.float64 else np.rint(way).astype(w.dtype))
+    return ahead

@@ -64,7 +64,8 @@ class RegressionProblem(BlockProblem):
         return length, LONGER * cost
 
     def costs(self, y: np.ndarray, weight: Floats) -> Floats:
-        return self.class_cost[0] * (weight if weight.size else np.ones(y.size))
+        costs: Floats = self.class_cost[0] * (weight if weight.size else np.ones(y.size))
+        return costs
 
     def sweep(
         self,
@@ -74,9 +75,13 @@ class RegressionProblem(BlockProblem):
         objective: Objective,
         *order: *Order,
     ) -> Swept:
+        swept: Swept
         if self.numbers is None or self.counted is None:
-            return loops.one_pass(rows, norms, objective, self.w, *order)
-        return loops.one_pass(self.numbers.rows(cast("CellArrays", rows)), norms, objective, self.counted, *order)
+            swept = loops.one_pass(rows, norms, objective, self.w, *order)
+        else:
+            counted = self.numbers.rows(cast("CellArrays", rows))
+            swept = loops.one_pass(counted, norms, objective, self.counted, *order)
+        return swept
 
 
 def moments(reader: BlockReader) -> tuple[float, float, float]:

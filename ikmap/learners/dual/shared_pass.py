@@ -115,7 +115,8 @@ class SharedPass:
         first = min(int(visited), size)
         self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
         begun = Begun(first, int(kept), int(moves), losses, gap, most, squares, growth)
-        return one_pass(*arrays, begun)
+        swept: Swept = one_pass(*arrays, begun)
+        return swept
 
 
 def _lines(size: int, dtype: DTypeLike) -> Array:

@@ -58,7 +58,8 @@ def complete_cells(rows: RowArrays) -> TypeGuard[CellArrays]:
 
 def dual_bound(squared_length: float, largest_cost: float) -> float:
     """Return a bound on the dual variables of classification, by the bound on ``|w|^2`` and the largest C of a row."""
-    return 4.0 * LONGER * largest_cost + 2.0 * LONGER**1.5 * float(np.sqrt(largest_cost * squared_length))
+    bound: float = 4.0 * LONGER * largest_cost + 2.0 * LONGER**1.5 * float(np.sqrt(largest_cost * squared_length))
+    return bound
 
 
 def whole_numbers(t: int, value: float, bias: float, squared_length: float, largest_dual: float) -> WholeNumbers | None:

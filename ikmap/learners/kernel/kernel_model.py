@@ -82,7 +82,8 @@ class KernelModel(Model):
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Return the class label of every row."""
-        return np.asarray(self.classes)[self.predict_index(rows)]
+        labels: np.ndarray = np.asarray(self.classes)[self.predict_index(rows)]
+        return labels
 
 
 def votes(decisions: Floats, n_classes: int) -> Floats:

@@ -44,7 +44,8 @@ class SupportSet:
         self._open: list[tuple[Rows, Floats]] = []
 
     def __len__(self) -> int:
-        return sum(coef.shape[0] for _, _, coef in self._full) + sum(coef.shape[0] for _, coef in self._open)
+        n_rows: int = sum(coef.shape[0] for _, _, coef in self._full) + sum(coef.shape[0] for _, coef in self._open)
+        return n_rows
 
     def append(self, rows: Rows, coefficients: Floats) -> None:
         """Add points, checked by the kernel; coefficients: float64, shape (n, K)."""

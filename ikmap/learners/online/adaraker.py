@@ -200,7 +200,8 @@ class AdaRakerState:
         share = h / h.sum(axis=1, keepdims=True)
         u = self._u[:, :levels]
         u = u / u.sum(axis=2, keepdims=True)
-        return np.einsum("cj,cjp,cjpk->pkc", share, u, self._theta[:, :levels])
+        weights: np.ndarray = np.einsum("cj,cjp,cjpk->pkc", share, u, self._theta[:, :levels])
+        return weights
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Return decisions with all weights frozen, shape (n, K), one column for two classes."""

@@ -103,11 +103,13 @@ class NormaNumbers:
 
     def thresholds(self, average: bool) -> Floats:
         """Return the current values, or the mean of the values before each row."""
-        return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
+        level: Floats = self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
+        return level
 
     def offsets(self, average: bool) -> Floats:
         """Return the current values, or the mean of the values before each row."""
-        return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
+        level: Floats = self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
+        return level
 
     def alert_threshold(self, rule: NormaRule) -> float | None:
         """Return the value below which a row is novel: the level, or rho; None if the loss finds no novelty."""

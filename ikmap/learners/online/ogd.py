@@ -130,7 +130,8 @@ class OGDState:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return max(2, self.table.shape[1])
+        n_classes: int = max(2, self.table.shape[1])
+        return n_classes
 
     @property
     def weights(self) -> Floats:

@@ -154,4 +154,5 @@ def shared_rows(a: np.ndarray, b: np.ndarray) -> Floats:
     t = a.shape[1]
     offsets = np.zeros(t + 1, dtype=np.int64)  # columns are numbered across partitionings
     offsets[-1] = max(int(a.max(initial=-1)), int(b.max(initial=-1))) + 1
-    return np.rint(IsolationKernel(t).matrix(Cells(a, offsets), Cells(b, offsets)) * t)
+    counts: Floats = np.rint(IsolationKernel(t).matrix(Cells(a, offsets), Cells(b, offsets)) * t)
+    return counts

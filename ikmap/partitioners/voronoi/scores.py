@@ -225,7 +225,8 @@ def squared_norms(X: Rows) -> Floats:
     """Return the squared length of each row, which is infinite on overflow."""
     with np.errstate(over="ignore", under="ignore"):
         if isinstance(X, np.ndarray):
-            return np.einsum("ij,ij->i", X, X)
+            norms: Floats = np.einsum("ij,ij->i", X, X)
+            return norms
         row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         return np.bincount(row_of, weights=X.data * X.data, minlength=X.shape[0])
 

@@ -182,9 +182,13 @@ class CentreSearch:
         """List the centres of a level within the limits of the rows; return the number of scored tiles of all rows."""
         if level.boxes is None or points is None:
             scoring.collect(left, level.tiles, level.first_tile, limit, *lists)
-            return limit.size * level.tiles.shape[0]
+            everywhere: int = limit.size * level.tiles.shape[0]
+            return everywhere
         reach = reach_of(limit, np.maximum(lengths, 0.0))
-        return scoring.collect_in_boxes(left, points, level.tiles, level.first_tile, *level.boxes, limit, reach, *lists)
+        scored: int = scoring.collect_in_boxes(
+            left, points, level.tiles, level.first_tile, *level.boxes, limit, reach, *lists
+        )
+        return scored
 
     def _points_of(self, block: Queries) -> np.ndarray:
         assert self.frame is not None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,7 +24,7 @@ EVERY = [
 each = pytest.mark.parametrize("estimator", EVERY, ids=repr)
 
 
-def data(n=200, n_classes=2, seed=0):
+def data(n: int = 200, n_classes: int = 2, seed: int = 0) -> tuple[Cells, np.ndarray]:
     """Cells and labels that are words, so that a class number can never pass for a label."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, PSI, (n, T)).astype(np.int32)
@@ -33,7 +35,7 @@ def data(n=200, n_classes=2, seed=0):
 
 @each
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_cells_and_one_hot_csr_are_the_same(estimator, n_classes):
+def test_cells_and_one_hot_csr_are_the_same(estimator: Any, n_classes: int) -> None:
     cells, y = data(n_classes=n_classes)
     X = cells.to_csr()
     a, b = clone(estimator).fit(cells, y), clone(estimator).fit(X, y)
@@ -51,7 +53,7 @@ def test_cells_and_one_hot_csr_are_the_same(estimator, n_classes):
 
 @each
 @pytest.mark.parametrize("value", [1.0, 0.3])
-def test_integer_way_equals_the_csr_as_given(estimator, value):
+def test_integer_way_equals_the_csr_as_given(estimator: Any, value: float) -> None:
     cells, y = data(n_classes=3)
     X = cells.to_csr(normalize=False) * value
     fast = clone(estimator).fit(X, y)
@@ -66,7 +68,7 @@ def test_integer_way_equals_the_csr_as_given(estimator, value):
     np.testing.assert_allclose(fast.decision_function(X.toarray()), fast.decision_function(X), rtol=1e-10, atol=1e-10)
 
 
-def test_raw_cells_are_features_of_one():
+def test_raw_cells_are_features_of_one() -> None:
     cells, y = data()
     raw = cells.to_csr(normalize=False)
     for options in ({"normalize": False}, {"scale": "raw"}):
@@ -75,14 +77,14 @@ def test_raw_cells_are_features_of_one():
 
 
 @each
-def test_general_rows_get_an_offset_and_cells_do_not(estimator):
+def test_general_rows_get_an_offset_and_cells_do_not(estimator: Any) -> None:
     X, y = make_classification(200, 6, shift=3.0, weights=[0.8], random_state=1)
     assert clone(estimator).fit(X, y).intercept_[0] != 0
     assert clone(estimator).fit(*data()).intercept_.tolist() == [0.0]
     assert clone(estimator).set_params(fit_intercept=False).fit(X, y).intercept_.tolist() == [0.0]
 
 
-def test_gap_is_reported_and_certified():
+def test_gap_is_reported_and_certified() -> None:
     cells, y = data(n_classes=3)
     for tol in (1e-2, 1e-8):
         fitted = CellSVC(tol=tol).fit(cells, y)
@@ -92,7 +94,7 @@ def test_gap_is_reported_and_certified():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_probabilities(n_classes):
+def test_probabilities(n_classes: int) -> None:
     cells, y = data(n_classes=n_classes)
     fitted = CellLogisticRegression(C=100.0).fit(cells, y)
     p = fitted.predict_proba(cells)
@@ -105,7 +107,7 @@ def test_probabilities(n_classes):
     np.testing.assert_allclose(p, expected, atol=1e-12)
 
 
-def test_probabilities_far_from_every_class():
+def test_probabilities_far_from_every_class() -> None:
     X, y = make_classification(100, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=0)
     fitted = CellLogisticRegression().fit(X, y)
     p = fitted.predict_proba(X * 1e5)
@@ -114,7 +116,7 @@ def test_probabilities_far_from_every_class():
 
 
 @pytest.mark.parametrize("kind", ["cells", "csr", "dense"])
-def test_partial_fit_continues_fit(kind):
+def test_partial_fit_continues_fit(kind: str) -> None:
     cells, y = data(n_classes=3)
     X = {"cells": cells, "csr": cells.to_csr(), "dense": cells.to_csr().toarray()}[kind]
     whole = CellOGDClassifier().fit(X, y)
@@ -127,7 +129,7 @@ def test_partial_fit_continues_fit(kind):
     np.testing.assert_array_equal(parts.coef_, whole.coef_)
 
 
-def test_partial_fit_of_other_values_goes_on_with_the_rows_as_given():
+def test_partial_fit_of_other_values_goes_on_with_the_rows_as_given() -> None:
     cells, y = data()
     first, second = cells.to_csr(), cells.to_csr(normalize=False) * 0.7
     mixed = CellOGDClassifier().partial_fit(first, y, classes=["no", "yes"]).partial_fit(second, y)
@@ -136,7 +138,7 @@ def test_partial_fit_of_other_values_goes_on_with_the_rows_as_given():
     np.testing.assert_allclose(mixed.coef_, general.coef_, atol=1e-12)
 
 
-def test_partial_fit_refuses_what_does_not_fit():
+def test_partial_fit_refuses_what_does_not_fit() -> None:
     cells, y = data()
     with pytest.raises(ValueError, match="classes must be passed"):
         CellOGDClassifier().partial_fit(cells, y)
@@ -152,7 +154,7 @@ def test_partial_fit_refuses_what_does_not_fit():
 
 
 @each
-def test_class_weight_is_a_sample_weight(estimator):
+def test_class_weight_is_a_sample_weight(estimator: Any) -> None:
     cells, y = data(n_classes=3)
     weight = {"no": 3.0, "some": 1.0, "yes": 0.5}
     a = clone(estimator).set_params(class_weight=weight).fit(cells, y)
@@ -165,7 +167,7 @@ def test_class_weight_is_a_sample_weight(estimator):
 
 
 @each
-def test_last_step_of_a_pipeline(estimator):
+def test_last_step_of_a_pipeline(estimator: Any) -> None:
     cells, y = data()
     to_csr = FunctionTransformer(lambda codes: Cells(codes, cells.offsets).to_csr())
     pipeline = make_pipeline(to_csr, clone(estimator)).fit(cells.codes, y)
@@ -174,7 +176,7 @@ def test_last_step_of_a_pipeline(estimator):
 
 
 @each
-def test_bad_input(estimator):
+def test_bad_input(estimator: Any) -> None:
     cells, y = data()
     wild = cells.codes.copy()
     wild[7, 3] = PSI
@@ -194,7 +196,7 @@ def test_bad_input(estimator):
         fitted.predict(Cells(cells.codes[:, :5].copy(), cells.offsets[:6]))
 
 
-def test_bad_parameters():
+def test_bad_parameters() -> None:
     cells, y = data()
     for estimator, message in (
         (CellSVC(loss="logistic"), "loss"),
@@ -208,7 +210,7 @@ def test_bad_parameters():
             estimator.fit(cells, y)
 
 
-def test_missing_cells():
+def test_missing_cells() -> None:
     cells, y = data()
     codes = cells.codes.copy()
     codes[np.random.default_rng(0).random(codes.shape) < 0.2] = -1

@@ -61,7 +61,8 @@ def test_what_is_odd_is_said() -> None:
 def test_too_little_memory_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(300)
     monkeypatch.setattr(mondrian, "free_memory", lambda: 32 * 100**2)
-    for asked in ({"terminal": 50.0}, {"lifetime": 20.0}):
+    too_large: tuple[dict[str, Any], ...] = ({"terminal": 50.0}, {"lifetime": 20.0})
+    for asked in too_large:
         (option,) = asked
         with pytest.raises(ValueError, match=f"{option} .* rows would need .* found .* give {option}=") as found:
             MondrianRegressor(20, random_state=0, **asked).fit(X, y)

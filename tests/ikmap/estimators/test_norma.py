@@ -29,7 +29,7 @@ def test_it_is_the_learner_of_the_pipeline_in_any_pieces(kind: Any) -> None:
         y, more = (y > 60).astype(int), {"classes": [0, 1]}
     model = kind(center=60.0, unit=5.0) if kind is CellNormaRegressor else kind()
     rule = usual_rule(model.loss)
-    of = {"center": 60.0, "unit": 5.0} if rule.of_numbers else {}
+    of: dict[str, Any] = {"center": 60.0, "unit": 5.0} if rule.of_numbers else {}
     state = NormaState.start(rule, cells.n_columns, 9.0, **of)
     state.partial_fit(cells.packed(), y.astype(np.int32) if rule.of_classes else y)
     whole, pieces = model.fit(cells, y), kind(**model.get_params())

@@ -12,7 +12,7 @@ import ikmap
 from ikmap.estimators.parameters import checked
 from ikmap.methods.kinds import Integer
 
-ESTIMATORS = [
+ESTIMATORS: list[type[BaseEstimator]] = [
     one for name in ikmap.__all__ if inspect.isclass(one := getattr(ikmap, name)) and issubclass(one, BaseEstimator)
 ]
 COUNTS = ("n_estimators", "max_samples", "n_epochs")

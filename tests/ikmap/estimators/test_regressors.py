@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -33,7 +35,7 @@ def test_every_kind_of_rows(fit_intercept: bool) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": float("inf")}, {"tol": -1.0}])
-def test_bad_parameters(wrong: dict[str, float]) -> None:
+def test_bad_parameters(wrong: dict[str, Any]) -> None:
     cells, y, _ = rows_of()
     with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: found .*, expected "):
         CellRidge(**wrong).fit(cells, y)

@@ -21,7 +21,7 @@ def rows_of(n: int = 80) -> tuple[Cells, np.ndarray, np.ndarray]:
 def test_every_kind_of_rows(fit_intercept: bool) -> None:
     cells, y, weight = rows_of()
     X = cells.to_csr()
-    asked = {"tol": 1e-12, "max_iter": 20_000, "fit_intercept": fit_intercept}
+    asked: dict[str, Any] = {"tol": 1e-12, "max_iter": 20_000, "fit_intercept": fit_intercept}
     found = [CellSVR(**asked).fit(rows, y, weight).predict(rows) for rows in (cells, X, X.toarray())]
     raw = CellSVR(C=1 / 9, normalize=False, **asked | {"fit_intercept": False})
     found.append(raw.fit(cells, y, weight).predict(cells))

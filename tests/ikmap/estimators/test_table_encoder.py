@@ -107,5 +107,7 @@ def test_sparse_output_is_the_same() -> None:
         assert sp.issparse(found)
         np.testing.assert_array_equal(found.toarray(), dense.transform(table))
     forest = IsolationKernelMap("iforest", 5, 4, random_state=0)
-    maps = [make_pipeline(TableEncoder(sparse_output=sparse), forest).fit_transform(table, y) for sparse in (0, 1)]
+    maps = [
+        make_pipeline(TableEncoder(sparse_output=sparse), forest).fit_transform(table, y) for sparse in (False, True)
+    ]
     assert (maps[0] != maps[1]).nnz == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,16 +22,22 @@ from ikmap.kernels import (
     kernel_as_dict,
     kernel_from,
 )
+from ikmap.kernels.base import AnyKernel
 from ikmap.kernels.intersection import IntersectionKernel
+from ikmap.kernels.points import PointKernel
 from tests.naive import kernels as naive
 
 GAMMA = 0.37
-OF = {"laplacian": LaplacianKernel(GAMMA), "gaussian": GaussianKernel(GAMMA), "chi2": AdditiveChi2Kernel()}
+OF: dict[str, PointKernel | IntersectionKernel] = {
+    "laplacian": LaplacianKernel(GAMMA),
+    "gaussian": GaussianKernel(GAMMA),
+    "chi2": AdditiveChi2Kernel(),
+}
 OF["intersection"] = IntersectionKernel()
 NAMES = sorted(OF)
 
 
-def points(kind, n, d, seed=0):
+def points(kind: str, n: int, d: int, seed: int = 0) -> np.ndarray:
     """Rows that every kernel takes."""
     rng = np.random.default_rng(seed)
     there = rng.random((n, d)) < 0.3
@@ -48,7 +56,7 @@ SHAPES = [(9, 7, 3), (1, 5, 1), (0, 4, 2), (4, 0, 2), (6, 5, 300), (5, 6, 65), (
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["any", "gaps", "whole", "bits"])
 @pytest.mark.parametrize(("n", "m", "d"), SHAPES)
-def test_values_are_those_of_the_definition(name, kind, n, m, d):
+def test_values_are_those_of_the_definition(name: str, kind: str, n: int, m: int, d: int) -> None:
     X, Y = points(kind, n, d), points(kind, m, d, 1)
     expected = naive.kernel(X, Y, name, GAMMA)
     np.testing.assert_array_equal(OF[name].matrix(X, Y), expected)
@@ -60,7 +68,7 @@ def test_values_are_those_of_the_definition(name, kind, n, m, d):
 
 
 @pytest.mark.parametrize("name", ["laplacian", "gaussian"])
-def test_values_of_both_signs(name):
+def test_values_of_both_signs(name: str) -> None:
     rng = np.random.default_rng(0)
     X, Y = (rng.normal(size=(n, 30)) * (rng.random((n, 30)) < 0.5) for n in (8, 9))
     np.testing.assert_array_equal(OF[name].matrix(X, Y), naive.kernel(X, Y, name, GAMMA))
@@ -71,7 +79,9 @@ def test_values_of_both_signs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_zeros_and_ones_packed_or_not(name, layout, monkeypatch):
+def test_zeros_and_ones_packed_or_not(
+    name: str, layout: Callable[[np.ndarray], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, Y = points("bits", 40, 130), points("bits", 21, 130, 1)
     packed = OF[name].matrix(layout(X), layout(Y))
     np.testing.assert_array_equal(OF[name].matrix(layout(X), sp.csr_array(Y)), packed)
@@ -84,7 +94,7 @@ def test_zeros_and_ones_packed_or_not(name, layout, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("kind", ["gaps", "bits"])
-def test_tiles_and_threads_change_nothing(name, layout, kind):
+def test_tiles_and_threads_change_nothing(name: str, layout: Callable[[np.ndarray], Any], kind: str) -> None:
     X = points(kind, 601, 12)
     if kind == "bits":
         X[300:400] *= 0.5  # Tiles of other rows stand among tiles of bits.
@@ -102,7 +112,7 @@ def test_tiles_and_threads_change_nothing(name, layout, kind):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_dense_beside_sparse(name):
+def test_dense_beside_sparse(name: str) -> None:
     X, Y = points("gaps", 5, 9), points("gaps", 4, 9, 1)
     expected = OF[name].matrix(sp.csr_array(X), sp.csr_array(Y))
     np.testing.assert_array_equal(OF[name].matrix(X, sp.csr_array(Y)), expected)
@@ -110,7 +120,7 @@ def test_dense_beside_sparse(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_form_of_rows(name):
+def test_any_form_of_rows(name: str) -> None:
     X = points("gaps", 12, 5)
     expected, sparse = OF[name].matrix(X), OF[name].matrix(sp.csr_array(X))
     doubled = sp.csr_array((np.repeat(X.ravel() / 2, 2), np.repeat(np.tile(np.arange(5), 12), 2),
@@ -124,13 +134,13 @@ def test_any_form_of_rows(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_matrices_are_positive_semidefinite(name):
+def test_matrices_are_positive_semidefinite(name: str) -> None:
     K = OF[name].matrix(points("gaps", 80, 6))
     assert np.linalg.eigvalsh(K).min() >= -1e-10
 
 
 @pytest.mark.parametrize("kernel", [*OF.values(), IsolationKernel(7)], ids=[*OF, "isolation"])
-def test_steps_are_values_in_whole_numbers(kernel):
+def test_steps_are_values_in_whole_numbers(kernel: AnyKernel) -> None:
     rng = np.random.default_rng(0)
     rows = Cells(rng.integers(0, 3, (30, 7)), np.arange(8) * 3) if kernel.name == "isolation" else points("any", 30, 6)
     prepared = kernel.points(kernel.checked(rows))
@@ -142,14 +152,14 @@ def test_steps_are_values_in_whole_numbers(kernel):
     np.testing.assert_array_equal(kernel.matrix(rows), values)
 
 
-def test_laplacian_width_by_psi():
+def test_laplacian_width_by_psi() -> None:
     X = points("any", 6, 5)
     l1 = np.abs(X[:, None] - X[None]).sum(axis=2)
     np.testing.assert_allclose(LaplacianKernel.of_psi(256, 5).matrix(X), 256.0 ** (-l1 / 5), rtol=1e-13)
     assert (LaplacianKernel.of_psi(1, 5).matrix(X) == 1).all()
 
 
-def test_no_cell_equals_nothing():
+def test_no_cell_equals_nothing() -> None:
     codes = np.array([[0, -1, 2], [0, -1, 1], [-1, -1, -1]], dtype=np.int32)
     cells = Cells(codes, np.arange(4) * 3)
     Phi = cells.codes[:, :, None] == np.arange(3)
@@ -158,13 +168,13 @@ def test_no_cell_equals_nothing():
 
 
 @pytest.mark.parametrize("kernel", [*OF.values(), IsolationKernel(7)], ids=[*OF, "isolation"])
-def test_name_and_parameters_as_json(kernel):
+def test_name_and_parameters_as_json(kernel: AnyKernel) -> None:
     assert kernel_from(json.loads(json.dumps(kernel_as_dict(kernel)))) == kernel
     assert KINDS[kernel.name] is type(kernel)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_bad_rows_are_named(layout):
+def test_bad_rows_are_named(layout: Callable[[np.ndarray], Any]) -> None:
     """Also beyond the first tile."""
     good = points("any", 400, 4)
     nan, negative = good.copy(), good.copy()
@@ -178,7 +188,11 @@ def test_bad_rows_are_named(layout):
             kernel.matrix(layout(good[:, :3]), layout(good))
         with pytest.raises(ValueError, match=f"^the {kernel.name} kernel takes dense or CSR rows, got cells$"):
             kernel.matrix(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)))
-    for kernel, words in ((AdditiveChi2Kernel(), "chi-square"), (IntersectionKernel(), "the intersection kernel")):
+    kernels: tuple[tuple[PointKernel | IntersectionKernel, str], ...] = (
+        (AdditiveChi2Kernel(), "chi-square"),
+        (IntersectionKernel(), "the intersection kernel"),
+    )
+    for kernel, words in kernels:
         message = (
             f"row 301, column 1: found -0.5, expected a value >= 0: {words} is not defined for negative ones "
             "(scale the columns to [0, 1])"
@@ -188,7 +202,7 @@ def test_bad_rows_are_named(layout):
     assert LaplacianKernel(1.0).matrix(layout(negative)).shape == (400, 400)
 
 
-def test_bad_cells_and_parameters():
+def test_bad_cells_and_parameters() -> None:
     with pytest.raises(ValueError, match=r"^cells of 3 partitionings, expected 4$"):
         IsolationKernel(4).matrix(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)))
     with pytest.raises(ValueError, match=r"^the isolation kernel takes cells, got ndarray$"):

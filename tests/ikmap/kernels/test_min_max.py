@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ COMBINED = [
 PS = (0.05, 1.0, 2.0, 3.3, 100.0)
 
 
-def rows_of(n, d, seed=0, signed=True, share=0.4):
+def rows_of(n: int, d: int, seed: int = 0, signed: bool = True, share: float = 0.4) -> np.ndarray:
     rng = np.random.default_rng(seed)
     X = rng.lognormal(0, 2, (n, d)) * (rng.random((n, d)) < share)
     return X * rng.choice([-1.0, 1.0], X.shape) if signed else X
@@ -31,7 +33,7 @@ def rows_of(n, d, seed=0, signed=True, share=0.4):
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize(("n", "m", "d"), [(9, 7, 3), (1, 5, 1), (0, 4, 2), (33, 17, 300), (3, 2, 0), (20, 35, 40)])
-def test_values_are_those_of_the_definition(p, signed, n, m, d):
+def test_values_are_those_of_the_definition(p: float, signed: bool, n: int, m: int, d: int) -> None:
     X, Y = rows_of(n, d, 0, signed), rows_of(m, d, 1, signed)
     X[:1], Y[-1:] = 0.0, 0.0
     found, expected = MinMaxKernel(p).matrix(X, Y), naive.min_max_kernel(X, Y, p)
@@ -40,17 +42,17 @@ def test_values_are_those_of_the_definition(p, signed, n, m, d):
         np.testing.assert_array_equal(MinMaxKernel(p).matrix(left, right), found)
 
 
-def test_whole_numbers_have_exactly_the_values_of_the_definition():
+def test_whole_numbers_have_exactly_the_values_of_the_definition() -> None:
     X = np.rint(rows_of(40, 60, signed=True))
     np.testing.assert_array_equal(MinMaxKernel().matrix(X), naive.min_max_kernel(X, X))
 
 
-def test_the_example_of_the_transform():
+def test_the_example_of_the_transform() -> None:
     assert naive.halves([-4.0, 6.0]) == [0.0, 4.0, 6.0, 0.0]
 
 
 @pytest.mark.parametrize("kernel", COMBINED, ids=str)
-def test_every_combination(kernel):
+def test_every_combination(kernel: MinMaxKernel) -> None:
     X, Y = rows_of(12, 8), rows_of(9, 8, 1)
     expected = naive.min_max_kernel(X, Y, kernel.p, kernel.gamma, kernel.le)
     np.testing.assert_allclose(kernel.matrix(X, Y), expected, rtol=1e-12)
@@ -61,7 +63,7 @@ VALUES = arrays(np.float64, (5, 6), elements=st.one_of(st.just(0.0), st.floats(-
 
 @settings(max_examples=60, deadline=None)
 @given(VALUES, st.sampled_from(COMBINED), st.sampled_from([2.0**-9, 3.7, 1e6]))
-def test_kernels_are_bounded_symmetric_and_have_no_scale(X, kernel, c):
+def test_kernels_are_bounded_symmetric_and_have_no_scale(X: np.ndarray, kernel: MinMaxKernel, c: float) -> None:
     """GM1 and GM4."""
     K = kernel.matrix(X)
     assert (np.diag(K) == 1.0).all()
@@ -74,7 +76,7 @@ def test_kernels_are_bounded_symmetric_and_have_no_scale(X, kernel, c):
 
 @settings(max_examples=40, deadline=None)
 @given(VALUES)
-def test_parameters_of_one_change_nothing(X):
+def test_parameters_of_one_change_nothing(X: np.ndarray) -> None:
     """GM1."""
     np.testing.assert_array_equal(MinMaxKernel(1.0, 1.0).matrix(X), MinMaxKernel().matrix(X))
     R = MinMaxKernel().matrix(X)
@@ -87,7 +89,7 @@ def test_parameters_of_one_change_nothing(X):
     st.sampled_from([*COMBINED, *map(MinMaxKernel, PS)]),
     st.booleans(),
 )
-def test_zeros_and_ones_have_the_jaccard_similarity(X, kernel, packed):
+def test_zeros_and_ones_have_the_jaccard_similarity(X: np.ndarray, kernel: MinMaxKernel, packed: bool) -> None:
     """GM2, exactly."""
     B = X.astype(bool)
     common, together = (B[:, None] & B).sum(axis=2), (B[:, None] | B).sum(axis=2)
@@ -101,7 +103,7 @@ def test_zeros_and_ones_have_the_jaccard_similarity(X, kernel, packed):
 
 
 @pytest.mark.parametrize("combined", [(1.0, None), (2.0, None), (0.4, 3.0)])
-def test_a_power_near_zero_compares_what_is_there(combined):
+def test_a_power_near_zero_compares_what_is_there(combined: tuple[float, float | None]) -> None:
     """GM3."""
     gamma, le = combined
     X = rows_of(20, 12, signed=False)
@@ -111,7 +113,7 @@ def test_a_power_near_zero_compares_what_is_there(combined):
 
 @pytest.mark.parametrize("p", [1.0, 0.3, 40.0])
 @pytest.mark.parametrize("signed", [False, True])
-def test_tiles_threads_and_layouts_change_nothing(p, signed, monkeypatch):
+def test_tiles_threads_and_layouts_change_nothing(p: float, signed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows_of(301, 21, signed=signed)
     X[120:140] *= 1e6  # tiles of another size
     X[200] = 0.0
@@ -129,7 +131,7 @@ def test_tiles_threads_and_layouts_change_nothing(p, signed, monkeypatch):
     np.testing.assert_array_equal(MinMaxKernel(p).matrix(X), K)
 
 
-def test_rows_of_any_size_are_compared():
+def test_rows_of_any_size_are_compared() -> None:
     """1000^100 is beyond float64."""
     X = np.array([[1e3, 2e3], [2e3, 2e3], [1e-300, 0.0], [1e300, 1e300], [1e-3, 2e-3]])
     K = MinMaxKernel(100.0).matrix(X)
@@ -139,7 +141,7 @@ def test_rows_of_any_size_are_compared():
     assert (np.diag(K) == 1).all()
 
 
-def test_kernels_of_whole_powers_have_no_negative_eigenvalue_and_others_may():
+def test_kernels_of_whole_powers_have_no_negative_eigenvalue_and_others_may() -> None:
     """All subsets but the empty one of four things (algorithms.md 10.2)."""
     X = np.array([[(number >> bit) & 1 for bit in range(4)] for number in range(1, 16)], dtype=float)
     least = {g: np.linalg.eigvalsh(MinMaxKernel(1.0, g).matrix(X))[0] for g in (0.05, 0.5, 1.0, 2.0, 3.0)}
@@ -149,7 +151,7 @@ def test_kernels_of_whole_powers_have_no_negative_eigenvalue_and_others_may():
 
 
 @pytest.mark.parametrize("kernel", [MinMaxKernel(), MinMaxKernel(0.5, 1.0, 2.0), MinMaxKernel(3.0, 2.0)], ids=str)
-def test_nystroem_on_all_points_gives_the_kernel(kernel):
+def test_nystroem_on_all_points_gives_the_kernel(kernel: MinMaxKernel) -> None:
     X = rows_of(40, 30)
     features = NystroemMap.fit(X, kernel, 40).transform(X)
     np.testing.assert_allclose(features @ features.T, kernel.matrix(X), atol=1e-9)
@@ -158,7 +160,7 @@ def test_nystroem_on_all_points_gives_the_kernel(kernel):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_radial_kernel_of_directions(layout):
+def test_radial_kernel_of_directions(layout: Callable[[np.ndarray], Any]) -> None:
     X = rows_of(15, 7) * 1e3
     X[[2, 9]] = 0.0
     found = CosineRBFKernel(2.5).matrix(layout(X))
@@ -168,7 +170,7 @@ def test_radial_kernel_of_directions(layout):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_linear_kernel(layout):
+def test_linear_kernel(layout: Callable[[np.ndarray], Any]) -> None:
     X, Y = rows_of(9, 5), rows_of(6, 5, 1)
     np.testing.assert_allclose(LinearKernel().matrix(layout(X), layout(Y)), X @ Y.T, rtol=1e-13)
     assert (np.diag(CosineKernel().matrix(layout(X))).round(12) <= 1).all()
@@ -178,7 +180,7 @@ def test_linear_kernel(layout):
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.inf, np.nan])
-def test_bad_parameters(bad):
+def test_bad_parameters(bad: float) -> None:
     for name in ("p", "gamma", "le"):
         with pytest.raises(ValueError, match=f"^{name} must be a finite number > 0, got {bad!r}$"):
             MinMaxKernel(**{name: bad})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,26 +11,26 @@ import scipy.sparse as sp
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import check_rows, n_columns, n_rows, row_arrays, squared_norms
-from ikmap.model import from_parts
 from tests.naive import learners as naive
+from tests.support.narrow import present, read_back
 
 OFFSETS = np.array([0, 3, 8, 10])  # Blocks of different widths.
 
 
-def random_cells(n=50, seed=0):
+def random_cells(n: int = 50, seed: int = 0) -> Cells:
     rng = np.random.default_rng(seed)
     widths = np.diff(OFFSETS)
     return Cells(np.column_stack([rng.integers(0, w, n) for w in widths]).astype(np.int32), OFFSETS)
 
 
-def model(k=1, **options):
+def model(k: int = 1, **options: Any) -> LinearModel:
     rng = np.random.default_rng(3)
     values = {"divisor": 3.0, "learner": "svm", "classes": list(range(max(2, k))), "params": {"C": 1.0}}
     return LinearModel(coef=rng.normal(size=(10, k)), intercept=rng.normal(size=k), **{**values, **options})
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_decisions_sum_in_order_and_do_not_depend_on_chunks(k):
+def test_decisions_sum_in_order_and_do_not_depend_on_chunks(k: int) -> None:
     cells, m = random_cells(), model(k)
     decision = m.decision_function(cells)
     for i, row in enumerate(cells.columns()):
@@ -47,7 +49,7 @@ def test_decisions_sum_in_order_and_do_not_depend_on_chunks(k):
 
 @pytest.mark.parametrize("t", [1, 4, 11, 40])
 @pytest.mark.parametrize("k", [1, 3])
-def test_decisions_of_integer_weights_are_exact(k, t):
+def test_decisions_of_integer_weights_are_exact(k: int, t: int) -> None:
     """However many partitionings, and however they are taken together."""
     rng = np.random.default_rng(t)
     cells = Cells(rng.integers(0, 5, (30, t)).astype(np.int32), np.arange(t + 1) * 5)
@@ -58,30 +60,28 @@ def test_decisions_of_integer_weights_are_exact(k, t):
     np.testing.assert_array_equal(m.decision_function(cells.packed()), m.decision_function(cells))
 
 
-def test_ties_go_to_plus_one_and_to_the_lowest_class():
+def test_ties_go_to_plus_one_and_to_the_lowest_class() -> None:
     cells = random_cells(4)
-    zero = {"coef": np.zeros((10, 1)), "intercept": np.zeros(1)}
-    rest = {"divisor": 1.0, "learner": "ogd"}
-    assert LinearModel(**zero, **rest, classes=["a", "b"]).predict(cells).tolist() == ["b"] * 4
+    assert LinearModel(np.zeros((10, 1)), np.zeros(1), 1.0, "ogd", ["a", "b"]).predict(cells).tolist() == ["b"] * 4
     three = LinearModel(np.zeros((10, 3)), np.array([0.0, 1.0, 1.0]), 1.0, "ogd", [5, 6, 7])
     assert three.predict_index(cells).tolist() == [1] * 4
     assert three.predict_index(cells).dtype == np.int32
     assert three.predict(cells).tolist() == [6] * 4
 
 
-def test_model_survives_its_parts():
+def test_model_survives_its_parts() -> None:
     m = model(3)
-    again = from_parts(m.metadata(), m.arrays())
+    again = read_back(m)
     assert again.content_hash == m.content_hash
     np.testing.assert_array_equal(again.decision_function(random_cells()), m.decision_function(random_cells()))
 
 
-def test_model_of_other_shape_than_its_classes_is_refused():
+def test_model_of_other_shape_than_its_classes_is_refused() -> None:
     with pytest.raises(ValueError, match="3 classes need coef"):
         model(1, classes=[0, 1, 2])
 
 
-def test_missing_cells_count_nothing():
+def test_missing_cells_count_nothing() -> None:
     cells = random_cells()
     codes = cells.codes.copy()
     codes[np.random.default_rng(1).random(codes.shape) < 0.3] = -1
@@ -92,7 +92,7 @@ def test_missing_cells_count_nothing():
     np.testing.assert_allclose(squared_norms(row_arrays(holes, 0.5)), (X * 0.5 * X * 0.5).sum(axis=1))
 
 
-def test_norms_of_every_layout():
+def test_norms_of_every_layout() -> None:
     rng = np.random.default_rng(0)
     X = sp.random_array((30, 7), density=0.3, rng=rng, format="csr")
     expected = (X.toarray() ** 2).sum(axis=1)
@@ -104,7 +104,7 @@ def test_norms_of_every_layout():
     assert twice.nnz == 2
 
 
-def test_bad_rows_are_named():
+def test_bad_rows_are_named() -> None:
     cells = random_cells()
     for i, j, code in ((3, 0, 3), (49, 2, 2), (0, 1, -2)):
         codes = cells.codes.copy()
@@ -122,8 +122,8 @@ def test_bad_rows_are_named():
     assert (n_rows(cells), n_columns(cells), n_rows(X), n_columns(X)) == (50, 10, 4, 3)
 
 
-def test_cells_read_back_from_csr_may_use_every_column():
-    cells, value = Cells.from_csr(random_cells().to_csr())
+def test_cells_read_back_from_csr_may_use_every_column() -> None:
+    cells, value = present(Cells.from_csr(random_cells().to_csr()))
     check_rows(cells)
     np.testing.assert_array_equal(model().decision_function(cells), model().decision_function(random_cells()))
     assert value == 1 / np.sqrt(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -15,8 +14,8 @@ from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.rows import Block
 from ikmap.maps import Chi2Map, FourierMap
 from ikmap.maps.projection import project
-from ikmap.model import from_parts
 from tests.naive import kernels as naive
+from tests.support.narrow import read_back
 from tests.support.streams import LAYOUTS, stream
 
 pytestmark = pytest.mark.slow
@@ -24,17 +23,17 @@ pytestmark = pytest.mark.slow
 KINDS = ["gaussian", "orthogonal", "laplacian"]
 
 
-def fourier(kind, R, d, gamma, seed):
+def fourier(kind: str, R: int, d: int, gamma: float, seed: int) -> FourierMap:
     if kind == "laplacian":
         return FourierMap.laplacian(R, d, gamma, seed)
     return FourierMap.gaussian(R, d, gamma, seed, orthogonal=kind == "orthogonal")
 
 
-def kernel_of(kind, X, gamma):
+def kernel_of(kind: str, X: np.ndarray, gamma: float) -> np.ndarray:
     return naive.kernel(X, X, "laplacian" if kind == "laplacian" else "gaussian", gamma)
 
 
-def products(kind, X, R, gamma, repeats):
+def products(kind: str, X: np.ndarray, R: int, gamma: float, repeats: int) -> np.ndarray:
     """Inner products of features for all pairs i < j, one line for each seed."""
     above, lines = np.triu_indices(X.shape[0], 1), []
     for seed in range(repeats):
@@ -46,7 +45,7 @@ def products(kind, X, R, gamma, repeats):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gamma", [0.2, 2.0])
-def test_rf1_features_are_unbiased_with_the_known_variance(kind, gamma):
+def test_rf1_features_are_unbiased_with_the_known_variance(kind: str, gamma: float) -> None:
     X, _ = stream("any", 6, 3)
     k = kernel_of(kind, X, gamma)[np.triu_indices(6, 1)]
     repeats, R = 1500, 6
@@ -57,7 +56,7 @@ def test_rf1_features_are_unbiased_with_the_known_variance(kind, gamma):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rf1_error_falls_with_the_root_of_the_number_of_frequencies(kind):
+def test_rf1_error_falls_with_the_root_of_the_number_of_frequencies(kind: str) -> None:
     X, _ = stream("any", 8, 3)
     k = kernel_of(kind, X, 1.0)[np.triu_indices(8, 1)]
     sizes = np.array([16, 64, 256, 1024])
@@ -67,7 +66,7 @@ def test_rf1_error_falls_with_the_root_of_the_number_of_frequencies(kind):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_fourier_features_of_the_definition(layout):
+def test_fourier_features_of_the_definition(layout: str) -> None:
     X, _ = stream("gaps", 9, 7)
     map = FourierMap.gaussian(5, 7, 0.4, 0)
     np.testing.assert_allclose(
@@ -79,13 +78,14 @@ def test_fourier_features_of_the_definition(layout):
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("period", [None, 0.3])
-def test_chi2_features_of_the_definition(order, period):
+def test_chi2_features_of_the_definition(order: int, period: float | None) -> None:
     X, _ = stream("gaps", 9, 7)
     X[0, :2] = 1.0, 30.0
     map = Chi2Map(order, period)
     expected = naive.chi2_features(X, order, period or [0.8, 0.5, 0.4][order])
     dense, csr = map.transform(X), map.transform(sp.csr_array(X))
     np.testing.assert_allclose(dense, expected, rtol=1e-12, atol=1e-15)
+    assert isinstance(csr, sp.csr_array)
     np.testing.assert_array_equal(csr.toarray(), dense)
     assert csr.nnz == (2 * order + 1) * np.count_nonzero(X)
     assert csr.has_sorted_indices
@@ -93,10 +93,12 @@ def test_chi2_features_of_the_definition(order, period):
         assert map.transform(empty).shape == (0, 7 * (2 * order + 1))
     doubled = sp.csr_array((np.repeat(X.ravel() / 2, 2), np.repeat(np.tile(np.arange(7), 9), 2),
                             np.arange(0, 127, 14)), shape=X.shape)  # fmt: skip
-    np.testing.assert_array_equal(map.transform(doubled).toarray(), dense)
+    of_doubled = map.transform(doubled)
+    assert isinstance(of_doubled, sp.csr_array)
+    np.testing.assert_array_equal(of_doubled.toarray(), dense)
 
 
-def test_sv6_inner_products_approach_the_kernel():
+def test_sv6_inner_products_approach_the_kernel() -> None:
     X, _ = stream("any", 40, 1)
     K = AdditiveChi2Kernel().matrix(X)
     errors = []
@@ -111,7 +113,7 @@ def test_sv6_inner_products_approach_the_kernel():
 
 
 @pytest.mark.parametrize("order", [0, 2])
-def test_sv6_norms_scale_with_the_root(order):
+def test_sv6_norms_scale_with_the_root(order: int) -> None:
     X, _ = stream("any", 20, 5)
     for c in (1e-3, 7.0):
         a, b = (Chi2Map(order).transform(each) for each in (c * X, X))
@@ -121,7 +123,7 @@ def test_sv6_norms_scale_with_the_root(order):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_rows_stand_for_themselves(layout):
+def test_rows_stand_for_themselves(layout: str) -> None:
     """Bit for bit, also angles of any size, beside which a vector of them might be computed otherwise."""
     X, _ = stream("gaps", 700, 11)
     X[::7] *= 1e6
@@ -138,7 +140,7 @@ def test_rows_stand_for_themselves(layout):
         np.testing.assert_array_equal(project(rows, M[:, k : k + 1])[:, 0], project(rows, M)[:, k])
 
 
-def test_seeds():
+def test_seeds() -> None:
     for kind in KINDS:
         maps = [fourier(kind, 4, 3, 1.0, seed).frequencies for seed in (0, 0, 1)]
         np.testing.assert_array_equal(maps[0], maps[1])
@@ -150,13 +152,13 @@ def test_seeds():
     "map", [Chi2Map(), Chi2Map(1), FourierMap.gaussian(9, 6, 0.4, 0)], ids=["chi2", "chi2-1", "rff"]
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_linear_svm_on_features_is_one_model(map, layout, n_classes):
+def test_a_linear_svm_on_features_is_one_model(map: Chi2Map | FourierMap, layout: str, n_classes: int) -> None:
     X, y = stream("gaps", 1100, n_classes=n_classes)
     rows, params = LAYOUTS[layout](X), SVMParams(C=1.0, fit_intercept=True)
     Z = map.transform(rows)
     linear = svm_model(fit_linear_svm([Block(Z, y)], n_classes, params), list(range(n_classes)), params, divisor=1.0)
     model = MappedModel(map, linear)
-    again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+    again = read_back(model)
     assert again.content_hash == model.content_hash
     assert (again.learner, again.classes) == ("svm", list(range(n_classes)))
     np.testing.assert_array_equal(again.decision_function(rows), linear.decision_function(Z))
@@ -172,7 +174,7 @@ def test_a_linear_svm_on_features_is_one_model(map, layout, n_classes):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_bad_input_is_named(layout):
+def test_bad_input_is_named(layout: str) -> None:
     X, _ = stream("any", 400)
     nan, negative = X.copy(), X.copy()
     nan[300, 2], negative[301, 1] = np.nan, -1
@@ -191,7 +193,7 @@ def test_bad_input_is_named(layout):
         Chi2Map().transform(LAYOUTS[layout](negative))
 
 
-def test_bad_parameters():
+def test_bad_parameters() -> None:
     for order in (-1, 3):
         with pytest.raises(ValueError, match=f"^order must be 0, 1 or 2, or come with a period; got {order}$"):
             Chi2Map(order)

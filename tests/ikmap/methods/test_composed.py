@@ -44,6 +44,7 @@ from pipeline.params import Params
 from pipeline.resolve import chosen, flag, shared_out
 from tests.naive import composed as naive
 from tests.plugins.growing_bins import GrowingBins
+from tests.support.narrow import entries, items
 
 
 def of(*kinds: type[Map], **record: object) -> Composed:
@@ -109,7 +110,9 @@ SIX = of(INNE, IForest, Anne, t=6, inne_psi=4, iforest_psi=8, anne_psi=8)
 def test_it_is_stored_as_its_maps() -> None:
     model = SIX.fit(sample())
     assert isinstance(model, SideBySide)
-    assert [part["kind"] for part in model.metadata()["parts"]["models_within"]] == [part.kind for part in model.parts]
+    assert [part["kind"] for part in items(entries(model.metadata()["parts"])["models_within"])] == [
+        part.kind for part in model.parts
+    ]
     again = from_parts(model.metadata(), model.arrays())
     assert again.content_hash == model.content_hash
     np.testing.assert_array_equal(again.cells(NEW).codes, model.cells(NEW).codes)  # type: ignore[attr-defined]

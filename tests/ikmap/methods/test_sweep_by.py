@@ -36,7 +36,7 @@ def swept(by: Literal["auto", "exact", "sgd"], weight: np.ndarray | None = None)
     return list(Ridge(C=5.0, sweep_by=by).sweep(training, Block(sets[1], y[60:]), splits))
 
 
-def test_an_exact_sweep_solves_the_equations_of_the_last_lifetime():
+def test_an_exact_sweep_solves_the_equations_of_the_last_lifetime() -> None:
     X, y, task = problem()
     last = swept("exact")[-1]
     model = Mondrian(t=5, lifetime=last.value).fit(Sample(60, 2, None, X[:60].__getitem__, 1))
@@ -47,7 +47,7 @@ def test_an_exact_sweep_solves_the_equations_of_the_last_lifetime():
     assert last.log_likelihood is not None
 
 
-def test_few_rows_are_swept_exactly_unless_it_is_said_otherwise():
+def test_few_rows_are_swept_exactly_unless_it_is_said_otherwise() -> None:
     assert EXACT_ROWS >= 60
     assert swept("auto") == swept("exact")
     descended = swept("sgd")

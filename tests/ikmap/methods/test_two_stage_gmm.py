@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,9 +14,9 @@ from ikmap.maps.two_stage import TwoStageMap
 from ikmap.methods import Training, search_of
 from ikmap.methods.gmm import VALUES
 from ikmap.methods.two_stage_gmm import TwoStageGMM
-from ikmap.model import from_parts
 from tests.naive import kernels as naive
 from tests.naive.gcws import gcws_codes, pgmm
+from tests.support.narrow import read_back
 
 
 def rows(n: int, seed: int) -> np.ndarray:
@@ -22,7 +25,7 @@ def rows(n: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_features_are_those_of_the_codes(layout):
+def test_features_are_those_of_the_codes(layout: Callable[[np.ndarray], Any]) -> None:
     X = rows(9, 0)
     X[4] = 0.0
     one = TwoStageMap.draw(5, 3.0, codes=7, bits=3, features=6, seed=2)
@@ -34,11 +37,11 @@ def test_features_are_those_of_the_codes(layout):
                 Z[i, 8 * j + code] = 1 / np.sqrt(7)
     expected = naive.fourier_features(Z, one.fourier.frequencies)
     np.testing.assert_allclose(one.transform(layout(X)), expected, atol=1e-12)
-    stored = from_parts(one.metadata(), one.arrays())
+    stored = read_back(one)
     np.testing.assert_array_equal(stored.transform(layout(X)), one.transform(layout(X)))
 
 
-def test_products_come_near_to_the_kernel():
+def test_products_come_near_to_the_kernel() -> None:
     X = rows(12, 1)
     expected = np.exp(-2.0 * (1.0 - pgmm(X, X, 1.0)))
     off = []
@@ -52,7 +55,7 @@ def test_products_come_near_to_the_kernel():
     assert off[1] < 0.5 * off[0]  # it is expected to fall to a quarter
 
 
-def test_the_learner_is_a_linear_svm_on_them():
+def test_the_learner_is_a_linear_svm_on_them() -> None:
     X, y = rows(40, 3), (np.arange(40) % 2).astype(np.int32)
     learner, searched = TwoStageGMM.of_record({"features": 11, "codes": 16, "code_bits": 4})
     search = search_of(learner, searched, 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def test_cells_are_the_bins_of_the_definition() -> None:
         draws = generator(7, i)
         pitch = draws.gamma(2.0, size=3) / 2.0
         shift = draws.random(3) * pitch
-        code_of = {}
+        code_of: dict[Any, int] = {}
         for x, code in zip(X, codes[:, i], strict=True):
             at = tuple(math.floor((x[d] - shift[d]) / pitch[d]) for d in range(3))
             assert code_of.setdefault(at, code) == code
@@ -65,7 +66,7 @@ def test_bad_input(n: int, t: int, lifetime: float) -> None:
 
 def test_the_unit_of_lifetimes() -> None:
     def unit(X: np.ndarray) -> float:
-        return typical_distance(Sample(*X.shape, None, X.__getitem__, 0))
+        return typical_distance(Sample(X.shape[0], X.shape[1], None, X.__getitem__, 0))
 
     X = np.random.default_rng(0).random((1000, 3))
     assert unit(X) == pytest.approx(1.0, rel=0.1)  # three times 1/3, of which the median is near

@@ -40,7 +40,8 @@ def test_after_the_splits_of_a_depth_the_cells_are_those_of_the_trees(n_threads:
     queries = queries_of(X)
     whole = fit_iforest(X, draw_subsamples(N, T, PSI, SEED), SEED)
     start, splits = iforest_splits(whole, [X, queries], 6, n_threads)
-    codes, value = [cells.codes.copy() for cells in start], 0
+    codes = [cells.codes.copy() for cells in start]
+    value = 0
     for split in [*splits, None]:
         if split is None or split.value > value:
             at = whole.at(value)
@@ -49,7 +50,7 @@ def test_after_the_splits_of_a_depth_the_cells_are_those_of_the_trees(n_threads:
         if split is not None:
             assert split.left == split.parent
             split.apply(codes)
-            value = split.value
+            value = int(split.value)
     assert value == 6
 
 

@@ -25,6 +25,7 @@ from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
 from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import squared_distances, voronoi_cells
+from tests.support.narrow import present
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of, unusual_forms
 
 T, PSI = 5, 8
@@ -44,7 +45,7 @@ def test_cells_are_those_of_the_definition(name: str, fit: str, layout: str) -> 
     np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws))
 
 
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "blocks": {},
     "lists": {"BLOCK_PSI": 0},
     "blocks, then lists": {"BLOCK_PSI": 2},
@@ -111,7 +112,7 @@ def test_every_way_gives_them(name: str, way: str, scoring: str, monkeypatch: py
     if lists:
         monkeypatch.setattr(scores, "DENSE_BYTES", 4 * X.shape[0])  # room for one line
     keep = {False: lambda plan, level, visits: setattr(level, "boxes", None), True: lambda plan, level, visits: None}  # noqa: ARG005
-    monkeypatch.setattr(search.Search, "_keep_boxes_if_worth_while", staticmethod(keep[boxed]))
+    monkeypatch.setattr(search.CentreSearch, "_keep_boxes_if_worth_while", staticmethod(keep[boxed]))
     model = fit_voronoi(X, draws)
     np.testing.assert_array_equal(model.cells(queries).codes, _defined(name, 1, PSI))
     psis = [1, 3, 4, PSI]
@@ -287,8 +288,8 @@ def test_boxes_leave_out_no_nearest_centre_of_a_row_all_but_in_their_frame() -> 
             X = np.repeat(middles, 64, axis=0) + jitter
             model = fit_voronoi(X, np.arange(64 * 64)[None])
             model._search.plan([2048, 4096])
-            frame, shift = model._search.frame, model._search.scores.shift
-            assert frame is not None
+            assert isinstance(model._search.scores, DenseScores)
+            frame, shift = present(model._search.frame), model._search.scores.shift
             left_out = np.linalg.svd(frame.axes.T)[2][-1]
             center = X[64 * far : 64 * far + 64].mean(axis=0) - shift
             left_out *= np.sign(center @ left_out)

@@ -23,7 +23,7 @@ def test_what_a_place_is_a_member_of() -> None:
     rng = np.random.default_rng(0)
     members = np.stack([rng.permutation(150)[:120] for _ in range(40)]).astype(np.int32)
     members[3, 50] = members[3, 40]  # a repeated member is left out
-    found = search.Search(rng.normal(size=(150, 3)), members)
+    found = search.CentreSearch(rng.normal(size=(150, 3)), members)
     plan = found.plan([4, 32, 34, 64, 120])
     assert plan.membership is not None
     words, runs, shift, most = plan.membership

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from ikmap.json_values import Json
 from ikmap.tasks import NOVELTY, LabelRequest, Task, task_from, task_named
 from ikmap.tasks.capabilities import counted, learned_rows, settled, stored_targets
 from ikmap.tasks.novelty.codec import NoveltyCodec
 from ikmap.tasks.novelty.presenter import MOST_ROWS
 from ikmap.tasks.score_histogram import bins_of, quantile_bin, upper_edge
 from ikmap.tasks.scoring import accumulate, state_from, total
+from ikmap.tasks.sections import Table
 from tests.naive.novelty import areas
+from tests.support.narrow import items, number, present
 
 
 def found(labels: list[Any], **asked: Any) -> tuple[Task, NoveltyCodec, np.ndarray]:
@@ -45,8 +48,7 @@ def test_what_labels_mean() -> None:
     assert task.codec.encode(np.array([7.0, 2.0]), 2).tolist() == [0, 1]
     task, codec, targets = found([11.0, 3.0, 11.0, 4.0], inliers=("11",))
     assert (codec.normal, targets.tolist()) == ([11], [0, 1, 0, 1])
-    assert learned_rows(task, targets) is not None
-    assert np.array_equal(learned_rows(task, targets), [True, False, True, False])
+    assert np.array_equal(present(learned_rows(task, targets)), [True, False, True, False])
     assert task.codec.encode(np.array([7.0]), 1).tolist() == [1]  # a label that is new is not a normal one
     task, codec, targets = found([5.0, 5.0])
     assert (codec.anomaly, targets.tolist()) == (None, [-1, -1])
@@ -100,13 +102,15 @@ def test_tallies_add_up_and_are_what_they_say() -> None:
     known = target >= 0
     exact = roc_auc_score(target[known], decision[known, 0])
     assert areas(decision[target == 0, 0], decision[target == 1, 0]) == pytest.approx(exact, rel=1e-12)
-    assert abs(figures["roc_auc"] - exact) <= figures["roc_auc_error"] + 1e-12
-    assert figures["roc_auc_error"] < 0.01
+    assert abs(number(figures["roc_auc"]) - exact) <= number(figures["roc_auc_error"]) + 1e-12
+    assert number(figures["roc_auc_error"]) < 0.01
     assert figures["average_precision"] == pytest.approx(
         average_precision_score(target[known], decision[known, 0]), abs=0.005
     )
     best = sorted(range(n), key=lambda k: (-decision[k, 0], numbers[k]))[:MOST_ROWS]
-    assert [(row["row"], row["score"]) for row in figures["most_novel"]] == [(numbers[k], decision[k, 0]) for k in best]
+    assert [(row["row"], row["score"]) for row in items(figures["most_novel"])] == [
+        (numbers[k], decision[k, 0]) for k in best
+    ]
     none = accumulate(task, np.full(3, -1), np.zeros((3, 1))).metrics()
     assert (none["alert_rate"], none["roc_auc"], none["average_precision"]) == (0.0, None, None)
     assert state_from(task, None).metrics()["alert_rate"] is None
@@ -117,12 +121,12 @@ def test_bins_are_narrow_and_ascend() -> None:
     bins = bins_of(values, 10)
     assert (np.diff(bins) >= 0).all()
     assert bins_of(np.array([-0.0]), 10) == bins_of(np.array([0.0]), 10)
-    for value, number in zip(values, bins, strict=True):
-        edge = upper_edge(number, 10)
+    for value, place in zip(values, bins, strict=True):
+        edge = upper_edge(place, 10)
         assert value <= edge
-        assert bins_of(np.array([edge]), 10)[0] == number
+        assert bins_of(np.array([edge]), 10)[0] == place
         assert abs(edge - value) <= abs(value) * 2**-9 + 5e-324 or value == 0.0
-        assert bins_of(np.array([np.nextafter(edge, np.inf)]), 10)[0] != number or edge == 0.0
+        assert bins_of(np.array([np.nextafter(edge, np.inf)]), 10)[0] != place or edge == 0.0
     assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.05) == 5
     assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.1) == 3
     assert quantile_bin(np.array([7]), np.array([4]), 0.05) == 7
@@ -132,10 +136,18 @@ def test_the_report_has_the_most_novel_rows_of_each_learner() -> None:
     rows = [{"row": 7, "score": 0.5}, {"row": 2, "score": 0.25}]
     (section,) = NOVELTY.presenter.sections({"learners": {"idk": {"most_novel": rows}, "norma": {"most_novel": []}}})
     _, table = section.parts
+    assert isinstance(table, Table)
     assert (table.title, table.head) == ("By idk", ("row", "score above the threshold"))
     assert [tuple(line) for line in table.rows] == [(7, 0.5), (2, 0.25)]
-    named = {"learners": {"idk": {"most_novel": [{**rows[0], "id": "x"}]}}, "data": {"id": "key"}}
+    named: dict[str, Json] = {"learners": {"idk": {"most_novel": [{**rows[0], "id": "x"}]}}, "data": {"id": "key"}}
     _, table = NOVELTY.presenter.sections(named)[0].parts
+    assert isinstance(table, Table)
     assert (table.head[0], table.rows[0][0]) == ("key", "x")
-    for nothing in ({}, {"learners": None}, {"learners": {"idk": {"most_novel": []}}}, {"learners": {"idk": 3}}):
+    empty: tuple[dict[str, Json], ...] = (
+        {},
+        {"learners": None},
+        {"learners": {"idk": {"most_novel": []}}},
+        {"learners": {"idk": 3}},
+    )
+    for nothing in empty:
         assert not NOVELTY.presenter.sections(nothing)

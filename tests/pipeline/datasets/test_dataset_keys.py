@@ -185,7 +185,7 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
         "stages": {"train:svm": {"result": {"content_hash": "0"}}},
     }
     monkeypatch.setattr(trained_model, "read_manifest_or_copy", lambda _: (manifest, False))
-    monkeypatch.setattr(trained_model.Store, "need", lambda *_: {})
+    monkeypatch.setattr("pipeline.storage.store.Store.need", lambda *_: {})
     model = open_run(str(tmp_path / "run"))
     monkeypatch.undo()
     assert isinstance(model, TrainedModel)
@@ -214,7 +214,7 @@ def test_dropped_columns_are_no_features(tmp_path: Path, kind: str) -> None:
     ingest(replace(ctx, events=heard), data)
     train = PreparedRows(ctx.store, "train")
     assert train.preparation.column_names == ["a", "b"]
-    assert {tuple(row) for row in train.read(0, train.n_rows).rows.tolist()} == {(1.5, 2.0), (0.5, 3.0)}
+    assert {tuple(row) for row in np.asarray(train.read(0, train.n_rows).rows)} == {(1.5, 2.0), (0.5, 3.0)}
     assert any("2 columns are left out" in line and "leak, again" in line for line in heard.lines)
     identity = run_identity({}, data, [])["data"]
     assert identity == {**run_identity({}, replace(data, drop=()), [])["data"], "drop": ["leak", "again"]}

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from pipeline.datasets.known import load_registry
 from pipeline.datasets.registry import resolve
 from pipeline.datasets.spec import DatasetSpec, Files
 from pipeline.errors import InputError
+from pipeline.urls import Location
 from tests.pipeline.datasets.test_registry import COMPRESS, LINE, one_line
 
 
@@ -71,8 +73,8 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> str:
     return f"http://127.0.0.1:{port}/data"
 
 
-def remote(address: str, *suffixes: str, **more: object) -> DatasetSpec:
-    files = Files(train="toy", test="toy.t", site=address, suffixes=suffixes or (".bz2",), **more)
+def remote(address: str, *suffixes: str, **more: Any) -> DatasetSpec:
+    files = Files(train=Location("toy"), test=Location("toy.t"), site=address, suffixes=suffixes or (".bz2",), **more)
     return DatasetSpec(name="toy", files=(files,))
 
 

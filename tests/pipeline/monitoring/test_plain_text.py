@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_progress_and_results() -> None:
 
 def test_the_report() -> None:
     classes = [HOSTILE, HOSTILE + "2"]
-    metrics = {
+    metrics: dict[str, Any] = {
         "run": {"command": HOSTILE, "config_toml": HOSTILE, "versions": {HOSTILE: HOSTILE}},
         "data": {"name": HOSTILE, "classes": classes, "sources": [{"url": HOSTILE, "sha256": HOSTILE}]},
         "params": {HOSTILE: HOSTILE},

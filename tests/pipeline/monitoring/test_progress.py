@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def plain(text: str) -> list[str]:
     return [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in text.splitlines()]
 
 
-def fake_run(events, clock):
+def fake_run(events: LogProgress | TerminalProgress | QuietProgress, clock: Clock) -> None:
     """One stage with all totals, partly done before; one with none; one nobody announced."""
     with events:
         events.message("dashboard [http://x] ready")
@@ -47,7 +48,7 @@ def fake_run(events, clock):
         events.stage_finished("later", {})
 
 
-def test_stage_arithmetic():
+def test_stage_arithmetic() -> None:
     stage = StageState("cells", total_tasks=4, total_rows=4000, started=0.0)
     assert (stage.fraction, stage.rate(1.0), stage.seconds_left(1.0)) == (0.0, None, None)
     stage.add({"rows": 1000, "skipped": True})
@@ -61,7 +62,7 @@ def test_stage_arithmetic():
     assert stage.seconds_left(99.0) is None
 
 
-def test_stage_with_tasks_only_and_with_no_totals():
+def test_stage_with_tasks_only_and_with_no_totals() -> None:
     stage = StageState("a", total_tasks=4, total_rows=None, started=0.0)
     stage.add({})
     assert (stage.fraction, stage.seconds_left(2.0), stage.rate(2.0)) == (0.25, 6.0, None)
@@ -71,7 +72,7 @@ def test_stage_with_tasks_only_and_with_no_totals():
     assert stage.counts() == "1 task, 7 rows"
 
 
-def test_log_lines():
+def test_log_lines() -> None:
     stream, clock = io.StringIO(), Clock()
     fake_run(LogProgress(stream, every=5.0, clock=clock), clock)
     assert plain(stream.getvalue()) == [
@@ -87,7 +88,7 @@ def test_log_lines():
     ]
 
 
-def test_log_outlives_its_reader():
+def test_log_outlives_its_reader() -> None:
     class Closed(io.StringIO):
         def write(self, text: str) -> int:  # noqa: ARG002
             raise BrokenPipeError
@@ -97,7 +98,7 @@ def test_log_outlives_its_reader():
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_terminal_shows_every_stage_within_the_width(monkeypatch, columns):
+def test_terminal_shows_every_stage_within_the_width(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("TERM", "xterm")
     stream, clock = Terminal(), Clock()
@@ -114,7 +115,7 @@ def test_terminal_shows_every_stage_within_the_width(monkeypatch, columns):
     assert any(line.startswith("later") for line in last)
 
 
-def test_terminal_time_left_while_running(monkeypatch):
+def test_terminal_time_left_while_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     stream, clock = Terminal(), Clock()
     with TerminalProgress(stream, clock) as events:
@@ -130,7 +131,7 @@ def test_terminal_time_left_while_running(monkeypatch):
     ]
 
 
-def test_how_a_stage_stands_is_shown_while_it_runs(monkeypatch):
+def test_how_a_stage_stands_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     stream, clock = io.StringIO(), Clock()
     with LogProgress(stream, every=5.0, clock=clock) as log, TerminalProgress(Terminal(), clock) as events:
@@ -145,7 +146,7 @@ def test_how_a_stage_stands_is_shown_while_it_runs(monkeypatch):
     assert plain(stream.getvalue())[-1] == "stream: 1 task, 1,200 rows, 200 rows/s, ogd 0.9000"
 
 
-def test_terminal_is_given_back_when_the_run_fails(monkeypatch):
+def test_terminal_is_given_back_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with pytest.raises(ValueError, match="stop"), TerminalProgress(stream) as events:  # noqa: PT012
@@ -154,7 +155,7 @@ def test_terminal_is_given_back_when_the_run_fails(monkeypatch):
     assert stream.getvalue().rstrip().endswith("\x1b[?25h")
 
 
-def test_choice(monkeypatch):
+def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     assert isinstance(choose_progress(quiet=True, stream=Terminal()), QuietProgress)
     assert isinstance(choose_progress(stream=Terminal()), TerminalProgress)
@@ -163,7 +164,7 @@ def test_choice(monkeypatch):
     assert isinstance(choose_progress(stream=Terminal()), LogProgress)
 
 
-def test_quiet_says_nothing(capfd):
+def test_quiet_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     fake_run(QuietProgress(), Clock())
     assert capfd.readouterr() == ("", "")
 
@@ -173,15 +174,15 @@ def test_quiet_says_nothing(capfd):
     [(0.0, "0.00 s"), (9.994, "9.99 s"), (9.996, "10.0 s"), (59.94, "59.9 s"),
      (59.96, "1:00"), (3725, "1:02:05")],
 )  # fmt: skip
-def test_format_seconds(seconds, text):
+def test_format_seconds(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
-def test_format_rate():
+def test_format_rate() -> None:
     assert [format_rate(r) for r in (None, 0.25, 12345.6)] == ["", "0.25 rows/s", "12,346 rows/s"]
 
 
-def test_result_tables():
+def test_result_tables() -> None:
     stream = io.StringIO()
     print_result(
         {
@@ -202,7 +203,7 @@ def test_result_tables():
     assert "\x1b" not in stream.getvalue()
 
 
-def test_result_tables_show_what_the_task_says_beside_its_figure():
+def test_result_tables_show_what_the_task_says_beside_its_figure() -> None:
     found = {"idk": {"alert_rate": 0.05, "roc_auc": 0.93751, "average_precision": None}, "iforest-score": {}}
     stream = io.StringIO()
     print_result({"data": {"task": "novelty"}, "learners": found}, stream)
@@ -211,7 +212,7 @@ def test_result_tables_show_what_the_task_says_beside_its_figure():
     assert lines[2].split() == ["idk", "0.0500", "0.9375"]
 
 
-def test_result_tables_too_wide_have_a_line_for_each_figure():
+def test_result_tables_too_wide_have_a_line_for_each_figure() -> None:
     figures = ("balanced_accuracy", "f1", "roc_auc", "average_precision", "log_loss", "brier", "calibration_error")
     known = {"accuracy": 0.8125, **dict.fromkeys(figures, 0.25), "train_seconds": 2.0, "predict_seconds": 0.5}
     stream = io.StringIO()
@@ -245,13 +246,13 @@ def test_result_tables_too_wide_have_a_line_for_each_figure():
         ),
     ],
 )  # fmt: skip
-def test_result_says_of_which_rows_accuracy_is(more, said):
+def test_result_says_of_which_rows_accuracy_is(more: dict[str, Any], said: str) -> None:
     stream = io.StringIO()
     print_result({"learners": {"svm": {"accuracy": 0.5}}, **more}, stream)
     assert stream.getvalue().splitlines()[-1] == f"accuracy: {said}"
 
 
-def test_result_says_where_the_time_went():
+def test_result_says_where_the_time_went() -> None:
     stream = io.StringIO()
     run = {"start_seconds": 2.5, "seconds": 40.0, "compile_seconds": 30.0, "stop_seconds": 1.25, "wall_seconds": 43.75}
     print_result({"learners": {"svm": {"accuracy": 0.5}}, "run": run}, stream)
@@ -260,7 +261,7 @@ def test_result_says_where_the_time_went():
     )
 
 
-def test_result_of_an_unfinished_run_prints_nothing():
+def test_result_of_an_unfinished_run_prints_nothing() -> None:
     stream = io.StringIO()
     print_result({}, stream)
     assert stream.getvalue() == ""

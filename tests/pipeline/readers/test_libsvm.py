@@ -7,6 +7,7 @@ import gzip
 import itertools
 import lzma
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,14 @@ from hypothesis import strategies as st
 from pipeline.errors import InputError
 from pipeline.readers import RawRows, Sizes, Source, open_source
 from tests.naive.readers import libsvm_rows
+from tests.support.narrow import csr, present
 
-COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": gzip.compress, ".xz": lzma.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".bz2": bz2.compress,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+}
 
 digits = st.text("0123456789", min_size=1, max_size=25)
 numbers = st.one_of(
@@ -73,14 +80,14 @@ def read_all(source: Source) -> list[RawRows]:
 def rows_of(blocks: list[RawRows]) -> list[tuple[float, dict[int, float]]]:
     found = []
     for block in blocks:
-        X = block.X
+        X, y = csr(block.X), present(block.y)
         assert X.indices.dtype == np.int32
-        assert X.data.dtype == block.y.dtype == np.float64
-        assert X.shape[0] == len(block.y)
+        assert X.data.dtype == y.dtype == np.float64
+        assert X.shape[0] == len(y)
         for i, (a, b) in enumerate(itertools.pairwise(X.indptr)):
             assert (np.diff(X.indices[a:b]) > 0).all()
             pairs = dict(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
-            found.append((float(block.y[i]), pairs))
+            found.append((float(y[i]), pairs))
     return found
 
 
@@ -93,7 +100,7 @@ def same(a: RawRows, b: RawRows) -> bool:
     return (
         a.first_line == b.first_line
         and a.n_bytes == b.n_bytes
-        and np.array_equal(a.y, b.y)
+        and np.array_equal(present(a.y), present(b.y))
         and a.X.shape == b.X.shape
         and all(np.array_equal(getattr(a.X, p), getattr(b.X, p)) for p in ("data", "indices", "indptr"))
     )
@@ -146,7 +153,7 @@ def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
     finite = [v for v in values if np.isfinite(float(v))] or ["1"]
     text = "1 " + " ".join(f"{j}:{v}" for j, v in enumerate(finite, start=1))
     (block,) = read_all(open_source(write(folder / "v.libsvm", text.encode())))
-    assert [v.hex() for v in block.X.data.tolist()] == [float(v).hex() for v in finite]
+    assert [v.hex() for v in csr(block.X).data.tolist()] == [float(v).hex() for v in finite]
 
 
 def test_skipped_blocks_are_not_parsed(folder: Path) -> None:
@@ -161,7 +168,7 @@ def test_shape_and_options(folder: Path) -> None:
     url = write(folder / "z.libsvm", b"3\n1.5 0:1 7:2\n")
     (block,) = read_all(open_source(url, zero_based=True))
     assert block.X.shape == (2, 8)
-    assert block.y.tolist() == [3.0, 1.5]
+    assert present(block.y).tolist() == [3.0, 1.5]
     source = open_source(url, zero_based=True, n_columns=10)
     assert source.sparse
     assert source.n_columns == 10

@@ -13,7 +13,7 @@ import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
 from ikmap.tasks import CLASSIFICATION
-from ikmap.tasks.sections import Section, Table, Text
+from ikmap.tasks.sections import Part, Section, Table, Text
 from pipeline.report import render_report
 from pipeline.report.main_metric import Lead
 from pipeline.report.rendering import Cell, Templates, render
@@ -70,7 +70,7 @@ def test_a_package_changes_the_look_of_another_one(templates: Callable[..., Temp
 
 
 def test_titles_and_tables_of_a_task_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = [Text(HOSTILE), Table(HOSTILE, [HOSTILE, HOSTILE], [[HOSTILE, 7], [HOSTILE, HOSTILE]])]
+    parts: list[Part] = [Text(HOSTILE), Table(HOSTILE, [HOSTILE, HOSTILE], [[HOSTILE, 7], [HOSTILE, HOSTILE]])]
     monkeypatch.setattr(type(CLASSIFICATION.presenter), "sections", lambda *_: [Section("own", HOSTILE, parts)])
     page = render_report(report_examples.binary())
     assert page.count(SHOWN) == 9
@@ -82,7 +82,10 @@ def test_titles_and_tables_of_a_task_are_text(monkeypatch: pytest.MonkeyPatch) -
 
 def test_cells_of_a_table() -> None:
     row = {"report": 'a"b/report.html'}
-    rows = [[link(row, "<x>"), Cell("<y>", strong=True), "<z>"], [link({"report": None}, "<x>"), Cell("<y>"), ""]]
+    rows: list[list[str | Cell]] = [
+        [link(row, "<x>"), Cell("<y>", strong=True), "<z>"],
+        [link({"report": None}, "<x>"), Cell("<y>"), ""],
+    ]
     html = re.sub(r">\s+<", "><", table(["", "<h>", "i"], rows, "<n>", texts=2, notes=["<note>"]))
     first = '<th scope="row"><a href="a&#34;b/report.html">&lt;x&gt;</a></th>'
     assert f'<tr>{first}<td class="text"><b>&lt;y&gt;</b></td><td>&lt;z&gt;</td></tr>' in html

@@ -403,7 +403,7 @@ def without_each_part(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[
             yield from without_each_part(inner, (*path, key))
 
 
-SUBSTITUTES = ["missing", None, "text", -1, float("nan"), [], {}, [[]], True, 1e400]
+SUBSTITUTES: list[Any] = ["missing", None, "text", -1, float("nan"), [], {}, [[]], True, 1e400]
 
 
 @pytest.mark.slow
@@ -604,8 +604,8 @@ def test_ticks_that_are_near_each_other_are_told_apart(ticks: list[float], texts
 
 
 def test_a_share_and_what_it_is_to_be_stand_in_one_picture() -> None:
-    traces = {"beyond": [0.2, 0.1], "nu": [0.1, 0.1], "rho": [None, 0.5], "sigma": [None, None]}
-    learners = {"norma": {"curve": {"rows": [100, 200]}, "traces": traces}}
+    traces: dict[str, Any] = {"beyond": [0.2, 0.1], "nu": [0.1, 0.1], "rho": [None, 0.5], "sigma": [None, None]}
+    learners: dict[str, Any] = {"norma": {"curve": {"rows": [100, 200]}, "traces": traces}}
     page = traces_section({"learners": learners})
     assert page.count("<figure") == 2  # that of sigma has no point
     assert "norma: nu" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -97,9 +98,14 @@ def test_halves_are_those_of_the_shuffle_for_every_kernel_and_rows_may_be_fewer(
 
 def test_a_pass_over_the_rows_serves_all_kernels_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = rows(40)
-    passes = []
+    passes: list[float] = []
     shared = MinMaxKernel.shared
-    monkeypatch.setattr(MinMaxKernel, "shared", lambda self, *sides: (passes.append(self.p), shared(self, *sides))[1])
+
+    def counted(self: MinMaxKernel, *sides: Any) -> Any:
+        passes.append(self.p)
+        return shared(self, *sides)
+
+    monkeypatch.setattr(MinMaxKernel, "shared", counted)
     grid = {"p": [0.5, 2.0], "le": [0.1, 1.0, 9.0]}
     found = dict(kernels_of("ep-gmm", ("p", "le"), grid, X[:25], X[25:]))
     assert sorted(passes) == [0.5, 0.5, 2.0, 2.0]  # the learned ones among themselves, and with the others
@@ -154,6 +160,10 @@ def test_runs_of_a_table_with_what_leaks_and_without() -> None:
     assert PAPERS["gmm"] is PAPER
 
 
+def same_for_all(outcome: Outcome) -> Callable[[Any], Outcome]:
+    return lambda _: outcome
+
+
 def test_every_printed_number_of_a_data_set_has_the_same_tolerance() -> None:
     form = BestOnTest(PAPER, PAPER.find("table", "1"))
     entries = list(form.entries(Request(["spambase", "ctg"], {"repeats": 1})))
@@ -164,9 +174,13 @@ def test_every_printed_number_of_a_data_set_has_the_same_tolerance() -> None:
             name, _, way = entry.system.partition("|")
             printed = PAPER.published["table1"][{"spambase": "SpamBase", "ctg": "CTG"}[entry.dataset]].get(name)
             ours = (printed or 50.0) + off * tolerances[entry.dataset]
-            found = {"accuracy": ours, "grid": {"accuracy": [[ours]]}, "cv": {"accuracy": ours, "chosen": {}, "C": 1.0}}
+            found: dict[str, Any] = {
+                "accuracy": ours,
+                "grid": {"accuracy": [[ours]]},
+                "cv": {"accuracy": ours, "chosen": {}, "C": 1.0},
+            }
             outcome = Outcome("finished", "", {"parts": [part | found]})
-            (row,) = form.rows(Made([entry], lambda _, outcome=outcome: outcome, {}, {}))
+            (row,) = form.rows(Made([entry], same_for_all(outcome), {}, {}))
             compared = printed is not None and not way
             assert row["within"] == (within if compared else None)
             assert row["tolerance"] == (tolerances[entry.dataset] if compared else None)
@@ -233,12 +247,12 @@ def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     assert [line.get_label() for line in last.lines] == ["hashed, k = 8", "hashed, k = 32", "pGMM kernel", "linear"]
     (curve,) = [by_C for p, k, b, by_C in grids[0] if (p, k, b) == (0.5, 32, 2)]
     (other,) = [by_C for p, k, b, by_C in grids[1] if (p, k, b) == (0.5, 32, 2)]
-    np.testing.assert_allclose(last.lines[1].get_ydata(), np.mean([curve, other], axis=0), atol=1e-4)
-    assert list(last.lines[1].get_xdata()) == list(HASHED_CS)
+    np.testing.assert_allclose(np.asarray(last.lines[1].get_ydata()), np.mean([curve, other], axis=0), atol=1e-4)
+    assert list(np.asarray(last.lines[1].get_xdata())) == list(HASHED_CS)
     kernel = outcomes["ctg/figure6-pgmm"].metrics["parts"]  # type: ignore[index]
     at = [part["Cs"].index(HASHED_CS[0]) for part in kernel]
     at_first = np.mean([part["grid"]["accuracy"][0][i] for part, i in zip(kernel, at, strict=True)])
-    assert last.lines[2].get_ydata()[0] == pytest.approx(at_first, abs=1e-4)
+    assert np.asarray(last.lines[2].get_ydata())[0] == pytest.approx(at_first, abs=1e-4)
     assert "k = 32" in form.html(found)
 
 

@@ -38,7 +38,9 @@ BY_SGD = [label for label in SMALL if "sgd" in PAPER.experiments["figure", label
 
 
 def studied(label: str, parts: int, solver: str = "exact") -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    (entry,) = FORMS[label](PAPER, PAPER.find(*label.split())).entries(Request(["few"], {"ridge_solver": solver}))
+    (entry,) = FORMS[label](PAPER, PAPER.find("figure", label.split()[1])).entries(
+        Request(["few"], {"ridge_solver": solver})
+    )
     options = {**entry.options, **SMALL[label]}
     return options, [PAPER.study(*rows(), None, options, 0, part) for part in range(parts)]
 
@@ -51,7 +53,7 @@ def test_each_figure_is_found_drawn_and_printed(label: str, solver: str) -> None
     assert options.get("solver", "exact") == solver
     assert json.loads(json.dumps(parts)) == parts
     assert parts == studied(label, 2, solver)[1] or label == "figure 8"  # which has seconds
-    form = FORMS[label]
+    form: Any = FORMS[label]
     head, lines = form.lines(options, parts)
     assert lines
     assert {len(line) for line in lines} == {len(head)}
@@ -62,7 +64,7 @@ def test_each_figure_is_found_drawn_and_printed(label: str, solver: str) -> None
 def test_figures_of_ridge_regression_have_both_solvers() -> None:
     assert BY_SGD == ["figure 6", "figure 7", "figure 9", "figure 10"]
     for label, form in FORMS.items():
-        experiment = PAPER.find(*label.split())
+        experiment = PAPER.find("figure", label.split()[1])
         keys = {
             solver: [entry.key for entry in form(PAPER, experiment).entries(Request(["few"], {"ridge_solver": solver}))]
             for solver in ("all", "exact", "sgd")

@@ -19,6 +19,7 @@ from ikmap.methods.search import cells_of_values
 from ikmap.model import Model
 from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest
+from ikmap.racing import Value
 from ikmap.rows import Rows, as_csr
 from pipeline.params import Params
 from pipeline.rows.block_sizes import BlockLayout, learning_blocks, packed_row_bytes
@@ -34,7 +35,8 @@ from pipeline.stages.shuffle import shuffle
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.predictions import PredictionFile
-from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.participant import Participant
+from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
@@ -229,7 +231,9 @@ def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
 
         return svm
 
-    learners = {psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)}
+    learners: dict[Value, Any] = {
+        psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)
+    }
     inside = X[fit]
     sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, 0)
     path = cells_of_values(params().map, params().map_searched, [8, 256], sample, [inside, X[held_out]])

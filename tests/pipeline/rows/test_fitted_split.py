@@ -23,6 +23,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.storage.store import Store
+from tests.support.narrow import entries
 from tests.support.one_process import Command, Snapshots, one_process, results
 
 N = 300
@@ -66,7 +67,7 @@ def sides(directory: Path) -> tuple[Store, Params, dict[str, np.ndarray]]:
     """Numbers in the file of the training and of the test rows."""
     store = Store(directory / "store.zarr")
     rows = {name: PreparedRows(store, name) for name in ("train", "test")}
-    params = Params(**read_manifest_or_copy(directory)[0]["identity"]["params"])
+    params = Params(**entries(read_manifest_or_copy(directory)[0]["identity"]["params"]))
     return store, params, {name: side.numbers(0, side.n_rows) for name, side in rows.items()}
 
 

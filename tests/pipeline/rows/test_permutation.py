@@ -58,7 +58,7 @@ def test_seeds_differ() -> None:
 def test_every_row_is_as_likely_to_be_a_training_row(n: int, n_train: int) -> None:
     """Chi-square of how often each row is one over the seeds; sampled without replacement, so with n - 1 degrees."""
     seeds = 600
-    counts = sum((shuffle(n, seed) < n_train).astype(int) for seed in range(seeds))
+    counts = np.sum([shuffle(n, seed) < n_train for seed in range(seeds)], axis=0)
     share = n_train / n
     statistic = float(((counts - seeds * share) ** 2).sum() / (seeds * share * (1 - share))) * (n - 1) / n
     low, high = chi2.ppf([1e-4, 1 - 1e-4], n - 1)

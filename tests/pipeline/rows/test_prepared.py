@@ -14,12 +14,15 @@ import scipy.sparse as sp
 from ikmap.learners.rows import Block
 from ikmap.rows import as_dense
 from ikmap.tasks import CLASSIFICATION, plain_label
+from ikmap.tasks.classification.codec import ClassCodec
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import parts, prepared
 from pipeline.rows.permutation import position_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, Split, refuse_unseen_labels
+from pipeline.rows.prepared import Preparation, PreparedRows, refuse_unseen_labels
+from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
 from pipeline.stages.ingest import fit_scaling
+from pipeline.storage import arrays
 from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,7 @@ def test_parts_without_rows(tmp_path: Path) -> None:
     store_rows(store, X, y, rule="shuffle", n_train=N - 2, part_rows=10)
     wanted = expected_rows("shuffle", N - 2, 0, "test")
     found = PreparedRows(store, "test").read(0, 2).rows
+    assert isinstance(found, np.ndarray)
     assert np.array_equal(found, X[wanted])
     attributes = store.attributes("data")
     assert attributes is not None
@@ -97,6 +101,7 @@ def test_parts_without_rows(tmp_path: Path) -> None:
     side["counts"].insert(3, 0)
     store.set_attributes("data", attributes)
     found = PreparedRows(store, "train").read(0, N - 2).rows
+    assert isinstance(found, np.ndarray)
     assert np.array_equal(found, X[expected_rows("shuffle", N - 2, 0, "train")])
 
 
@@ -107,7 +112,7 @@ def test_a_part_is_read_once_and_again_when_it_is_another(
     store, (X, y) = new_store(tmp_path), points(30)
     store_rows(store, make(X), y, part_rows=10)
     taken: list[str] = []
-    read = parts.read
+    read = arrays.read
 
     def counted(array: Any, rows: slice) -> np.ndarray:
         taken.append(array.name)
@@ -220,4 +225,5 @@ def test_labels_without_a_class() -> None:
     with pytest.raises(InputError, match=r"found label 0, 1, 2, 3, 4, \.\.\., expected"):
         refuse_unseen_labels(found(*range(9)), classes, "file")
     two = CLASSIFICATION.of([-1, 1], [["x"], ["y"]])
+    assert isinstance(two.codec, ClassCodec)
     assert [two.codec.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]

@@ -77,7 +77,7 @@ def compiled_here(names: list[str]) -> tuple[dict[str, int], bool]:
     """In a worker: how many signatures of each loop it has compiled itself, and whether it has them all."""
     from ikmap._compiled import LOOPS
 
-    loops = {name: LOOPS[name].dispatcher for name in names}
+    loops: dict[str, Any] = {name: LOOPS[name].dispatcher for name in names}
     return {name: sum(loop.stats.cache_misses.values()) for name, loop in loops.items()}, all(
         loop.signatures for loop in loops.values()
     )
@@ -132,7 +132,7 @@ def test_the_command_compiles_what_is_missing_and_then_nothing(
 
 def test_the_line_tells_how_many_are_done_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("pipeline.running.compiling.time.monotonic", lambda: now[0])
     jobs = [Job(f"loop{k}", ("i8",), weight) for k, weight in enumerate((6, 3, 1))]
     lines: list[str] = []
     progress = Progress(jobs, lines.append)
@@ -191,7 +191,7 @@ def test_sweeps_are_compiled_where_the_map_is_swept() -> None:
 
 def compile_late() -> dict[str, Any]:
     @numba.njit
-    def nobody_declared_me(x):
+    def nobody_declared_me(x: np.ndarray) -> np.ndarray:
         return np.sort(x).cumsum()
 
     nobody_declared_me(np.arange(3.0))

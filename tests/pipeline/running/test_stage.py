@@ -26,6 +26,7 @@ from pipeline.running.stage import Context, Stage
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import BEGUN
 from tests import ROOT
+from tests.support.narrow import number
 from tests.support.runs import context
 
 pytestmark = pytest.mark.system
@@ -77,10 +78,10 @@ def squares(n: int) -> list[Task]:
 @pytest.mark.parametrize("n", [0, 1, 2, 30])
 def test_every_task_is_run_once(client: Client, n: int) -> None:
     found = list(run_tasks(client, "square", square, squares(n)))
-    assert sorted(task.args[0] for task, _ in found) == list(range(n))
+    assert sorted(int(number(task.args[0])) for task, _ in found) == list(range(n))
     assert sorted(done) == list(range(n))
     for task, record in found:
-        assert record["square"] == task.args[0] ** 2
+        assert record["square"] == number(task.args[0]) ** 2
         assert record["worker"].endswith(f":{os.getpid()}")
         assert 0 <= record["seconds"] < 60
         assert record["peak_rss_bytes"] > 1 << 20

@@ -14,11 +14,11 @@ from pipeline.running.working_clock import working_clock
 
 def newly_compiled() -> None:
     @numba.njit
-    def inner(x):
+    def inner(x: np.ndarray) -> np.ndarray:
         return np.sort(x)[::-1].cumsum()
 
     @numba.njit
-    def outer(x):
+    def outer(x: np.ndarray) -> float:
         return inner(x).sum() + inner(x[::2]).mean()
 
     outer(np.arange(10.0))

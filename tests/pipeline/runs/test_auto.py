@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import read_manifest
+from tests.support.narrow import entries
 from tests.support.one_process import Command, Heard, one_process, score_file
 
 SMALL = ["--t", "8", "--psi", "4"]
@@ -72,7 +73,7 @@ def test_the_labels_tell_the_learner(labels: str, words: str, learner: str, said
     assert scored["learner"] == learner
     assert any(said in line for line in heard.lines if line.startswith("labels: ")) == bool(said)
     # Written down as it was asked for.
-    identity = read_manifest(tmp_path / "run")["identity"]["params"]
+    identity = entries(read_manifest(tmp_path / "run")["identity"]["params"])
     assert (identity["learners"], identity["partitioner"]) == (["auto"], "auto")
     assert BatchOptions.from_toml(options.to_toml()).learner == ("auto",)
 

@@ -23,6 +23,7 @@ from pipeline.rows.density import is_dense
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
 from tests import ROOT
+from tests.support.narrow import number
 from tests.support.params_for import params_for
 from tests.support.runs import new_store, points, store_rows
 
@@ -124,7 +125,7 @@ def test_what_does_not_fit_a_worker_is_refused(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = plan().output_bytes
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 10**15, output - 1))  # type: ignore[attr-defined]  # noqa: ARG005
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 10**15, output - 1))  # noqa: ARG005
     with pytest.raises(InputError, match=r"the run would write about [\d.]+ MB, found [\d.]+ MB free"):
         plan().check(None, tmp_path)
 
@@ -232,7 +233,7 @@ def test_what_is_refused_before_it_is_read_would_be_refused_after(
     rows_train, rows_test = (math.ceil(split * rows), rows - math.ceil(split * rows)) if split else (rows, rows)
     if stream:
         rows_train, rows_test = rows_train + rows_test, 0
-    largest = largest_value(params, rows_train)
+    largest = number(largest_value(params, rows_train))
     if least is None or largest > rows_train:
         return  # refused for another reason
     nnz = int(share * columns * (rows_train + rows_test))

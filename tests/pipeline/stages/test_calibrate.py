@@ -22,6 +22,7 @@ from pipeline.runs.trained import load_run
 from pipeline.stages import calibrate
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.training.in_memory import stream_model
+from tests.support.narrow import entries, present
 from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
 
 WORDS = "--t 16 --psi 8"
@@ -77,10 +78,10 @@ def test_a_fold_learns_in_the_order_of_a_run(
 ) -> None:
     """Of several blocks, of which a run learns one after the other."""
     monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
-    monkeypatch.setitem(block_sizes.learning_blocks.__kwdefaults__, "block_bytes", 1000)
+    monkeypatch.setitem(present(block_sizes.learning_blocks.__kwdefaults__), "block_bytes", 1000)
     with one_process():
         command(two_classes, f"--learner ogd {words}").run(tmp_path / "run")
-    params = Params(**read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"])
+    params = Params(**entries(read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"]))
     model = load_run(tmp_path / "run")._model
     rows = PreparedRows(model.store, "train")
     block = calibrate.take(rows, model.fitted, model.store, np.arange(rows.n_rows))
@@ -94,13 +95,14 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
     with one_process():
         command(two_classes, "--learner ogd --calibration platt --order file").run(tmp_path / "run")
     manifest, _ = read_manifest_or_copy(tmp_path / "run")
-    params = Params(**manifest["identity"]["params"])
+    params = Params(**entries(manifest["identity"]["params"]))
     model = load_run(tmp_path / "run")
     store = model._model.store
     rows = PreparedRows(store, "train")
     fit, held = folds_of(rows, np.arange(rows.n_rows), params)[2]
     record = calibrate.decide_fold(store, params, "ogd", model._model.fitted, None, 2)
-    evidence: Any = model.task.kind.evidence_from(model.task, [record["evidence"]])
+    kind: Any = model.task.kind
+    evidence = kind.evidence_from(model.task, [record["evidence"]])
     assert evidence.rows == held.size == record["rows"]
     assert evidence.columns[0].counts.sum(axis=0).tolist() == np.bincount(rows.take(held).y).tolist()
     assert model._model.fitted is not None
@@ -109,7 +111,7 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
 
     peer = CellOGDClassifier(shuffle=False).fit(cells.cells(rows.take(fit).rows), rows.take(fit).y)
     decision = np.atleast_2d(peer.decision_function(cells.cells(rows.take(held).rows)))
-    expected = model.task.kind.evidence(model.task, rows.take(held).y, decision.reshape(-1, 1))
+    expected = kind.evidence(model.task, rows.take(held).y, decision.reshape(-1, 1))
     assert evidence.as_json() == expected.as_json()
 
 

@@ -40,7 +40,7 @@ class Wrong(Pretended):
 
     name = "wrong"
 
-    def get(self, array: np.ndarray) -> np.ndarray:
+    def get(self, array: Any) -> np.ndarray:
         return np.where(array == 0, 1, array)
 
 

@@ -41,7 +41,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(table: Path, directory: Path, words: str, snapshots: Snapshots | None = None) -> dict[str, Any]:
-    more = {} if snapshots is None else {"call": snapshots}
+    more: dict[str, Any] = {} if snapshots is None else {"call": snapshots}
     options = BatchOptions.parse(["--input", str(table), *words.split(), "--importance"])
     return Command(options).run(directory, **more)
 

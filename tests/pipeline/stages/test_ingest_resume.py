@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
+from pipeline import readers
 from pipeline.datasets import registry as datasets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.readers import Sizes
 from pipeline.record_types import Record
+from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
@@ -22,6 +24,7 @@ from pipeline.running.stage import Context
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece
 from pipeline.storage.durable import promised, taken
+from tests.support.narrow import csr
 from tests.support.runs import at_once, context, points
 
 ROWS = {"train": 90, "test": 30}
@@ -44,7 +47,7 @@ def data(tmp_path: Path) -> ResolvedDataset:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
-    opened = datasets.open_source
+    opened = readers.open_source
     monkeypatch.setattr(
         datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(piece=1 << 20, block=1000))
     )
@@ -68,7 +71,7 @@ def rows(ctx: Context) -> list[Any]:
     for side in ROWS:
         prepared = PreparedRows(ctx.store, side)
         X, y, *_ = prepared.read(0, prepared.n_rows)
-        found += [np.asarray(X if isinstance(X, np.ndarray) else X.toarray()).tobytes(), y.tobytes()]
+        found += [np.asarray(X if isinstance(X, np.ndarray) else csr(X).toarray()).tobytes(), y.tobytes()]
     return found
 
 
@@ -110,7 +113,7 @@ def test_killed_within_one_file_while_the_other_is_done(
     monkeypatch.setattr(engine, "run_tasks", at_once)
     whole = context(tmp_path / "whole")
     expected = ingest(whole, data)
-    write_part, written = ingest_stage.write_part, []
+    write_part, written = parts.write_part, []
 
     def killed(store: Any, name: str, *rest: Any) -> int:
         if name == f"data/{side}/00000-00001":
@@ -143,7 +146,7 @@ def test_killed_within_one_file_while_the_other_is_done(
 def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_promises_them(
     data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_part, number = ingest_stage.write_part, count()
+    write_part, number = parts.write_part, count()
 
     def killed(*args: Any) -> int:
         if next(number) == 1:

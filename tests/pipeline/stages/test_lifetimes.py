@@ -16,7 +16,8 @@ from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.stage import Context
-from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.runs.batch import run_batch, run_identity
+from pipeline.runs.metrics import Invocation
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
@@ -104,7 +105,8 @@ def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
 
 def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with more rows than fit in memory: trees in parts, cells in the store, each sweep block by block."""
-    file, options = rows(tmp_path, classes=False), {"t": 20, "C": 8.0}
+    file = rows(tmp_path, classes=False)
+    options: dict[str, Any] = {"t": 20, "C": 8.0}
     with one_process():
         in_memory = run(tmp_path / "memory", file, "ridge", **options)
         monkeypatch.setattr(fit_parts, "MANY_ROWS", 50)

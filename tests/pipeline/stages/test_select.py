@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from cluster import connect
 from flows.options.batch import BatchOptions
+from ikmap.racing import Value
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.progress_log import LogProgress
 from pipeline.params import Params
@@ -106,7 +107,7 @@ def check(found: dict[str, Any]) -> None:
     Draft202012Validator(schema).validate(json.loads(json.dumps(found)))
 
 
-def full_table(path: Path, params: Params) -> dict[str, dict[float, list[list[list[bool]]]]]:
+def full_table(path: Path, params: Params) -> dict[str, dict[Value, list[list[Any]]]]:
     """Of each learner ``[value][fold][place of C]``: rows right, as the full search has found them."""
     ctx = ready(path, params)
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from pipeline.stages.select_costs import GROWTHS, POOLINGS, Costs
@@ -13,7 +15,7 @@ def test_costs_are_learned_from_what_is_done(growth: float, pooling: float) -> N
     costs = Costs()
     assert costs.seconds([(4, 1)]) is None
 
-    def seconds(work: list[tuple[float, float]]) -> float:
+    def seconds(work: Iterable[tuple[float, float]]) -> float:
         return float(3 * sum(psi**growth * amount for psi, amount in work) ** pooling)
 
     for done in ([(4, 2.0)], [(16, 2.0), (64, 7.0)], [(64, 1.0)], [(4, 1.0), (16, 1.0), (64, 1.0)]):

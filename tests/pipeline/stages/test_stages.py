@@ -15,7 +15,9 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.methods import DualLearner
+from ikmap.methods.ogd import OGD
 from ikmap.model_selection import CS, FOLDS
+from ikmap.racing import Value
 from ikmap.seeds import generator
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import block_sizes as layout
@@ -38,6 +40,7 @@ from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
 from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import PASS_STREAM
+from tests.support.narrow import present
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -50,8 +53,8 @@ ROWS = 5 * PIECE_ROWS // 2
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece a block, as if cells were larger than memory."""
-    assert layout.learning_blocks.__kwdefaults__["block_bytes"] == layout.STREAM_BYTES
-    monkeypatch.setitem(layout.learning_blocks.__kwdefaults__, "block_bytes", 1)
+    assert present(layout.learning_blocks.__kwdefaults__)["block_bytes"] == layout.STREAM_BYTES
+    monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
 
 
 def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
@@ -83,7 +86,7 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
 def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
     ctx, fitted = mapped(tmp_path, 400, params_for(t=5, shard_rows=100))
     array = ctx.store.open_arrays(fitted.cells_name("train"))["codes"]
-    before = array[...].copy()
+    before = np.array(array[...])
     map_shard(ctx.store, fitted, "train", 100, 200)
     assert np.array_equal(array[...], before)
 
@@ -139,7 +142,9 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
     params = ctx.params
-    state = OGDState.start(int(offsets[-1]), classes, eta=params.of("ogd").eta, divisor=float(params.t))
+    state = OGDState.start(
+        int(offsets[-1]), classes, eta=params.learner_as(OGD, "ogd", None).eta, divisor=float(params.t)
+    )
     shuffled = params.order == "shuffled"
     for k, ranges in enumerate(learning_blocks(y.size, packed_row_bytes(offsets), params.seed, shuffled=shuffled)):
         rows = np.concatenate([np.arange(start, stop) for start, stop in ranges])
@@ -311,7 +316,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
 def test_a_learner_that_does_not_converge_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     ctx, fitted = mapped(tmp_path, 400, params_for(t=5, C=1e4, tol=1e-13))
-    ctx.events.message = said.append  # type: ignore[method-assign]
+    ctx.events.message = said.append  # type: ignore[assignment, method-assign]
     result = train(ctx, "svm", fitted)
     assert not result["converged"]
     assert len(said) == 1
@@ -377,7 +382,8 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     ctx = context(tmp_path / "alone", params_for(**{**asked, "t": 7, "psi": found["psi"][k], "C": C, "tol": 1e-2}))
     store_rows(ctx.store, *points(300, classes=3))
     psi = found["psi"][k]
-    records = [score_cells(ctx.store, ctx.params, fold, {psi: {name: 1}}, 100) for fold in range(FOLDS)]
+    counts: dict[Value, dict[str, int]] = {found["psi"][k]: {name: 1}}
+    records = [score_cells(ctx.store, ctx.params, fold, counts, 100) for fold in range(FOLDS)]
     alone = sum(unpacked_rows(record["scores"][0][2][0], 20).sum() for record in records) / 100
     assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone, abs=0.03)
 

@@ -8,7 +8,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -334,7 +334,9 @@ def test_a_full_disk_leaves_no_record(tmp_path: Path, monkeypatch: pytest.Monkey
 class Rows:
     """A feed of rows that come in groups of 50."""
 
-    url, replays, column_names = "feed", False, None
+    url = "feed"
+    replays: ClassVar[bool] = False
+    column_names: tuple[str, ...] | None = None
 
     def __init__(self) -> None:
         rng = np.random.default_rng(5)

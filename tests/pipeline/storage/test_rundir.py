@@ -32,7 +32,7 @@ def make(path: Path, identity: dict[str, Any] = IDENTITY, *, fresh: bool = False
 def used(path: Path) -> RunDirectory:
     """A run that has come some way."""
     run = make(path)
-    run.finish_stage("ingest", {"seconds": 1.0}, {"rows": 3})
+    run.finish_stage("ingest", {"seconds": 1.0}, {"rows": 3})  # type: ignore[typeddict-item]
     write_json(run.task_record("cells", "shard-1"), {"rows": 3})
     run.store.write_group("data", {}, {"mine": 1})
     return run
@@ -346,7 +346,7 @@ def test_what_can_be_resumed_is_not_withdrawn(tmp_path: Path) -> None:
         record.parent.mkdir(parents=True)
         record.write_text("{}")
         if stages:
-            run.manifest["stages"]["ingest"] = {}
+            run.manifest["stages"]["ingest"] = {}  # type: ignore[typeddict-item]
         run.withdraw(keep_tasks=keep_tasks)
         run.close()
         assert (tmp_path / name / "manifest.json").exists() == kept

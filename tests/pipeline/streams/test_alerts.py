@@ -41,7 +41,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def command(file: Path, alerts: Path | str | None, **more: Any) -> Command:
     asked = {"task": "novelty", "learner": ("idk",), "t": 20, "psi": 8, "initial": INITIAL, "block_rows": BLOCK}
     asked |= {"alert_rate": 0.1, "partitioner": "iforest", "alerts": None if alerts is None else str(alerts), **more}
-    return Command(OnlineOptions(input=str(file), **asked))  # type: ignore[arg-type]
+    return Command(OnlineOptions(input=str(file), **asked))
 
 
 def sent(path: Path) -> list[dict[str, Any]]:

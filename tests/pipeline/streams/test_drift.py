@@ -39,7 +39,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def command(file: Path, **more: Any) -> Command:
     asked = {"t": 20, "psi": 8, "initial": INITIAL, "block_rows": BLOCK, "order": "file", "partitioner": "iforest"}
-    return Command(OnlineOptions(input=str(file), learner=("ogd",), **{**asked, **more}))  # type: ignore[arg-type]
+    return Command(OnlineOptions(input=str(file), learner=("ogd",), **{**asked, **more}))
 
 
 def test_an_alarm_where_the_classes_change(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

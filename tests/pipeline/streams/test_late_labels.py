@@ -191,7 +191,8 @@ def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
-    path, said = tmp_path / "labels.csv", []
+    path = tmp_path / "labels.csv"
+    said: list[str] = []
     path.write_text("row,label\n1,a\n0,b\n")
     late = LateLabels(str(path), 2, 10, said.append)
     assert late.of_initial(0, 2).tolist() == ["b", "a"]

@@ -60,7 +60,8 @@ def by_hand(path: Path) -> tuple[np.ndarray, list[int], list[int], Any]:
     model = of_map.fit(Sample(INITIAL, 3, None, X[:INITIAL].__getitem__, 3))
     state, detector = OGDState.start(int(model.offsets[-1]), 2, 0.5, T), ADWIN()
     state.partial_fit(model.cells(X[:INITIAL]).packed(), y[:INITIAL])
-    predicted, alarms, redraws, since = [], [], [], 0
+    predicted, alarms, since = [], [], 0
+    redraws: list[Any] = []
     for start in range(INITIAL, N, BLOCK):
         block, labels = X[start : start + BLOCK], y[start : start + BLOCK]
         cells = model.cells(block).packed()

@@ -47,7 +47,7 @@ def rows(source: TableSource) -> tuple[list[list[Any]], list[Any]]:
 
 FIRST = datetime.datetime(2001, 1, 1, 0, 1)
 SECONDS = [978_307_260.0, 991_267_200.0, None]
-EXPECTED = [["a", 1.5, SECONDS[0], "Köln"], ["b", None, SECONDS[1], "a;b"], ["c", -2000.0, None, None]]
+EXPECTED: list[list[Any]] = [["a", 1.5, SECONDS[0], "Köln"], ["b", None, SECONDS[1], "a;b"], ["c", -2000.0, None, None]]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])

@@ -177,7 +177,7 @@ def test_an_id_may_be_called_label_and_ids_have_one_type(tmp_path: Path) -> None
     parts.mkdir()
     pq.write_table(new, parts / "a.parquet")
     Command(options(parts, id="label")).run(tmp_path / "run")
-    score = {"model": str(tmp_path / "run"), "output": str(tmp_path / "p.parquet")}
+    score: dict[str, Any] = {"model": str(tmp_path / "run"), "output": str(tmp_path / "p.parquet")}
     pq.write_table(new.drop_columns(["delay"]), tmp_path / "unlabelled.parquet")
     score_file(ScoreOptions(**score, input=str(tmp_path / "unlabelled.parquet")))
     assert pq.read_table(tmp_path / "p.parquet")["label_id"].to_pylist() == new["label"].to_pylist()

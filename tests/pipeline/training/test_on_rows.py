@@ -42,12 +42,14 @@ from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation, weights_of_loss
 from pipeline.runs.new_data import open_data
 from pipeline.runs.plan import DataSizes, make_plan
-from pipeline.runs.score import Output, score
+from pipeline.runs.score import score
+from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import partition
+from pipeline.storage import durable
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
@@ -55,6 +57,7 @@ from pipeline.training.train import train
 from pipeline.training.train_online import PASS_STREAM
 from pipeline.training.train_rows import fit_rows
 from tests.support.metrics import check_metrics
+from tests.support.narrow import present
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
@@ -92,7 +95,7 @@ def learned(
 )
 def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: str, tmp_path: Path) -> None:
     # A run chooses le by cross-validation, which there is none of here.
-    own = {"le": 1.0} if name == "two-stage-gmm" else {}
+    own: dict[str, Any] = {"le": 1.0} if name == "two-stage-gmm" else {}
     _, model, result, tested = learned(tmp_path / "a", name, kind=kind, **own)
     _, again, _, same = learned(tmp_path / "b", name, kind=kind, part_rows=113, **own)
     assert model.content_hash == again.content_hash == result["content_hash"]
@@ -106,7 +109,7 @@ def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: 
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_learner_takes_more_than_two_classes(name: str, tmp_path: Path) -> None:
     _, model, _, tested = learned(tmp_path, name, classes=3)
-    assert model.classes == [0, 1, 2]  # type: ignore[attr-defined]
+    assert model.classes == [0, 1, 2]
     assert np.array(tested["confusion"]).shape == (3, 3)
     assert tested["accuracy"] > (0.3 if name == "adaraker" else 0.5)
 
@@ -122,13 +125,14 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
     X, y, *_ = PreparedRows(ctx.store, "train").read(0, 240)
+    assert isinstance(X, np.ndarray)
     sample = Sample(240, X.shape[1], CLASSIFICATION.of([0, 1]), lambda numbers: X[numbers], ctx.params.seed)
     state = ctx.params.learner_as(StreamLearner, "kernel-ogd", PSI).start(sample)
     rows = np.arange(240)
     if order == "shuffled":
         rows = generator(ctx.params.seed, PASS_STREAM, 0).permutation(rows.astype(np.int32))
     state.partial_fit(X[rows], y[rows])
-    assert state.model([0, 1]).coef.tobytes() == model.coef.tobytes()  # type: ignore[attr-defined]
+    assert state.model([0, 1]).coef.tobytes() == model.coef.tobytes()
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -137,13 +141,13 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     from pipeline.training import train_online
 
     monkeypatch.setattr(layout, "PIECE_ROWS", 60)
-    monkeypatch.setitem(layout.learning_blocks.__kwdefaults__, "block_bytes", 1)
+    monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
     _, whole, _, _ = learned(tmp_path / "whole", "nogd", points="violators", b=20)
 
     class Killed(BaseException):
         pass
 
-    save, saved = train_online.write_arrays, []
+    save, saved = durable.write_arrays, []
 
     def save_and_die(path: str, arrays: dict[str, np.ndarray]) -> None:
         save(path, arrays)
@@ -170,7 +174,12 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
         seen.append(sample.take(np.arange(sample.n_rows)))
         state = begin(learner, sample, *more)
         learn = state.partial_fit
-        monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
+
+        def seen_and_learned(rows: Any, labels: Any) -> Any:
+            seen.append(rows)
+            return learn(rows, labels)
+
+        monkeypatch.setattr(state, "partial_fit", seen_and_learned)
         return state
 
     def fit(learner: WholeLearner, params: Params, judged: Any, block: Any) -> Any:
@@ -356,4 +365,4 @@ def test_cells_of_the_dual_form_are_those_of_the_run(tmp_path: Path) -> None:
     ctx, model, result, _ = learned(tmp_path, "ogd-dual")
     stored = ctx.store.open_arrays(f"cells/{result['cells']}/train")["codes"][...]
     codes = {row.tobytes() for row in stored.astype(np.int32)}
-    assert all(row.tobytes() in codes for row in model.points.codes.astype(np.int32))  # type: ignore[attr-defined]
+    assert all(row.tobytes() in codes for row in model.points.codes.astype(np.int32))

@@ -79,7 +79,8 @@ def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
 def parts_in_memory(ctx: Context, fitted: Fitted) -> list[list[Block]]:
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
-    ranges = learning_parts(y.size, ctx.params.of("svm").parts or 0, ctx.params.seed)
+    svm: Any = ctx.params.of("svm")
+    ranges = learning_parts(y.size, svm.parts or 0, ctx.params.seed)
     rows = [np.concatenate([np.arange(start, stop) for start, stop in part]) for part in ranges]
     return [[Block(Cells(codes[part], offsets), y[part])] for part in rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +14,17 @@ from ikmap.cells import Cells
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import block_minimization
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from ikmap.model import from_parts
 from ikmap.seeds import generator
 from tests.naive import learners as naive
-from tests.support.svm_problems import EVERY_LOSS, OFFSETS, PSI, VALUE, Reread, T, problem, same, signs
+from tests.support.svm_problems import EVERY_LOSS, LOSSES, OFFSETS, PSI, VALUE, Loss, Reread, T, problem, same, signs
 
 
 @pytest.mark.parametrize("bounds", [[], [70, 140]])
-def test_problems_solved_apart_are_the_same_bits(bounds):
+def test_problems_solved_apart_are_the_same_bits(bounds: list[int]) -> None:
     cells, y = problem(n_classes=4)
     params = SVMParams(tol=1e-6, fit_intercept=True)
     whole = fit_linear_svm(Reread(cells, y, bounds), 4, params)
@@ -46,7 +47,9 @@ def test_problems_solved_apart_are_the_same_bits(bounds):
 @EVERY_LOSS
 @pytest.mark.parametrize("inner_sweeps", [1, 4])
 @pytest.mark.parametrize("together", [1, 2, 4])
-def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps, together, monkeypatch):
+def test_blocks_reach_the_objective_of_one_block(
+    loss: Loss, inner_sweeps: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", together * 4100)  # the largest block has 4004
     cells, y = problem(n_classes=3)
     rng = np.random.default_rng(0)
@@ -77,7 +80,9 @@ def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps, together, m
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("n_passes", [1, 30])
-def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkeypatch):
+def test_passes_over_groups_follow_the_listing(
+    loss: Loss, shrinking: bool, n_passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 2000)  # two blocks of 20 rows, 968 each
     cells, y = problem(130)
     bounds = list(range(20, 130, 20))
@@ -106,7 +111,7 @@ def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkey
     assert fit.primal[0] == pytest.approx(naive.svm_primal(X, c, 20.0 * weight, loss, w), rel=1e-10)
 
 
-def test_one_block_is_read_once():
+def test_one_block_is_read_once() -> None:
     cells, y = problem()
     blocks = Reread(cells, y, [])
     fit = fit_linear_svm(blocks, 2, SVMParams(loss="hinge", C=20.0, tol=1e-9, class_weight="balanced"))
@@ -114,7 +119,7 @@ def test_one_block_is_read_once():
     assert blocks.asked == [0]
 
 
-def test_blocks_that_run_out_of_passes_say_so():
+def test_blocks_that_run_out_of_passes_say_so() -> None:
     cells, y = problem()
     with pytest.warns(ConvergenceWarning, match="after 3 sweeps"):
         fit = fit_linear_svm(Reread(cells, y, [50, 100]), 2, SVMParams(tol=1e-12, max_iter=3))
@@ -126,7 +131,7 @@ def test_blocks_that_run_out_of_passes_say_so():
 
 @EVERY_LOSS
 @pytest.mark.parametrize("bounds", [[], [60, 130]])
-def test_warm_start_begins_where_it_ended(loss, bounds):
+def test_warm_start_begins_where_it_ended(loss: Loss, bounds: list[int]) -> None:
     cells, y = problem(n_classes=3)
     params = SVMParams(loss=loss, tol=1e-6, max_iter=10_000)
     cold = fit_linear_svm(Reread(cells, y, bounds), 3, params)
@@ -146,7 +151,7 @@ def test_warm_start_begins_where_it_ended(loss, bounds):
 
 @EVERY_LOSS
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_path_solves_every_C_from_the_one_before(loss, n_classes):
+def test_path_solves_every_C_from_the_one_before(loss: Loss, n_classes: int) -> None:
     cells, y = problem(n_classes=n_classes)
     weight = np.random.default_rng(0).uniform(0.5, 2, 200)
     params, Cs = SVMParams(loss=loss, tol=1e-5, max_iter=10_000), (0.1, 0.2, 0.4, 0.8)
@@ -169,7 +174,7 @@ def test_path_solves_every_C_from_the_one_before(loss, n_classes):
 
 @EVERY_LOSS
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_threads_do_not_change_a_bit(loss, n_classes, monkeypatch):
+def test_threads_do_not_change_a_bit(loss: Loss, n_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 3)
     monkeypatch.setattr("ikmap.learners.dual.descent.CHUNK", 64)
     cells, y = problem(n_classes=n_classes)
@@ -179,7 +184,7 @@ def test_threads_do_not_change_a_bit(loss, n_classes, monkeypatch):
 
 
 @EVERY_LOSS
-def test_more_weights_than_the_cache_holds_make_no_difference(loss):
+def test_more_weights_than_the_cache_holds_make_no_difference(loss: Loss) -> None:
     cells, y = problem()
     # Blocks of partitionings further apart: the same problem with many columns that never occur.
     wide = Cells(cells.codes, np.arange(T + 1) * (loops.FAR // T + PSI))
@@ -192,14 +197,14 @@ def test_more_weights_than_the_cache_holds_make_no_difference(loss):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_one_sweep_is_a_sweep_of_the_listing(loss, whole):
+def test_one_sweep_is_a_sweep_of_the_listing(loss: Loss, whole: bool) -> None:
     cells, y = problem(60)
     rows, X, c = row_arrays(cells, VALUE), cells.to_csr().toarray(), signs(y)
     norms = squared_norms(rows)
     alpha, w = np.zeros(60), np.zeros(X.shape[1] + 1)
     if whole:  # weights in whole numbers
         rows, w = (*rows[:2], VALUE**2 / 2.0**50, 2.0**50), w.astype(np.int64)
-    objective = loops.Objective(y, 1, np.ones(2), np.empty(0), 0.0, LOSSES[loss])
+    objective = loops.Objective(y, 1, np.ones(2), np.empty(0), 0.0, loops.LOSSES[loss])
     order, threshold, size, state = np.arange(60, dtype=np.int32), np.inf, 60, np.uint64(99)
     expected, v, left = np.zeros(60), np.zeros(X.shape[1]), list(range(60))
     their_state = 99
@@ -222,7 +227,7 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss, whole):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_certificates_are_few(loss, C):
+def test_certificates_are_few(loss: Loss, C: float) -> None:
     cells, y = problem(1500)
     fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, C=C, max_iter=10_000))
     assert fit.n_iter[0] >= 3
@@ -231,11 +236,11 @@ def test_certificates_are_few(loss, C):
 
 
 @EVERY_LOSS
-def test_weights_of_samples_and_classes_are_repetitions(loss):
+def test_weights_of_samples_and_classes_are_repetitions(loss: Loss) -> None:
     cells, y = problem(120, n_classes=3)
     count = np.array([2, 1, 0, 3])[np.arange(120) % 4] * np.where(y == 1, 2, 1)
     # The hinge loss stops near a gap of 1e-12, where projected gradients below 1e-12 count as zero (8.2).
-    params = {"loss": loss, "tol": 1e-11, "max_iter": 100_000}
+    params: dict[str, Any] = {"loss": loss, "tol": 1e-11, "max_iter": 100_000}
     repeated = np.repeat(np.arange(120), count)
     expected = fit_linear_svm([Block(cells[repeated], y[repeated])], 3, SVMParams(**params))
     by_sample = fit_linear_svm([Block(cells, y, count.astype(float))], 3, SVMParams(**params))
@@ -247,16 +252,17 @@ def test_weights_of_samples_and_classes_are_repetitions(loss):
 
 
 @pytest.mark.parametrize("bounds", [[], [50]])
-def test_balanced_weights(bounds):
+def test_balanced_weights(bounds: list[int]) -> None:
     cells, y = problem(150, n_classes=3)
     y[: len(y) // 2] = 0
     counts = np.bincount(y)
     expected = {k: 150 / (3 * counts[k]) for k in range(3)}
-    fits = [fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight=w)) for w in ("balanced", expected)]
-    same(*fits)
+    balanced = fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight="balanced"))
+    by_class = fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight=expected))
+    same(balanced, by_class)
 
 
-def test_dense_and_csr_rows_solve_the_same_problem():
+def test_dense_and_csr_rows_solve_the_same_problem() -> None:
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 20), density=0.3, rng=rng, format="csr")
     y = (np.asarray(X.sum(axis=1)).ravel() + rng.normal(size=150) > 3).astype(np.int32)
@@ -269,7 +275,7 @@ def test_dense_and_csr_rows_solve_the_same_problem():
         )
 
 
-def test_rows_of_zeros():
+def test_rows_of_zeros() -> None:
     X = np.zeros((6, 2))
     X[:3, 0] = 1
     y = np.array([1, 1, 0, 1, 0, 0], dtype=np.int32)
@@ -281,7 +287,7 @@ def test_rows_of_zeros():
         assert fit.coef[1, 0] == 0
 
 
-def test_a_class_without_rows_is_always_rejected():
+def test_a_class_without_rows_is_always_rejected() -> None:
     cells, y = problem(n_classes=3)
     y[y == 2] = 0
     params = SVMParams()
@@ -289,7 +295,7 @@ def test_a_class_without_rows_is_always_rejected():
     assert set(model.predict(cells)) == {0, 1}
 
 
-def test_missing_cells_are_zero_features():
+def test_missing_cells_are_zero_features() -> None:
     cells, y = problem()
     codes = cells.codes.copy()
     codes[np.random.default_rng(0).random(codes.shape) < 0.2] = -1
@@ -299,7 +305,7 @@ def test_missing_cells_are_zero_features():
     np.testing.assert_allclose(fit.coef, dense.coef, atol=1e-5)
 
 
-def test_bad_blocks_are_refused():
+def test_bad_blocks_are_refused() -> None:
     cells, y = problem()
     wild = cells.codes.copy()
     wild[9, 2] = PSI
@@ -328,11 +334,11 @@ def test_bad_blocks_are_refused():
         fit_linear_svm([good], 1)
 
 
-def test_blocks_that_change_are_noticed():
+def test_blocks_that_change_are_noticed() -> None:
     cells, y = problem()
 
     class Shrinking(Reread):
-        def __getitem__(self, k):
+        def __getitem__(self, k: Any) -> Any:
             block = super().__getitem__(k)
             return Block(block.rows[1:], block.y[1:]) if len(self.asked) > 5 else block
 
@@ -341,7 +347,7 @@ def test_blocks_that_change_are_noticed():
 
 
 @pytest.mark.parametrize("bounds", [[], [70, 140]])
-def test_a_survey_finds_the_heaviest_row(bounds):
+def test_a_survey_finds_the_heaviest_row(bounds: list[int]) -> None:
     """Dual variables grow with it, so that what is reserved for them does too."""
     cells, y = problem()
     for weight, expected in ((None, 1.0), (np.linspace(0.1, 0.3, 200), 0.3), (np.linspace(7.0, 0.0, 200), 7.0)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,15 +12,17 @@ from ikmap.learners.dual import _class_sweep_loops as class_sweeps
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import class_descent
 from ikmap.learners.dual._lanes_loops import LANES
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
+from ikmap.learners.dual._linear_svm_loops import LOSSES
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block, row_arrays, squared_norms
+from tests.support.svm_problems import Loss
 
 T, PSI, CLASSES = 11, 7, 19
 EVERY_LOSS = pytest.mark.parametrize("loss", sorted(LOSSES))
 EVERY_LAYOUT = pytest.mark.parametrize("layout", ["cells", "dense", "csr"])
 
 
-def problem(n, n_classes=CLASSES, seed=0):
+def problem(n: int, n_classes: int = CLASSES, seed: int = 0) -> tuple[Cells, np.ndarray]:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, PSI, (n, T)).astype(np.int32)
     score = codes[:, :4].sum(axis=1) + rng.integers(0, PSI, n)
@@ -26,12 +30,12 @@ def problem(n, n_classes=CLASSES, seed=0):
     return Cells(codes, np.arange(T + 1) * PSI), y
 
 
-def in_layout(cells, layout):
+def in_layout(cells: Cells, layout: str) -> Any:
     X = cells.to_csr()
     return {"cells": cells, "csr": X, "dense": X.toarray()}[layout]
 
 
-def same(a, b):
+def same(a: SVMFit, b: SVMFit) -> None:
     for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
@@ -39,7 +43,7 @@ def same(a, b):
 @EVERY_LOSS
 @EVERY_LAYOUT
 @pytest.mark.parametrize("bias", [0.0, 1.0])
-def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
+def test_eight_problems_side_by_side_are_eight_alone(loss: Loss, layout: str, bias: float) -> None:
     cells, y = problem(150)
     rows, rng = row_arrays(in_layout(cells, layout), 0.3), np.random.default_rng(1)
     norms, weight, class_cost = squared_norms(rows), rng.uniform(0.5, 2, 150), rng.uniform(0.5, 2, CLASSES)
@@ -59,7 +63,7 @@ def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
         loops.accumulate(rows, alone[k], w[k], a[k])
         assert lengths[k] == loops.squared_length(w[k])
     active, threshold = np.full(150, 2**LANES - 1, np.uint8), np.full(LANES, np.inf)
-    left = [np.arange(150) for _ in range(LANES)]
+    left: list[np.ndarray] = [np.arange(150) for _ in range(LANES)]
     order, state = np.arange(150, dtype=np.int32), np.uint64(5)
     seen, sums = np.empty((7, LANES)), np.empty((3, LANES))
     for _ in range(8):
@@ -86,7 +90,7 @@ def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
 @EVERY_LOSS
 @EVERY_LAYOUT
 @pytest.mark.parametrize("warm", [False, True])
-def test_groups_do_not_change_a_bit(loss, layout, warm, monkeypatch):
+def test_groups_do_not_change_a_bit(loss: Loss, layout: str, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cells, y = problem(300)
     rng = np.random.default_rng(0)
     block = Block(in_layout(cells, layout), y, rng.integers(0, 3, 300).astype(float))
@@ -109,7 +113,7 @@ def test_groups_do_not_change_a_bit(loss, layout, warm, monkeypatch):
 
 
 @EVERY_LOSS
-def test_each_class_reaches_the_optimum_of_its_problem_of_two_classes(loss):
+def test_each_class_reaches_the_optimum_of_its_problem_of_two_classes(loss: Loss) -> None:
     cells, y = problem(300)
     params = SVMParams(loss=loss, tol=1e-6, max_iter=10_000)
     fit = fit_linear_svm([Block(cells, y)], CLASSES, params)
@@ -119,11 +123,11 @@ def test_each_class_reaches_the_optimum_of_its_problem_of_two_classes(loss):
         assert fit.primal[k] == pytest.approx(alone.primal[0], rel=2e-6)
 
 
-def test_problems_go_apart_where_few_of_them_need_a_row(monkeypatch):
+def test_problems_go_apart_where_few_of_them_need_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
     sweep = class_descent._Group._sweep
 
-    def spied(group):
+    def spied(group: Any) -> None:
         modes.append(group.apart)
         sweep(group)
 
@@ -135,7 +139,7 @@ def test_problems_go_apart_where_few_of_them_need_a_row(monkeypatch):
     assert modes[-1] is True
 
 
-def test_a_class_without_rows_and_rows_without_weight_are_solved():
+def test_a_class_without_rows_and_rows_without_weight_are_solved() -> None:
     cells, y = problem(60, 4)
     fit = fit_linear_svm([Block(cells, y)], 6, SVMParams(tol=1e-8, max_iter=10_000))
     assert fit.converged.all()

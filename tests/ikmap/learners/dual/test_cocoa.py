@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
+from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, fit_cocoa, improve, survey
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive import learners as naive
@@ -61,8 +62,8 @@ def test_rounds_follow_the_listing(loss: str) -> None:
     def random(part: int, number: int) -> int:
         return int(generator(4, cocoa.STREAM, part, number, 0, 0).integers(2**63))
 
-    each = ([values[rows] for rows in parts] for values in (X, sign, cost))
-    expected = np.concatenate(naive.cocoa(*each, loss, 25, random))
+    X_parts, signs, costs = ([values[rows] for rows in parts] for values in (X, sign, cost))
+    expected = np.concatenate(naive.cocoa(X_parts, signs, costs, loss, 25, random))
     np.testing.assert_allclose(found.alphas[0], expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.coef[:, 0], X.T @ (sign * expected), rtol=0, atol=1e-9)
     assert found.n_iter[0] == 25

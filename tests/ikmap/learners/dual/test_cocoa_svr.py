@@ -54,8 +54,8 @@ def test_rounds_follow_the_listing(loss: Any) -> None:
         return list(shuffled(counted, int(generator(4, cocoa.STREAM, part, number, 0, 0).integers(2**63)))[0])
 
     orders = [[visits(part, number) for part in range(3)] for number in range(1, 26)]
-    each = ([values[rows] for rows in parts] for values in (X, z, cost))
-    expected = np.concatenate(svr_cocoa(*each, 0.2, loss == LOSSES[1], orders, T))
+    X_parts, z_parts, costs = ([values[rows] for rows in parts] for values in (X, z, cost))
+    expected = np.concatenate(svr_cocoa(X_parts, z_parts, costs, 0.2, loss == LOSSES[1], orders, T))
     np.testing.assert_allclose(found.alphas[0], expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.coef[:, 0], X.T @ expected, rtol=0, atol=1e-9)
 

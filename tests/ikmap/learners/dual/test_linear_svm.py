@@ -11,10 +11,11 @@ from sklearn.svm import LinearSVC
 from ikmap.cells import Cells
 from ikmap.learners.dual import _cocoa_loops as cocoa_loops
 from ikmap.learners.dual import _linear_svm_loops as loops
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.dual._linear_svm_loops import LOSSES
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive import learners as naive
-from tests.support.svm_problems import EVERY_LOSS, OFFSETS, VALUE, T, problem, same, signs
+from tests.support.svm_problems import EVERY_LOSS, OFFSETS, VALUE, Loss, T, problem, same, signs
 
 # --- the loop against the listing
 
@@ -23,7 +24,7 @@ from tests.support.svm_problems import EVERY_LOSS, OFFSETS, VALUE, T, problem, s
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("layout", ["cells", "dense", "csr"])
 @pytest.mark.parametrize("sigma", [1.0, 2.5])
-def test_sweeps_follow_the_listing(loss, shrinking, layout, sigma):
+def test_sweeps_follow_the_listing(loss: Loss, shrinking: bool, layout: str, sigma: float) -> None:
     cells, y = problem(60)
     X = cells.to_csr()
     rows = row_arrays({"cells": cells, "csr": X, "dense": X.toarray()}[layout], VALUE)
@@ -44,7 +45,7 @@ def test_sweeps_follow_the_listing(loss, shrinking, layout, sigma):
     assert (alpha[weight == 0] == 0).all()
 
 
-def test_shuffle_permutes_and_repeats():
+def test_shuffle_permutes_and_repeats() -> None:
     order = np.arange(1000, dtype=np.int32)
     state = loops.shuffle(order, 900, np.uint64(7))
     expected, expected_state = naive.shuffled(range(900), 7)
@@ -54,7 +55,7 @@ def test_shuffle_permutes_and_repeats():
 
 
 @EVERY_LOSS
-def test_certificate_is_the_duality_gap(loss):
+def test_certificate_is_the_duality_gap(loss: Loss) -> None:
     cells, y = problem(80)
     rng = np.random.default_rng(2)
     weight = rng.uniform(0.2, 2, 80)
@@ -69,7 +70,7 @@ def test_certificate_is_the_duality_gap(loss):
     assert gap == pytest.approx(primal - naive.svm_dual(X, c, weight, loss, alpha), rel=1e-9)
 
 
-def test_logistic_step_solves_its_equation_even_far_out():
+def test_logistic_step_solves_its_equation_even_far_out() -> None:
     for margin in (-1e4, -30.0, -1.0, 0.0, 2.0, 50.0, 1e4):
         for a in (0.0, 1e-300, 0.3, 0.7 - 1e-16, 0.7):
             for norm in (0.0, 1e-6, 1.0, 1e6):
@@ -83,7 +84,7 @@ def test_logistic_step_solves_its_equation_even_far_out():
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_solution_is_that_of_liblinear(loss, C):
+def test_solution_is_that_of_liblinear(loss: Loss, C: float) -> None:
     cells, y = problem()
     fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, C=C, tol=1e-12, max_iter=100_000))
     reference = LinearSVC(loss=loss, C=C, fit_intercept=False, dual=True, tol=1e-8, max_iter=1_000_000)
@@ -92,7 +93,7 @@ def test_solution_is_that_of_liblinear(loss, C):
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-def test_logistic_solution_is_that_of_newtons_method(C):
+def test_logistic_solution_is_that_of_newtons_method(C: float) -> None:
     cells, y = problem()
     fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss="logistic", C=C, tol=1e-14))
     reference = LogisticRegression(C=C, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky")
@@ -101,7 +102,7 @@ def test_logistic_solution_is_that_of_newtons_method(C):
 
 
 @EVERY_LOSS
-def test_intercept_is_a_constant_feature(loss):
+def test_intercept_is_a_constant_feature(loss: Loss) -> None:
     cells, y = problem()
     params = SVMParams(loss=loss, tol=1e-12, max_iter=100_000, fit_intercept=True)
     fit = fit_linear_svm([Block(cells, y)], 2, params)
@@ -116,7 +117,7 @@ def test_intercept_is_a_constant_feature(loss):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_sv1_gram_matrix_alone_gives_the_same_decisions(loss):
+def test_sv1_gram_matrix_alone_gives_the_same_decisions(loss: Loss) -> None:
     cells, y = problem(100)
     K = (cells.codes[:, None, :] == cells.codes[None, :, :]).mean(axis=2)
     expected = K @ naive.svm_gram(K, signs(y), 1.0, loss, 3000)
@@ -127,7 +128,7 @@ def test_sv1_gram_matrix_alone_gives_the_same_decisions(loss):
 
 
 @EVERY_LOSS
-def test_sv2_raw_features_with_c_over_t(loss):
+def test_sv2_raw_features_with_c_over_t(loss: Loss) -> None:
     cells, y = problem()
     decisions = []
     for normalize, C, divisor in ((True, 2.0, np.sqrt(T)), (False, 2.0 / T, 1.0)):
@@ -138,7 +139,7 @@ def test_sv2_raw_features_with_c_over_t(loss):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_sv3_kkt_conditions_and_objectives(loss):
+def test_sv3_kkt_conditions_and_objectives(loss: Loss) -> None:
     cells, y = problem()
     fit = fit_linear_svm(
         [Block(cells, y)], 2, SVMParams(loss=loss, tol=3e-13 if loss == "hinge" else 1e-13, max_iter=100_000)
@@ -161,7 +162,7 @@ def test_sv3_kkt_conditions_and_objectives(loss):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_sv4_shrinking_does_not_change_the_solution(loss):
+def test_sv4_shrinking_does_not_change_the_solution(loss: Loss) -> None:
     cells, y = problem()
     fits = [
         fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-12, max_iter=100_000, shrinking=shrinking))
@@ -172,7 +173,7 @@ def test_sv4_shrinking_does_not_change_the_solution(loss):
 
 
 @EVERY_LOSS
-def test_the_dual_never_falls_from_sweep_to_sweep(loss):
+def test_the_dual_never_falls_from_sweep_to_sweep(loss: Loss) -> None:
     cells, y = problem()
     duals = []
     for sweeps in range(1, 12):
@@ -187,7 +188,7 @@ def test_the_dual_never_falls_from_sweep_to_sweep(loss):
 
 
 @EVERY_LOSS
-def test_gap_is_reached_and_its_history_kept(loss):
+def test_gap_is_reached_and_its_history_kept(loss: Loss) -> None:
     cells, y = problem()
     for tol in (1e-2, 1e-6):
         fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=tol))
@@ -199,7 +200,7 @@ def test_gap_is_reached_and_its_history_kept(loss):
         assert (history[:-1, 3] > tol).all()
 
 
-def test_different_orders_agree_to_tolerance():
+def test_different_orders_agree_to_tolerance() -> None:
     cells, y = problem()
     fits = [fit_linear_svm([Block(cells, y)], 2, SVMParams(tol=1e-12, max_iter=100_000, seed=seed)) for seed in (0, 1)]
     assert not np.array_equal(fits[0].coef, fits[1].coef)
@@ -207,7 +208,7 @@ def test_different_orders_agree_to_tolerance():
 
 
 @EVERY_LOSS
-def test_same_seed_same_bits_for_every_integer_type(loss):
+def test_same_seed_same_bits_for_every_integer_type(loss: Loss) -> None:
     cells, y = problem(n_classes=3)
     fits = [
         fit_linear_svm([Block(Cells(cells.codes.astype(dtype), OFFSETS), y)], 3, SVMParams(loss=loss))
@@ -220,7 +221,7 @@ def test_same_seed_same_bits_for_every_integer_type(loss):
 # --- refusals
 
 
-def test_bad_parameters_are_refused():
+def test_bad_parameters_are_refused() -> None:
     for options, message in (
         ({"loss": "huber"}, "loss must be one of"),
         ({"C": 0.0}, "C must be a positive number"),

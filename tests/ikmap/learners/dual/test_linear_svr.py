@@ -174,7 +174,7 @@ def test_what_is_refused() -> None:
 
 @pytest.mark.parametrize("heaviest", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("total_cost", [1.0, 1e6])
-def test_dual_variables_of_heavy_rows_are_within_their_bound(heaviest, total_cost):
+def test_dual_variables_of_heavy_rows_are_within_their_bound(heaviest: float, total_cost: float) -> None:
     """That is C times the weight; with squared errors a^2 / (2 C weight) is at most what bounds ``|w|^2``."""
     for loss in (loops.EPSILON_INSENSITIVE, loops.SQUARED_EPSILON_INSENSITIVE):
         it = RegressionProblem(0, 0, 0, np.array([2.0]), 0.0, loss, np.zeros(4), Progress(1e-3, 10, 0.0))

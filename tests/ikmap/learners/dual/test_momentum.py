@@ -11,12 +11,12 @@ from ikmap.learners.dual import momentum
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.momentum import Momentum, ahead, right_size
 from ikmap.learners.rows import Block
-from tests.support.svm_problems import EVERY_LOSS, problem
+from tests.support.svm_problems import EVERY_LOSS, Loss, problem
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("beta", [0.0, 0.2, 0.45])
-def test_the_rate_without_momentum_is_found_from_that_with_it(q, beta):
+def test_the_rate_without_momentum_is_found_from_that_with_it(q: float, beta: float) -> None:
     roots = np.roots([1.0, -q * (1.0 + beta), q * beta])
     z = np.abs(roots).max()
     found = right_size(1.0, z ** (2 * 8), 8, beta)
@@ -28,11 +28,11 @@ def test_the_rate_without_momentum_is_found_from_that_with_it(q, beta):
 
 
 @pytest.mark.parametrize(("before", "gap"), [(1.0, 1.0), (1.0, 2.0), (0.0, 0.0), (np.inf, 1.0), (1.0, np.nan)])
-def test_a_gap_that_did_not_fall_asks_for_none(before, gap):
+def test_a_gap_that_did_not_fall_asks_for_none(before: float, gap: float) -> None:
     assert right_size(before, gap, 2, 0.0) == 0.0
 
 
-def test_it_begins_after_four_sweeps_and_rests_where_the_dual_falls_or_the_gap_jumps():
+def test_it_begins_after_four_sweeps_and_rests_where_the_dual_falls_or_the_gap_jumps() -> None:
     it = Momentum()
     for k, gap in enumerate((0.9, 0.8, 0.7, 0.6)):
         assert it.beta == 0.0
@@ -49,21 +49,23 @@ def test_it_begins_after_four_sweeps_and_rests_where_the_dual_falls_or_the_gap_j
     assert it.beta == 0.0
 
 
-def test_a_problem_that_is_nearly_solved_gets_none_and_keeps_nothing():
+def test_a_problem_that_is_nearly_solved_gets_none_and_keeps_nothing() -> None:
     it = Momentum()
     for k in range(4):
         it.swept(10.0**-k, float(k))
     assert not it.possible
 
 
-def test_whole_numbers_stay_whole():
+def test_whole_numbers_stay_whole() -> None:
     w, before = np.array([10, 2**60, -7]), np.array([7, 2**60 - 2**20, 0])
     np.testing.assert_array_equal(ahead(w, before, 0.5), [12, 2**60 + 2**19, -11])
 
 
 @EVERY_LOSS
 @pytest.mark.parametrize(("bounds", "fit_intercept"), [([], True), ([70, 140], False)])
-def test_fewer_sweeps_to_the_same_solution(loss, bounds, fit_intercept, monkeypatch):
+def test_fewer_sweeps_to_the_same_solution(
+    loss: Loss, bounds: list[int], fit_intercept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells, y = problem()
     cuts = [0, *bounds, y.size]
     blocks = [Block(cells[a:b], y[a:b]) for a, b in pairwise(cuts)]
@@ -77,7 +79,7 @@ def test_fewer_sweeps_to_the_same_solution(loss, bounds, fit_intercept, monkeypa
 
 
 @EVERY_LOSS
-def test_each_of_many_classes_has_its_own(loss, monkeypatch):
+def test_each_of_many_classes_has_its_own(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     cells, y = problem(n_classes=10)
     params = SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000)
     with_it = fit_linear_svm([Block(cells, y)], 10, params)
@@ -90,7 +92,7 @@ def test_each_of_many_classes_has_its_own(loss, monkeypatch):
     assert with_it.n_iter.sum() < without.n_iter.sum()
 
 
-def test_weights_that_turn_round_stay_within_the_bound():
+def test_weights_that_turn_round_stay_within_the_bound() -> None:
     """From one end of what they can be to the other, and on from there."""
     w = np.array([1.0, -1.0])
     assert np.abs(ahead(w, -w, momentum.MOST)).max() <= momentum.LONGER

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,11 @@ def few_of_many(gaps: bool) -> tuple[Cells, np.ndarray]:
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
-def test_every_cell_keeps_its_column(gaps, packed):
+def test_every_cell_keeps_its_column(gaps: bool, packed: bool) -> None:
     cells, _ = few_of_many(gaps)
     cells = cells.packed() if packed else cells
-    rows = row_arrays(cells)
-    found = only_occurring(rows, cells.n_columns, 1 << 20)
+    rows: Any = row_arrays(cells)
+    found: Any = only_occurring(rows, cells.n_columns, 1 << 20)
     assert found is not None
     (few, first, *rest), columns = found
     assert few.dtype == rows[0].dtype
@@ -39,7 +41,7 @@ def test_every_cell_keeps_its_column(gaps, packed):
     assert set(columns) - set(occurring) <= set(cells.offsets[:-1])
 
 
-def test_left_as_it_is_where_nothing_is_gained():
+def test_left_as_it_is_where_nothing_is_gained() -> None:
     cells, _ = few_of_many(gaps=False)
     rows = row_arrays(cells)
     assert only_occurring(rows, cells.n_columns, rows[0].nbytes - 1) is None
@@ -52,7 +54,9 @@ def test_left_as_it_is_where_nothing_is_gained():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("gaps", [False, True])
-def test_same_solution_with_and_without_columns_that_do_not_occur(monkeypatch, n_classes, gaps):
+def test_same_solution_with_and_without_columns_that_do_not_occur(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int, gaps: bool
+) -> None:
     cells, y = few_of_many(gaps)
     blocks = [Block(cells, np.minimum(y, n_classes - 1).astype(np.int32))]
     params = SVMParams(tol=1e-6, fit_intercept=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,18 @@ from ikmap.cells import Cells
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import _shared_pass_loops as shared_loops
 from ikmap.learners.dual import block_minimization, shared_pass
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
+from ikmap.learners.dual._linear_svm_loops import LOSSES
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.shared_pass import Pace, SharedPass
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive import learners as naive
-from tests.support.svm_problems import Reread
+from tests.support.narrow import present
+from tests.support.svm_problems import Loss, Reread
 
 UNIT = 2.0**45
 
 
-def problem(n, widths, dtype=np.int32, seed=0):
+def problem(n: int, widths: np.ndarray, dtype: type[np.integer] = np.int32, seed: int = 0) -> tuple[Cells, np.ndarray]:
     """Cells that agree about classes here and there, so that dual variables of all kinds occur."""
     rng = np.random.default_rng(seed)
     codes = (rng.random((n, len(widths))) ** 2 * widths).astype(dtype)
@@ -31,12 +34,13 @@ def problem(n, widths, dtype=np.int32, seed=0):
     return Cells(codes, np.concatenate([[0], np.cumsum(widths)])), y
 
 
-def counted(cells, value):
-    codes, base, _ = row_arrays(cells, value)
+def counted(cells: Cells, value: float) -> tuple[Any, ...]:
+    arrays: Any = row_arrays(cells, value)
+    codes, base, _ = arrays
     return codes, base, value * value / UNIT, UNIT
 
 
-def begin(cells, bias, loss, seed):
+def begin(cells: Cells, bias: float, loss: Loss, seed: int) -> list[Any]:
     """The arguments of a sweep but for rows and norms, the arrays that it changes made anew."""
     rng = np.random.default_rng(seed)
     n = cells.n_rows
@@ -57,11 +61,13 @@ def begin(cells, bias, loss, seed):
     stop=st.one_of(st.none(), st.integers(1, 14)),
     seed=st.integers(0, 1000),
 )
-def test_two_threads_make_the_sweep_of_one(n, t, dtype, loss, bias, stop, seed):
+def test_two_threads_make_the_sweep_of_one(
+    n: int, t: int, dtype: type[np.integer], loss: Loss, bias: float, stop: int | None, seed: int
+) -> None:
     cells, _ = problem(n, np.arange(t) % 9 + 1, dtype, seed)
     rows, norms = counted(cells, 1 / np.sqrt(t)), squared_norms(row_arrays(cells, 1 / np.sqrt(t)))
     alone, together = begin(cells, bias, loss, seed), begin(cells, bias, loss, seed)
-    shared = SharedPass(*cells.codes.shape)
+    shared: Any = SharedPass(*cells.codes.shape)
     with pytest.MonkeyPatch.context() as patch:
         if stop is not None:
             patch.setattr(shared_loops, "NEVER", stop)  # after so many eights, as when a thread is not let run
@@ -75,7 +81,7 @@ def test_two_threads_make_the_sweep_of_one(n, t, dtype, loss, bias, stop, seed):
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
-def test_whole_weights_are_sums_of_rounded_dual_variables(loss):
+def test_whole_weights_are_sums_of_rounded_dual_variables(loss: Loss) -> None:
     cells, y = problem(150, np.full(12, 6))
     rows, norms = counted(cells, 0.3), squared_norms(row_arrays(cells, 0.3))
     arguments = begin(cells, 1.0, loss, 1)
@@ -92,14 +98,21 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss):
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("bounds", [[], [100, 240, 420]], ids=["one block", "four blocks"])
-def test_a_fit_on_two_threads_is_that_on_one(loss, warm, bounds, monkeypatch):
+def test_a_fit_on_two_threads_is_that_on_one(
+    loss: Loss, warm: bool, bounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 2)
     monkeypatch.setattr(shared_pass, "FEWEST_ROWS", 20)
     monkeypatch.setattr(shared_pass, "PATIENCE", 1e6)
     monkeypatch.setattr(Pace, "shares", lambda self: self.sweeps % 3 > 0)  # either kind after either kind
-    made = []
+    made: list[int] = []
     original = SharedPass.__call__
-    monkeypatch.setattr(SharedPass, "__call__", lambda self, *a: made.append(1) or original(self, *a))
+
+    def counting(self: SharedPass, *arguments: Any) -> Any:
+        made.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(SharedPass, "__call__", counting)
     cells, y = problem(500, np.full(40, 9))
     alpha0 = np.random.default_rng(1).uniform(-1, 3, (1, 500)) if warm else None
     params = SVMParams(loss=loss, C=2.0, tol=1e-2 if bounds else 1e-6, max_iter=5000, fit_intercept=True)
@@ -111,24 +124,26 @@ def test_a_fit_on_two_threads_is_that_on_one(loss, warm, bounds, monkeypatch):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_a_helper_is_not_left_waiting(monkeypatch):
+def test_a_helper_is_not_left_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, _ = problem(64, np.full(33, 5))
     original = shared_loops.shared_pass
 
-    def fails(helper, *arguments):
+    def fails(helper: Any, *arguments: Any) -> Any:
         if not helper:
             raise KeyboardInterrupt
         return original(helper, *arguments)
 
     monkeypatch.setattr(shared_loops, "shared_pass", fails)
-    rows, shared = counted(cells, 1.0), SharedPass(*cells.codes.shape)
+    rows = counted(cells, 1.0)
+    shared: Any = SharedPass(*cells.codes.shape)
     with pytest.raises(KeyboardInterrupt):
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
 
 
-def test_sweeps_that_are_broken_off_are_given_up(monkeypatch):
+def test_sweeps_that_are_broken_off_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, _ = problem(64, np.full(33, 5))
-    rows, shared = counted(cells, 1.0), SharedPass(*cells.codes.shape)
+    rows = counted(cells, 1.0)
+    shared: Any = SharedPass(*cells.codes.shape)
     monkeypatch.setattr(shared_loops, "NEVER", 2)
     monkeypatch.setattr(Pace, "shares", lambda self: True)  # noqa: ARG005
     for _ in range(int(shared_pass.PATIENCE)):
@@ -138,7 +153,7 @@ def test_sweeps_that_are_broken_off_are_given_up(monkeypatch):
 
 
 @pytest.mark.parametrize("slower", [True, False])
-def test_most_sweeps_are_made_in_the_way_that_was_faster(slower):
+def test_most_sweeps_are_made_in_the_way_that_was_faster(slower: bool) -> None:
     pace, made = Pace(), []
     for _ in range(200):
         made.append(pace.shares())
@@ -149,7 +164,7 @@ def test_most_sweeps_are_made_in_the_way_that_was_faster(slower):
     assert made[20:].count(slower) >= 180 // shared_pass.TRIED_AGAIN - 1
 
 
-def test_what_is_faster_may_change():
+def test_what_is_faster_may_change() -> None:
     pace = Pace()
     made = []
     for k in range(100):
@@ -159,19 +174,24 @@ def test_what_is_faster_may_change():
     assert sum(made[70:]) < 10
 
 
-def test_only_partitionings_with_weights_of_their_own_are_shared_out():
+def test_only_partitionings_with_weights_of_their_own_are_shared_out() -> None:
     cells, _ = problem(20, np.full(40, 5))
-    assert SharedPass.suits(row_arrays(cells)[1], cells.n_columns)
-    read_back, value = Cells.from_csr(cells.to_csr())
-    assert not SharedPass.suits(row_arrays(read_back, value)[1], read_back.n_columns)
-    assert not SharedPass.suits(row_arrays(Cells(cells.codes[:, :9], cells.offsets[:10]))[1], 45)
+    arrays: Any = row_arrays(cells)
+    assert SharedPass.suits(arrays[1], cells.n_columns)
+    read_back, value = present(Cells.from_csr(cells.to_csr()))
+    arrays = row_arrays(read_back, value)
+    assert not SharedPass.suits(arrays[1], read_back.n_columns)
+    arrays = row_arrays(Cells(cells.codes[:, :9], cells.offsets[:10]))
+    assert not SharedPass.suits(arrays[1], 45)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize(
     ("C", "value", "spread"), [(1e-9, None, 0), (1e9, None, 0), (1.0, 1e-4, 0), (1.0, 1e3, 0), (1.0, None, 6)]
 )
-def test_whole_weights_have_the_range_that_a_problem_needs(loss, C, value, spread):
+def test_whole_weights_have_the_range_that_a_problem_needs(
+    loss: Loss, C: float, value: float | None, spread: int
+) -> None:
     cells, y = problem(60, np.full(10, 4))
     value_ = value or 1 / np.sqrt(10)
     weight = 10.0 ** np.random.default_rng(0).uniform(-spread, spread, 60)

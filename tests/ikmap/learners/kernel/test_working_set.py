@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel import working_set
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge, levels, solve_two_classes
 from tests.naive import kernels as naive_kernels
+from tests.support.narrow import number
 from tests.support.streams import LAYOUTS, cell_stream, peak_bytes, signs, stream
 
 pytestmark = pytest.mark.slow
@@ -21,19 +26,19 @@ NAMES = [kernel.name for kernel in KERNELS]
 
 
 @pytest.fixture(autouse=True)
-def few_rows_at_first(monkeypatch):
+def few_rows_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_set, "FIRST_ROWS", 40)
 
 
-def matrix_of(kernel, X):
+def matrix_of(kernel: PointKernel, X: np.ndarray) -> np.ndarray:
     return naive_kernels.kernel(X, X, kernel.name, getattr(kernel, "gamma", None))
 
 
-def dual(K, coef):
+def dual(K: np.ndarray, coef: np.ndarray) -> float:
     return np.abs(coef).sum() - 0.5 * coef @ K @ coef
 
 
-def overlapping(n, share=0.2, seed=0):
+def overlapping(n: int, share: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Rows of two classes, some of which have the label of the other."""
     X, y = stream("any", n, seed=seed)
     flipped = np.random.default_rng(seed + 1).random(n) < share
@@ -43,7 +48,7 @@ def overlapping(n, share=0.2, seed=0):
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_the_solution_is_that_of_all_rows(kernel, C, share):
+def test_the_solution_is_that_of_all_rows(kernel: PointKernel, C: float, share: float) -> None:
     """Few and many support vectors; objective, and optimality conditions of every row (SV3)."""
     X, y = overlapping(500, share)
     params = KernelSVMParams(C, 1e-7)
@@ -68,7 +73,11 @@ def test_the_solution_is_that_of_all_rows(kernel, C, share):
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("layout", [*LAYOUTS, "cells"])
-def test_decisions_are_those_of_all_rows(n_classes, class_weight, layout, monkeypatch):
+def test_decisions_are_those_of_all_rows(
+    n_classes: int, class_weight: Literal["balanced"] | None, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X: Any
+    kernel: AnyKernel
     if layout == "cells":
         X, y = cell_stream(400, n_classes=n_classes)
         kernel = IsolationKernel(13)
@@ -80,14 +89,14 @@ def test_decisions_are_those_of_all_rows(n_classes, class_weight, layout, monkey
     ours = fit_kernel_svm(X, y, n_classes, kernel, params)
     monkeypatch.setattr(working_set, "FIRST_ROWS", 400)
     direct = fit_kernel_svm(X, y, n_classes, kernel, params)
-    assert ours.params["working_set"] < direct.params["working_set"]
+    assert number(ours.params["working_set"]) < number(direct.params["working_set"])
     sums = [model._support.sums(X) + model.intercept for model in (ours, direct)]
-    np.testing.assert_allclose(*sums, atol=1e-5)
+    np.testing.assert_allclose(sums[0], sums[1], atol=1e-5)
     clear = np.abs(sums[1]).min(axis=1) > 1e-4
     np.testing.assert_array_equal(ours.predict_index(X)[clear], direct.predict_index(X)[clear])
 
 
-def test_rows_outside_violate_by_no_more_than_the_tolerance():
+def test_rows_outside_violate_by_no_more_than_the_tolerance() -> None:
     """With a coarse tolerance too; and only support vectors, rows near the margin and the first sample are held."""
     X, y = overlapping(1500, 0.02)
     K = KERNELS[1].matrix(X)
@@ -98,7 +107,7 @@ def test_rows_outside_violate_by_no_more_than_the_tolerance():
         assert found.working_set < 1000
 
 
-def test_threads_change_nothing(monkeypatch):
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_set, "FIRST_ROWS", 300)
     X, y = overlapping(1500)
     found = [solve_two_classes(X, y == 1, KERNELS[0], KernelSVMParams(), n_threads=k) for k in (1, 2, 3)]
@@ -109,7 +118,7 @@ def test_threads_change_nothing(monkeypatch):
         )  # fmt: skip
 
 
-def test_the_matrix_of_the_working_set_is_that_of_its_rows():
+def test_the_matrix_of_the_working_set_is_that_of_its_rows() -> None:
     """Through rows that leave and join, in blocks that are not whole tiles."""
     X, _ = stream("any", 900)
     K, random = KERNELS[0].matrix(X), np.random.default_rng(0)
@@ -129,7 +138,7 @@ def test_the_matrix_of_the_working_set_is_that_of_its_rows():
 
 
 @pytest.mark.parametrize("case", ["twice", "both classes", "one row", "sorted", "noise"])
-def test_awkward_rows(case):
+def test_awkward_rows(case: str) -> None:
     X, y = overlapping(300, 0.1)
     if case == "twice":
         X, y = np.repeat(X[:150], 2, axis=0), np.repeat(y[:150], 2)
@@ -151,21 +160,21 @@ def test_awkward_rows(case):
         assert found.working_set > 250  # It grows to nearly all rows if it must.
 
 
-def test_no_more_rows_than_allowed():
+def test_no_more_rows_than_allowed() -> None:
     X, y = overlapping(600, 0.3)
     free = fit_kernel_svm(X, y, 2, KERNELS[0], KernelSVMParams())
-    assert 300 < free.params["working_set"] < 600
+    assert 300 < number(free.params["working_set"]) < 600
     bounded = fit_kernel_svm(X, y, 2, KERNELS[0], KernelSVMParams(), max_working_set=600)
     assert bounded.content_hash == free.content_hash
     with pytest.raises(WorkingSetTooLarge, match=r"^the working set would need about \d{3} of 600 rows$") as error:
         fit_kernel_svm(X, y, 2, KERNELS[0], KernelSVMParams(), max_working_set=200)
-    assert 0.8 * free.params["working_set"] < error.value.needed <= 600
+    assert 0.8 * number(free.params["working_set"]) < error.value.needed <= 600
     with pytest.raises(WorkingSetTooLarge, match="would need about 39 of 600 rows"):
         fit_kernel_svm(X, y, 2, KERNELS[0], KernelSVMParams(), max_working_set=10)
 
 
 @pytest.mark.parametrize("n", [2, 39, 40, 41, 81, 1000])
-def test_levels_are_evenly_spaced_samples_of_both_classes(n):
+def test_levels_are_evenly_spaced_samples_of_both_classes(n: int) -> None:
     second = np.random.default_rng(n).random(n) < 0.3
     second[:2] = False, True
     level = levels(second)
@@ -179,13 +188,13 @@ def test_levels_are_evenly_spaced_samples_of_both_classes(n):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_memory_is_foreseen(layout, monkeypatch):
+def test_memory_is_foreseen(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_set, "FIRST_ROWS", 400)
     X, y = overlapping(3000, 0.02)
     rows = LAYOUTS[layout](X)
     nnz = rows.nnz if layout == "csr" else None
     models = []
     used = peak_bytes(lambda: models.append(fit_kernel_svm(rows, y, 2, KERNELS[1], KernelSVMParams())))
-    size = models[0].params["working_set"]
+    size = int(number(models[0].params["working_set"]))
     assert 400 < size < 2000
     assert 8 * size**2 < used < kernel_svm_bytes(3000, 6, nnz, size)

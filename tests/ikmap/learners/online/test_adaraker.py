@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ from ikmap.learners.online._adaraker_loops import active_levels
 from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_bytes, adaraker_map
 from ikmap.learners.online.ogd import OGDState
 from ikmap.maps.fourier import FourierMap, orthogonal_normals
-from ikmap.model import from_parts
 from tests.naive import kernels as naive_kernels
 from tests.naive import learners as naive
+from tests.support.narrow import read_back
 from tests.support.streams import LAYOUTS, equal_checkpoints, peak_bytes, signs, stream
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,10 @@ pytestmark = pytest.mark.slow
 D, SIGMA3 = 5, (0.25, 1.0, 4.0)
 
 
-def started(n_classes=2, d=6, **options):
+type Flavour = Literal["published", "script"]
+
+
+def started(n_classes: int = 2, d: int = 6, **options: Any) -> AdaRakerState:
     """State of three kernels that has not seen a row."""
     map = adaraker_map(d, 0, D, SIGMA3, flavour=options.get("flavour", "published"))
     return AdaRakerState(map, 3, n_classes, **options)
@@ -30,7 +33,7 @@ def started(n_classes=2, d=6, **options):
 
 @pytest.mark.parametrize("orthogonal", [False, True])
 @pytest.mark.parametrize("sigma_is", ["frequency", "width"])
-def test_ar1_features_average_to_the_kernels(sigma_is, orthogonal):
+def test_ar1_features_average_to_the_kernels(sigma_is: Literal["frequency", "width"], orthogonal: bool) -> None:
     X, _ = stream("any", 6, 4)
     sigmas, repeats, errors = (0.5, 2.0), 600, []
     squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
@@ -42,11 +45,11 @@ def test_ar1_features_average_to_the_kernels(sigma_is, orthogonal):
         factor = np.array([s**2 if sigma_is == "frequency" else s**-2 for s in sigmas])[:, None, None]
         errors.append(found - np.exp(-factor * squares / 2))
     above = np.triu_indices(6, 1)
-    errors = np.array(errors)[:, :, above[0], above[1]].reshape(repeats, -1)
-    assert np.abs(errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(repeats))).max() < 5
+    off = np.array(errors)[:, :, above[0], above[1]].reshape(repeats, -1)
+    assert np.abs(off.mean(axis=0) / (off.std(axis=0) / np.sqrt(repeats))).max() < 5
 
 
-def test_ar1_orthogonal_features_vary_no_more():
+def test_ar1_orthogonal_features_vary_no_more() -> None:
     X, _ = stream("any", 6, 8)
     variance = {}
     for orthogonal in (False, True):
@@ -59,7 +62,7 @@ def test_ar1_orthogonal_features_vary_no_more():
 
 
 @pytest.mark.parametrize(("n", "d"), [(4, 9), (9, 9), (23, 9), (1, 1), (5, 1)])
-def test_ar2_rows_within_a_block_are_orthogonal(n, d):
+def test_ar2_rows_within_a_block_are_orthogonal(n: int, d: int) -> None:
     V = orthogonal_normals(n, d, 3)
     assert V.shape == (n, d)
     for start in range(0, n, d):
@@ -70,7 +73,7 @@ def test_ar2_rows_within_a_block_are_orthogonal(n, d):
         assert np.abs(V[:d] @ V[d:].T).max() > 0.1  # Blocks are independent of each other.
 
 
-def test_ar2_lengths_and_directions_are_those_of_normal_vectors():
+def test_ar2_lengths_and_directions_are_those_of_normal_vectors() -> None:
     V = np.concatenate([orthogonal_normals(3, 3, seed) for seed in range(3000)])
     squares = (V**2).sum(axis=1)
     assert abs(squares.mean() - 3) < 5 * np.sqrt(6 / squares.size)
@@ -80,7 +83,7 @@ def test_ar2_lengths_and_directions_are_those_of_normal_vectors():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_ar3_one_kernel_without_intervals_is_linear_ogd(n_classes):
+def test_ar3_one_kernel_without_intervals_is_linear_ogd(n_classes: int) -> None:
     X, y = stream("any", 500, n_classes=n_classes)
     state = AdaRakerState(adaraker_map(6, 0, D, (1.0,)), 1, n_classes, eta=0.3, decay=0.0, adaptive=False)
     linear = OGDState.start(2 * D, n_classes, 0.3)
@@ -91,7 +94,7 @@ def test_ar3_one_kernel_without_intervals_is_linear_ogd(n_classes):
     np.testing.assert_array_equal(state.weights()[0], linear.weights)
 
 
-def test_ar4_active_intervals():
+def test_ar4_active_intervals() -> None:
     for t in range(1, 700):
         found = naive.intervals(t)
         assert len(found) == active_levels(t) == int(np.log2(t)) + 1
@@ -101,7 +104,7 @@ def test_ar4_active_intervals():
 
 @pytest.mark.parametrize("flavour", ["published", "script"])
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_ar5_weights_stay_positive_and_finite(flavour, adaptive):
+def test_ar5_weights_stay_positive_and_finite(flavour: Flavour, adaptive: bool) -> None:
     """Many rounds: kernels that are always wrong, labels that nothing can be learned from, then ones that can."""
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], size=(300_000, 1))
@@ -120,14 +123,19 @@ def test_ar5_weights_stay_positive_and_finite(flavour, adaptive):
 
 
 @pytest.mark.parametrize("flavour", ["published", "script"])
-def test_ar6_intervals_recover_faster_when_the_rule_flips(flavour):
+def test_ar6_intervals_recover_faster_when_the_rule_flips(flavour: Flavour) -> None:
     """Raker as the one interval that is the whole stream, with the step of an interval so long."""
     X, y = stream("any", 4000, seed=1)
     y[2000:] = 1 - y[2000:]
     before, after = {}, {}
     for adaptive in (True, False):
         step = (D if flavour == "published" else 1) / np.sqrt(4000)
-        options = {"eta": 1.0 if adaptive else step, "decay": 0.0, "adaptive": adaptive, "flavour": flavour}
+        options: dict[str, Any] = {
+            "eta": 1.0 if adaptive else step,
+            "decay": 0.0,
+            "adaptive": adaptive,
+            "flavour": flavour,
+        }
         state = AdaRakerState(adaraker_map(6, 0, D, SIGMA3), 3, 2, **options)
         right = state.partial_fit(X, y).predicted == y
         before[adaptive], after[adaptive] = right[1000:2000].mean(), right[2000:].mean()
@@ -139,9 +147,9 @@ def test_ar6_intervals_recover_faster_when_the_rule_flips(flavour):
 @pytest.mark.parametrize("flavour", ["published", "script"])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("eta", [0.5, 2.0])
-def test_decisions_are_those_of_the_definition(adaptive, flavour, loss, eta):
+def test_decisions_are_those_of_the_definition(adaptive: bool, flavour: Flavour, loss: str, eta: float) -> None:
     X, y = stream("any", 150)
-    options = {"eta": eta, "decay": 0.01, "loss": loss, "adaptive": adaptive, "flavour": flavour}
+    options: dict[str, Any] = {"eta": eta, "decay": 0.01, "loss": loss, "adaptive": adaptive, "flavour": flavour}
     state = started(**options)
     z = np.stack(
         [naive_kernels.fourier_features(X, state.map.frequencies[p * D : p * D + D]) for p in range(3)], axis=1
@@ -163,14 +171,14 @@ def test_decisions_are_those_of_the_definition(adaptive, flavour, loss, eta):
         np.testing.assert_allclose(state.decision_function(X[:1])[0], again[-1:], rtol=1e-9, atol=1e-11)
 
 
-def test_losses_by_flavour_unless_asked():
+def test_losses_by_flavour_unless_asked() -> None:
     assert started().loss == "hinge"
     assert started(flavour="script").loss == "logistic"
     assert started(flavour="script", loss="hinge").loss == "hinge"
 
 
 @pytest.mark.parametrize("flavour", ["published", "script"])
-def test_frozen_decisions_are_those_of_the_ensemble(flavour):
+def test_frozen_decisions_are_those_of_the_ensemble(flavour: Flavour) -> None:
     X, y = stream("any", 100)
     state = started(flavour=flavour)
     state.partial_fit(X, y)
@@ -187,7 +195,7 @@ def test_frozen_decisions_are_those_of_the_ensemble(flavour):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("options", [{}, {"flavour": "script"}, {"adaptive": False}], ids=["ada", "script", "raker"])
-def test_blocks_threads_and_checkpoints_change_nothing(options, n_classes, layout):
+def test_blocks_threads_and_checkpoints_change_nothing(options: dict[str, Any], n_classes: int, layout: str) -> None:
     X, y = stream("gaps", 700, n_classes=n_classes)
     rows = LAYOUTS[layout](X)
     whole = started(n_classes, n_threads=1, **options)
@@ -206,7 +214,7 @@ def test_blocks_threads_and_checkpoints_change_nothing(options, n_classes, layou
         np.testing.assert_array_equal(state.decision_function(rows[i:j]), decisions[i:j])
 
 
-def test_one_against_the_rest_is_one_run_per_class():
+def test_one_against_the_rest_is_one_run_per_class() -> None:
     X, y = stream("any", 300, n_classes=3)
     state = started(3)
     state.partial_fit(X, y)
@@ -219,7 +227,7 @@ def test_one_against_the_rest_is_one_run_per_class():
     assert state.n_support == stepped.sum()
 
 
-def test_dense_and_csr_agree_on_bits():
+def test_dense_and_csr_agree_on_bits() -> None:
     X, y = stream("bits", 300, 20)
     dense, csr = started(d=20), started(d=20)
     np.testing.assert_array_equal(dense.partial_fit(X, y).predicted, csr.partial_fit(LAYOUTS["csr"](X), y).predicted)
@@ -228,13 +236,13 @@ def test_dense_and_csr_agree_on_bits():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_model_round_trip(n_classes):
+def test_model_round_trip(n_classes: int) -> None:
     X, y = stream("any", 300, n_classes=n_classes)
     state = started(n_classes, decay=0.02)
     for stop in (0, 300):
         state.partial_fit(X[:stop], y[:stop])
         model = state.model(list(range(n_classes)), {"note": 1})
-        again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+        again = read_back(model)
         assert again.content_hash == model.content_hash
         np.testing.assert_array_equal(again.decision_function(X), state.decision_function(X))
     assert again.learner == "adaraker"
@@ -244,7 +252,7 @@ def test_model_round_trip(n_classes):
         again.decision_function(X[:, :5])
 
 
-def test_kernels_of_the_paper():
+def test_kernels_of_the_paper() -> None:
     assert SIGMAS[0] == 2.0**-10
     assert SIGMAS[-1] == 2.0**5
     assert len(SIGMAS) == 16
@@ -252,7 +260,7 @@ def test_kernels_of_the_paper():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_bad_input_is_named_and_nothing_is_learned(layout):
+def test_bad_input_is_named_and_nothing_is_learned(layout: str) -> None:
     X, y = stream("any", 600)
     state = started()
     nan = X.copy()
@@ -269,7 +277,7 @@ def test_bad_input_is_named_and_nothing_is_learned(layout):
     assert not state._theta.any()
 
 
-def test_bad_parameters():
+def test_bad_parameters() -> None:
     map = adaraker_map(6, 0, D, SIGMA3)
     for options, message in (
         ({"eta": 0.0}, "eta must be > 0 and decay >= 0, got 0.0 and 0.001"),
@@ -280,15 +288,15 @@ def test_bad_parameters():
         ({"n_kernels": 4}, "15 frequencies are not as many for each of 4 kernels"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            AdaRakerState(**{"map": map, "n_kernels": 3, "n_classes": 2, **options})
+            AdaRakerState(**{"map": map, "n_kernels": 3, "n_classes": 2, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("d", "n_classes", "adaptive"), [(2000, 2, True), (5, 20, True), (5, 2, False)])
-def test_memory_is_foreseen(d, n_classes, adaptive):
+def test_memory_is_foreseen(d: int, n_classes: int, adaptive: bool) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.random((3000, d)), rng.integers(0, n_classes, 3000)
 
-    def run():
+    def run() -> None:
         AdaRakerState(adaraker_map(d, 0, 20), 16, n_classes, adaptive=adaptive).partial_fit(X, y)
 
     run()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ikmap.cells import Cells
+from ikmap.json_values import Label
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel.support_set import support_set_bytes
 from ikmap.learners.online.kernel_ogd import KernelOGDState
 from ikmap.learners.online.naive_ogd import NaiveOGDState
 from ikmap.learners.online.ogd import OGDState
-from ikmap.model import from_parts
 from tests.naive import kernels as naive_kernels
 from tests.naive import learners as naive
+from tests.support.narrow import present, read_back
 from tests.support.streams import LAYOUTS, cell_stream, equal_checkpoints, peak_bytes, signs, stream
 
 pytestmark = pytest.mark.slow
@@ -26,7 +29,7 @@ KERNELS = [LaplacianKernel(0.7), GaussianKernel(1.3), AdditiveChi2Kernel()]
 NAMES = [kernel.name for kernel in KERNELS]
 
 
-def row_by_row(state, rows, y):
+def row_by_row(state: Any, rows: Any, y: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """Decision before each row, support set."""
     decisions, support = [], []
     for i in range(y.size):
@@ -37,7 +40,7 @@ def row_by_row(state, rows, y):
 
 
 @pytest.mark.parametrize(("seed", "eta"), [(0, 0.5), (1, 0.5), (2, 0.3)])
-def test_og1_primal_full_product_and_dual_agree_bitwise(seed, eta):
+def test_og1_primal_full_product_and_dual_agree_bitwise(seed: int, eta: float) -> None:
     cells, y = cell_stream(300, T, PSI, seed=seed)
     expected = naive.ogd_primal(cells.codes, cells.offsets, signs(y), eta, T)
     states = (
@@ -57,7 +60,7 @@ def test_og1_primal_full_product_and_dual_agree_bitwise(seed, eta):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_og1_in_blocks_and_with_many_classes(n_classes):
+def test_og1_in_blocks_and_with_many_classes(n_classes: int) -> None:
     cells, y = cell_stream(700, T, PSI, n_classes)
     dual, primal = KernelOGDState(IsolationKernel(T), n_classes), OGDState.start(cells.n_columns, n_classes, 0.5, T)
     a, b = dual.partial_fit(cells, y), primal.partial_fit(cells, y)
@@ -68,26 +71,27 @@ def test_og1_in_blocks_and_with_many_classes(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_og2_weights_are_the_sum_over_the_support_set(n_classes):
+def test_og2_weights_are_the_sum_over_the_support_set(n_classes: int) -> None:
     cells, y = cell_stream(600, T, PSI, n_classes)
     dual, primal = KernelOGDState(IsolationKernel(T), n_classes), OGDState.start(cells.n_columns, n_classes, 0.5, T)
     dual.partial_fit(cells, y)
     primal.partial_fit(cells, y)
-    support, coef = dual.support.arrays()
+    support, coef = present(dual.support.arrays())
+    assert isinstance(support, Cells)
     X = naive.one_hot(support.codes, support.offsets)
     np.testing.assert_array_equal(primal.weights, X.T @ (0.5 * coef))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
 @pytest.mark.parametrize("label", [0, 1])
-def test_og3_first_row_is_predicted_positive_and_always_an_update(kernel, label):
+def test_og3_first_row_is_predicted_positive_and_always_an_update(kernel: PointKernel, label: int) -> None:
     X, _ = stream("any", 1)
     progress = KernelOGDState(kernel, 2).partial_fit(X, np.array([label]))
     assert progress.predicted.tolist() == [1]
     assert progress.n_support == 1
 
 
-def test_og4_renaming_cells_changes_nothing():
+def test_og4_renaming_cells_changes_nothing() -> None:
     cells, y = cell_stream(300, T, PSI, 3)
     names = np.array([np.random.default_rng(1).permutation(PSI) for _ in range(T)])
     renamed = Cells(names[np.arange(T), cells.codes].astype(np.int32), cells.offsets)
@@ -100,7 +104,9 @@ def test_og4_renaming_cells_changes_nothing():
 @pytest.mark.parametrize("kind", ["gaps", "bits"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_og5_blocks_threads_and_checkpoints_change_nothing(kernel, n_classes, kind, layout):
+def test_og5_blocks_threads_and_checkpoints_change_nothing(
+    kernel: PointKernel, n_classes: int, kind: str, layout: str
+) -> None:
     X, y = stream(kind, 1000, n_classes=n_classes)
     if kind == "bits":
         X[400:420] *= 0.5  # Not all tiles are of bits.
@@ -126,7 +132,7 @@ def test_og5_blocks_threads_and_checkpoints_change_nothing(kernel, n_classes, ki
 @pytest.mark.parametrize("eta", [0.5, 0.3])
 @pytest.mark.parametrize("kind", ["any", "bits"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_decisions_are_those_of_the_definition(kernel, kind, eta):
+def test_decisions_are_those_of_the_definition(kernel: PointKernel, kind: str, eta: float) -> None:
     X, y = stream(kind, 120)
     K = naive_kernels.kernel(X, X, kernel.name, getattr(kernel, "gamma", None))
     expected = naive.ogd_kernel(K, signs(y), eta)
@@ -134,7 +140,7 @@ def test_decisions_are_those_of_the_definition(kernel, kind, eta):
     decisions, support = row_by_row(state, X, y)
     np.testing.assert_array_equal(decisions, expected[0])
     assert support == expected[1]
-    np.testing.assert_array_equal(state.support.arrays()[1][:, 0], expected[2])
+    np.testing.assert_array_equal(present(state.support.arrays())[1][:, 0], expected[2])
     whole = KernelOGDState(kernel, 2, eta)
     np.testing.assert_array_equal(whole.partial_fit(X, y).predicted, expected[0] >= 0)
     assert equal_checkpoints(whole, state)
@@ -144,7 +150,9 @@ def test_decisions_are_those_of_the_definition(kernel, kind, eta):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_one_against_the_rest_is_one_run_per_class(kernel):
+def test_one_against_the_rest_is_one_run_per_class(
+    kernel: PointKernel,
+) -> None:
     X, y = stream("any", 200, n_classes=4)
     state, rows = KernelOGDState(kernel, 4), set()
     predicted = state.partial_fit(X, y).predicted
@@ -160,7 +168,7 @@ def test_one_against_the_rest_is_one_run_per_class(kernel):
     assert state.n_support == len(rows)
 
 
-def test_dense_and_csr_agree_on_bits():
+def test_dense_and_csr_agree_on_bits() -> None:
     X, y = stream("bits", 500, 70, 3)
     for kernel in KERNELS:
         dense, csr = (KernelOGDState(kernel, 3) for _ in range(2))
@@ -171,7 +179,7 @@ def test_dense_and_csr_agree_on_bits():
         np.testing.assert_array_equal(dense.decision_function(X), dense.decision_function(LAYOUTS["csr"](X)))
 
 
-def test_layouts_may_change_on_the_way():
+def test_layouts_may_change_on_the_way() -> None:
     X, y = stream("bits", 600)
     expected, mixed = (KernelOGDState(LaplacianKernel(0.7), 2) for _ in range(2))
     expected.partial_fit(X, y)
@@ -183,7 +191,7 @@ def test_layouts_may_change_on_the_way():
     np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
 
 
-def test_margin_of_exactly_one_is_no_update():
+def test_margin_of_exactly_one_is_no_update() -> None:
     X = np.ones((3, 2))
     state = KernelOGDState(LaplacianKernel(1.0), 2, eta=1.0)
     assert state.partial_fit(X, np.array([1, 1, 1])).n_support == 1
@@ -191,7 +199,7 @@ def test_margin_of_exactly_one_is_no_update():
 
 
 @pytest.mark.parametrize("most", [1, 7, 100, 256, 300])
-def test_stopping_at_a_number_of_support_points(most):
+def test_stopping_at_a_number_of_support_points(most: int) -> None:
     X, y = stream("any", 900)
     whole = KernelOGDState(LaplacianKernel(0.7), 2)
     predicted = whole.partial_fit(X, y).predicted
@@ -210,7 +218,9 @@ def test_stopping_at_a_number_of_support_points(most):
 
 @pytest.mark.parametrize("rows", ["dense", "csr", "cells"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_model_round_trip(rows, n_classes):
+def test_model_round_trip(rows: str, n_classes: int) -> None:
+    X: Any
+    kernel: AnyKernel
     if rows == "cells":
         X, y = cell_stream(400, T, PSI, n_classes)
         kernel = IsolationKernel(T)
@@ -220,9 +230,9 @@ def test_model_round_trip(rows, n_classes):
     state = KernelOGDState(kernel, n_classes)
     for part in (slice(0, 0), slice(0, 400)):  # Also before there is any support point.
         state.partial_fit(X[part], y[part])
-        labels = ["a", "b", "c"][:n_classes]
+        labels: list[Label] = [*"abc"[:n_classes]]
         model = state.model(labels, {"psi": 4})
-        again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+        again = read_back(model)
         assert again.content_hash == model.content_hash
         for m in (model, again):
             np.testing.assert_array_equal(m.decision_function(X), state.decision_function(X))
@@ -235,7 +245,7 @@ def test_model_round_trip(rows, n_classes):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_bad_input_is_named_and_nothing_is_learned(layout):
+def test_bad_input_is_named_and_nothing_is_learned(layout: str) -> None:
     X, y = stream("any", 600)
     state = KernelOGDState(AdditiveChi2Kernel(), 2)
     state.partial_fit(LAYOUTS[layout](X[:5]), y[:5])
@@ -267,7 +277,7 @@ def test_bad_input_is_named_and_nothing_is_learned(layout):
 
 
 @pytest.mark.parametrize(("layout", "d", "n_classes"), [("dense", 400, 2), ("dense", 20, 30), ("csr", 5000, 2)])
-def test_memory_is_foreseen(layout, d, n_classes):
+def test_memory_is_foreseen(layout: str, d: int, n_classes: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.random((3000, d)) * (rng.random((3000, d)) < (0.05 if layout == "csr" else 1))
     rows, y = LAYOUTS[layout](X), rng.integers(0, n_classes, 3000)
@@ -280,13 +290,13 @@ def test_memory_is_foreseen(layout, d, n_classes):
     assert 0.4 * foreseen < used < foreseen
 
 
-def test_memory_of_coefficients():
+def test_memory_of_coefficients() -> None:
     """One of eight bytes for each row, with more than two classes for each row and class."""
     of = [support_set_bytes(1000, 20, n_classes=n_classes) for n_classes in (2, 3, 4)]
     assert [more - of[0] for more in of[1:]] == [16_000, 24_000]
 
 
-def test_memory_of_sparse_rows():
+def test_memory_of_sparse_rows() -> None:
     """Entries and what finds the rows: both are there twice."""
     of = [support_set_bytes(n, 20, nnz) for n, nnz in ((1000, 0), (3000, 0), (3000, 7))]
     assert of[1] - of[0] == 2000 * (2 * 24 + 8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,21 +9,21 @@ import scipy.sparse as sp
 from ikmap.cells import Cells
 from ikmap.learners.online.naive_ogd import NaiveOGDState, naive_ogd_bytes
 from ikmap.learners.online.ogd import OGDState
-from ikmap.model import from_parts
 from tests.naive import learners as naive
+from tests.support.narrow import present, read_back
 from tests.support.streams import cell_stream, peak_bytes, signs
 
 T, PSI = 13, 6
 
 
-def both(n_classes=2, eta=0.5, columns=T * PSI, divisor=T):
+def both(n_classes: int = 2, eta: float = 0.5, columns: int = T * PSI, divisor: float = T) -> list[OGDState]:
     return [kind.start(columns, n_classes, eta, divisor) for kind in (NaiveOGDState, OGDState)]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("eta", [0.5, 0.37])
 @pytest.mark.parametrize("divisor", [T, 1])
-def test_og1_decisions_support_set_and_weights_of_the_index_form(n_classes, eta, divisor):
+def test_og1_decisions_support_set_and_weights_of_the_index_form(n_classes: int, eta: float, divisor: int) -> None:
     cells, y = cell_stream(400, T, PSI, n_classes)
     full, index = both(n_classes, eta, divisor=divisor)
     for i in (*range(60), 60):
@@ -39,7 +37,7 @@ def test_og1_decisions_support_set_and_weights_of_the_index_form(n_classes, eta,
     assert (full.n_seen, full.n_support) == (index.n_seen, index.n_support) == (400, full.n_support)
 
 
-def test_og1_decisions_of_the_definition():
+def test_og1_decisions_of_the_definition() -> None:
     cells, y = cell_stream(300, T, PSI)
     state, _ = both()
     expected = naive.ogd_full_product(cells.codes, cells.offsets, signs(y), 0.5, T)
@@ -52,7 +50,7 @@ def test_og1_decisions_of_the_definition():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_og5_blocks_and_checkpoints_change_nothing(n_classes):
+def test_og5_blocks_and_checkpoints_change_nothing(n_classes: int) -> None:
     cells, y = cell_stream(400, T, PSI, n_classes)
     whole, _ = both(n_classes)
     predicted = whole.partial_fit(cells, y).predicted
@@ -66,11 +64,11 @@ def test_og5_blocks_and_checkpoints_change_nothing(n_classes):
     np.testing.assert_array_equal(np.concatenate(parts), predicted)
     np.testing.assert_array_equal(state.table, whole.table)
     model = whole.model(list(range(n_classes)), {"psi": PSI})
-    again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+    again = read_back(model)
     np.testing.assert_array_equal(again.decision_function(cells), whole.decision_function(cells))
 
 
-def test_every_product_is_made():
+def test_every_product_is_made() -> None:
     """A weight outside the row counts with a factor 0: only then is 0 times infinity seen."""
     cells, _ = cell_stream(1, T, PSI)
     other = np.setdiff1d(np.arange(T * PSI), cells.columns()[0])[0]
@@ -83,7 +81,7 @@ def test_every_product_is_made():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_cells_and_packed_codes(n_classes):
+def test_missing_cells_and_packed_codes(n_classes: int) -> None:
     cells, y = cell_stream(300, T, PSI, n_classes)
     rng = np.random.default_rng(3)
     cells.codes[100:200][rng.random((100, T)) < 0.3] = -1
@@ -96,18 +94,18 @@ def test_missing_cells_and_packed_codes(n_classes):
     np.testing.assert_array_equal(full.decision_function(cells), index.decision_function(cells))
 
 
-def test_columns_of_one_row_may_stand_at_any_place_in_the_next():
+def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
     rng = np.random.default_rng(0)
     rows = np.zeros((80, 12))
     np.put_along_axis(rows, np.argsort(rng.random((80, 12)), axis=1)[:, :4], 1.0, axis=1)
-    cells, _ = Cells.from_csr(sp.csr_array(rows))
+    cells, _ = present(Cells.from_csr(sp.csr_array(rows)))
     full, index = both(columns=12, divisor=1)
     y = rng.integers(0, 2, 80)
     np.testing.assert_array_equal(full.partial_fit(cells, y).predicted, index.partial_fit(cells, y).predicted)
     np.testing.assert_array_equal(full.table, index.table)
 
 
-def test_bad_input_is_named_and_nothing_is_learned():
+def test_bad_input_is_named_and_nothing_is_learned() -> None:
     cells, y = cell_stream(20, T, PSI)
     state, _ = both()
     wild = cells.codes.copy()
@@ -128,12 +126,12 @@ def test_bad_input_is_named_and_nothing_is_learned():
 
 
 @pytest.mark.parametrize("n_classes", [2, 10])
-def test_memory_is_foreseen(n_classes):
+def test_memory_is_foreseen(n_classes: int) -> None:
     cells, y = cell_stream(50, T, 20_000, n_classes)
     state = NaiveOGDState.start(cells.n_columns, n_classes, 0.5, T)
     state.partial_fit(cells, y)
 
-    def run():
+    def run() -> None:
         fresh = NaiveOGDState.start(cells.n_columns, n_classes, 0.5, T)
         for _ in range(2):
             fresh.partial_fit(cells, y)

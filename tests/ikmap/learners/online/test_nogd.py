@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ikmap.cells import Cells
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.kernels.base import AnyKernel
+from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
 from ikmap.learners.online.nogd import NOGDState, nogd_bytes, rank_of
 from ikmap.maps.nystroem import NystroemMap, draw_points
-from ikmap.model import from_parts
 from tests.naive import kernels as naive_kernels
 from tests.naive import learners as naive
+from tests.support.narrow import present, read_back
 from tests.support.streams import LAYOUTS, cell_stream, equal_checkpoints, peak_bytes, signs, stream
 
 KERNELS = [LaplacianKernel(0.7), GaussianKernel(1.3), AdditiveChi2Kernel()]
 NAMES = [kernel.name for kernel in KERNELS]
 
 
-def started(points, X, kernel=KERNELS[0], n_classes=2, rank=9, **options):
+def started(
+    points: Any, X: Any, kernel: Any = KERNELS[0], n_classes: int = 2, rank: int = 9, **options: Any
+) -> NOGDState:
     """State that has not seen a row, with a map ("uniform") or without ("violators")."""
     if points == "uniform":
         options["map"] = NystroemMap.fit(X[draw_points(X.shape[0], 30, 0)], kernel, rank)
@@ -32,7 +36,7 @@ def started(points, X, kernel=KERNELS[0], n_classes=2, rank=9, **options):
 
 
 @pytest.mark.parametrize("kernel", KERNELS[:2], ids=NAMES[:2])
-def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel):
+def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel: PointKernel) -> None:
     X, y = stream("any", 60)
     map = NystroemMap.fit(X, kernel, 60)
     Z = map.transform(X)
@@ -46,7 +50,9 @@ def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_no2_what_is_missing_is_positive_and_does_not_grow_with_points(kernel):
+def test_no2_what_is_missing_is_positive_and_does_not_grow_with_points(
+    kernel: PointKernel,
+) -> None:
     X, _ = stream("any", 80)
     K, order, missing = kernel.matrix(X), np.random.default_rng(0).permutation(80), np.inf
     for b in (1, 5, 20, 40, 80):
@@ -60,7 +66,7 @@ def test_no2_what_is_missing_is_positive_and_does_not_grow_with_points(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
 @pytest.mark.parametrize("rank", [1, 7, 40])
-def test_no3_features_of_the_points_are_whitened(kernel, rank):
+def test_no3_features_of_the_points_are_whitened(kernel: PointKernel, rank: int) -> None:
     X, _ = stream("any", 40)
     map = NystroemMap.fit(X, kernel, rank)
     product = map.matrix @ kernel.matrix(X) @ map.matrix.T
@@ -70,7 +76,7 @@ def test_no3_features_of_the_points_are_whitened(kernel, rank):
         assert map.n_features == min(rank, np.linalg.matrix_rank(kernel.matrix(X)))
 
 
-def test_no4_signs_of_eigenvectors_do_not_matter():
+def test_no4_signs_of_eigenvectors_do_not_matter() -> None:
     X, y = stream("any", 300)
     map = NystroemMap.fit(X[:40], KERNELS[0], 8)
     flipped = NystroemMap(map.points, map.matrix * np.array([1, -1] * 4)[:, None], map.kernel)
@@ -81,7 +87,7 @@ def test_no4_signs_of_eigenvectors_do_not_matter():
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
 @pytest.mark.parametrize("average", [False, True])
-def test_decisions_are_those_of_the_definition(kernel, average):
+def test_decisions_are_those_of_the_definition(kernel: PointKernel, average: bool) -> None:
     X, y = stream("any", 150)
     state = started("uniform", X, kernel, average=average)
     points = X[draw_points(150, 30, 0)]
@@ -98,15 +104,15 @@ def test_decisions_are_those_of_the_definition(kernel, average):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_violators_start_the_linear_phase_from_their_sum(n_classes):
+def test_violators_start_the_linear_phase_from_their_sum(n_classes: int) -> None:
     X, y = stream("any", 400, n_classes=n_classes)
     state, dual = started("violators", X, n_classes=n_classes), KernelOGDState(KERNELS[0], n_classes, 0.3)
     first = dual.partial_fit(X, y, 30).predicted.size
-    points, coef = dual.support.arrays()
+    points, coef = present(dual.support.arrays())
     K = KERNELS[0].matrix(points)
     M = naive_kernels.nystroem_matrix(K, 9)
     state.partial_fit(X[:first], y[:first])
-    np.testing.assert_array_equal(state.map.points, points)
+    np.testing.assert_array_equal(present(state.map).points, points)
     expected = KERNELS[0].matrix(X, points) @ M.T @ (0.3 * coef.T @ np.linalg.pinv(M)).T
     found = state.decision_function(X)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
@@ -121,15 +127,15 @@ def test_violators_start_the_linear_phase_from_their_sum(n_classes):
             assert state.n_support == before + len(support) == 30 + len(support)
 
 
-def test_with_full_rank_the_turn_changes_no_decision():
+def test_with_full_rank_the_turn_changes_no_decision() -> None:
     X, y = stream("any", 200)
     state = NOGDState(KERNELS[0], 2, b=30, rank=30)
     dual = KernelOGDState(KERNELS[0], 2)
     n = dual.partial_fit(X, y, 30).predicted.size
     state.partial_fit(X[:n], y[:n])
     assert state.map is not None
-    np.testing.assert_allclose(state.decision_function(dual.support.arrays()[0]),
-                               dual.decision_function(dual.support.arrays()[0]), atol=1e-7)  # fmt: skip
+    points, _ = present(dual.support.arrays())
+    np.testing.assert_allclose(state.decision_function(points), dual.decision_function(points), atol=1e-7)
 
 
 @pytest.mark.slow
@@ -137,7 +143,7 @@ def test_with_full_rank_the_turn_changes_no_decision():
 @pytest.mark.parametrize("points", ["uniform", "violators"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("average", [False, True])
-def test_blocks_threads_and_checkpoints_change_nothing(points, n_classes, layout, average):
+def test_blocks_threads_and_checkpoints_change_nothing(points: str, n_classes: int, layout: str, average: bool) -> None:
     X, y = stream("gaps", 1500, n_classes=n_classes)
     rows = LAYOUTS[layout](X)
     options = {"n_classes": n_classes, "average": average}
@@ -163,7 +169,7 @@ def test_blocks_threads_and_checkpoints_change_nothing(points, n_classes, layout
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_dense_and_csr_agree_on_bits(kernel):
+def test_dense_and_csr_agree_on_bits(kernel: PointKernel) -> None:
     X, y = stream("bits", 500, 30, 3)
     for points in ("uniform", "violators"):
         dense, csr = (started(points, layout(X), kernel, 3) for layout in LAYOUTS.values())
@@ -177,25 +183,28 @@ def test_dense_and_csr_agree_on_bits(kernel):
 @pytest.mark.parametrize("rows", ["dense", "csr", "cells"])
 @pytest.mark.parametrize("points", ["uniform", "violators"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_model_round_trip(rows, points, n_classes):
+def test_model_round_trip(rows: str, points: str, n_classes: int) -> None:
+    X: Any
+    kernel: AnyKernel
     if rows == "cells":
         X, y = cell_stream(300, 13, 6, n_classes)
-        kernel, pick = IsolationKernel(13), lambda k: X[draw_points(300, k, 0)]
+        kernel = IsolationKernel(13)
     else:
         X, y = stream("gaps", 300, n_classes=n_classes)
-        X, kernel, pick = LAYOUTS[rows](X), KERNELS[0], lambda k: X[draw_points(300, k, 0)]
-    map = NystroemMap.fit(pick(20), kernel, 5) if points == "uniform" else None
+        X, kernel = LAYOUTS[rows](X), KERNELS[0]
+    map = NystroemMap.fit(X[draw_points(300, 20, 0)], kernel, 5) if points == "uniform" else None
     state = NOGDState(kernel, n_classes, b=20, average=True, map=map)
     for stop in (2, 300):
         state.partial_fit(X[:stop], y[:stop])
         model = state.model(list(range(n_classes)), {"psi": 8})
         assert isinstance(model, KernelModel if state.map is None else MappedModel)
-        again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+        again = read_back(model)
         assert again.content_hash == model.content_hash
         np.testing.assert_array_equal(again.decision_function(X), state.decision_function(X))
         assert again.classes == list(range(n_classes))
         assert again.predict(X[:0]).shape == (0,)
     assert again.learner == "nogd"
+    assert isinstance(again, MappedModel)
     assert again.linear.params["psi"] == 8
     if rows != "cells":
         for bad, message in (
@@ -206,7 +215,7 @@ def test_model_round_trip(rows, points, n_classes):
                 again.decision_function(bad)
 
 
-def test_points_and_rank():
+def test_points_and_rank() -> None:
     numbers = draw_points(1000, 100, 0)
     assert numbers.size == np.unique(numbers).size == 100
     assert (np.diff(numbers) > 0).all()
@@ -218,7 +227,7 @@ def test_points_and_rank():
     assert [rank_of(b) for b in (1, 2, 7, 8, 100, 10_000)] == [1, 1, 1, 2, 20, 2000]
 
 
-def test_points_that_are_equal_lower_the_rank():
+def test_points_that_are_equal_lower_the_rank() -> None:
     X = np.repeat(np.random.default_rng(0).random((5, 3)), 4, axis=0)
     map = NystroemMap.fit(X, KERNELS[0], 20)
     assert map.n_features == 5
@@ -227,7 +236,7 @@ def test_points_that_are_equal_lower_the_rank():
 
 @pytest.mark.parametrize("points", ["uniform", "violators"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_bad_input_is_named_and_nothing_is_learned(points, layout):
+def test_bad_input_is_named_and_nothing_is_learned(points: str, layout: str) -> None:
     X, y = stream("any", 1500)
     state = started(points, LAYOUTS[layout](X), AdditiveChi2Kernel())
     nan, negative = X.copy(), X.copy()
@@ -247,7 +256,7 @@ def test_bad_input_is_named_and_nothing_is_learned(points, layout):
     assert state.n_seen == 200
 
 
-def test_bad_parameters():
+def test_bad_parameters() -> None:
     with pytest.raises(ValueError, match=r"^b must be at least 1, got 0$"):
         NOGDState(KERNELS[0], 2, b=0)
     with pytest.raises(ValueError, match="eta must be a positive number"):
@@ -263,12 +272,12 @@ def test_bad_parameters():
 
 
 @pytest.mark.parametrize(("layout", "d", "b"), [("dense", 2000, 100), ("dense", 10, 600), ("csr", 5000, 100)])
-def test_memory_is_foreseen(layout, d, b):
+def test_memory_is_foreseen(layout: str, d: int, b: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.random((2200, d)) * (rng.random((2200, d)) < (0.05 if layout == "csr" else 1))
     rows, y = LAYOUTS[layout](X), rng.integers(0, 2, 2200)
 
-    def run():
+    def run() -> None:
         map = NystroemMap.fit(rows[draw_points(2200, b, 0)], LaplacianKernel(1.0), rank_of(b))
         NOGDState(LaplacianKernel(1.0), 2, b, map=map).partial_fit(rows, y)
 
@@ -277,7 +286,7 @@ def test_memory_is_foreseen(layout, d, b):
     assert 0.2 * foreseen < peak_bytes(run) < foreseen
 
 
-def test_memory_of_outputs():
+def test_memory_of_outputs() -> None:
     """Two numbers of eight bytes for each point and feature: of one output for two classes, else of one a class."""
     of = [nogd_bytes(20, None, 50, 30, n_classes) for n_classes in (2, 3, 4)]
     assert [more - of[0] for more in of[1:]] == [2 * 16 * 80, 3 * 16 * 80]

@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from ikmap import IsolationKernelMap
 from ikmap._compiled import needed, parsed
 from ikmap.cells import Cells
+from ikmap.json_values import Label
 from ikmap.learners.online import _norma_loops as loops
 from ikmap.learners.online import norma
 from ikmap.learners.online.norma import NormaNumbers, NormaState
@@ -267,8 +268,8 @@ def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool |
     for name, array in whole.checkpoint().items():
         assert np.array_equal(parts.checkpoint()[name], array), name
     assert np.array_equal(whole.decision_function(cells), parts.decision_function(cells))
-    assert np.array_equal(whole.model([0, 1, 2][:classes] if rule.of_classes else []).decision_function(cells),
-                          whole.decision_function(cells))  # fmt: skip
+    labels: list[Label] = [*range(classes)] if rule.of_classes else []
+    assert np.array_equal(whole.model(labels).decision_function(cells), whole.decision_function(cells))
 
 
 def test_checkpoints_of_before_late_functions_could_count_more_are_gone_on_from() -> None:
@@ -460,7 +461,7 @@ def test_theorem_2(name: str) -> None:
     assert np.linalg.norm(functions, axis=1).max() <= 1 / weight + 1e-12
     for g in others.values():
         excess = np.cumsum(risk - risks(np.broadcast_to(g, X.shape), X, signs, weight))
-        assert (excess <= [theorem_2(weight, float(np.linalg.norm(g)), k) for k in rounds]).all()
+        assert (excess <= [theorem_2(weight, float(np.linalg.norm(g)), k) for k in rounds.tolist()]).all()
         apart = ((functions - g) ** 2).sum(axis=1)
         gained = (apart[:-1] - apart[1:]) / (2 * steps) + steps / 2 * (slopes**2).sum(axis=1)
         inner = (slopes * (functions[:-1] - g)).sum(axis=1)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from ikmap._compiled import needed, parsed
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel, MinMaxKernel
+from ikmap.kernels.base import TILE
 from ikmap.learners.online import norma_dual
 from ikmap.learners.online._norma_dual_loops import norma_dual_pass
 from ikmap.learners.online.norma import NormaState
@@ -92,7 +93,7 @@ def test_blocks_threads_layouts_and_checkpoints_change_no_bit(
     sparse = NormaDualState(rule, kernel, 3, tau)
     assert np.array_equal(sparse.partial_fit(sp.csr_array(X), y).predicted, predicted)
     if tau is not None:
-        assert parts.n_support < 2 * norma_dual.TILE + tau
+        assert parts.n_support < 2 * TILE + tau
 
 
 def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
@@ -103,14 +104,15 @@ def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:
     whole = NormaDualState(rule, kernel)
     whole.partial_fit(X, y)
     rows, alpha = whole.expansion()
-    at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
+    at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in np.asarray(rows)]
     reached: list[bool] = []
     for tau in range(1, 100, 11):
         single, total = truncation_bounds(rule, tau)
         age = 300 - whole.terms.rounds
         old = age >= tau
         dropped = np.where(old, alpha[:, 0], 0.0)
-        norm = float(np.sqrt(max(0.0, dropped @ K[np.ix_(at, at)] @ dropped)))
+        squared = float(dropped @ K[np.ix_(at, at)] @ dropped)
+        norm = float(np.sqrt(max(0.0, squared)))
         assert norm <= total
         assert np.abs(alpha[old, 0]).max(initial=0.0) <= single * (1 + 1e-9)
         reached += [pytest.approx(single, rel=1e-9) == abs(value) for value in alpha[age == tau, 0]]

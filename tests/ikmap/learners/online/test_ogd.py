@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +12,17 @@ from ikmap.cells import Cells
 from ikmap.learners.online.naive_ogd import NaiveOGDState
 from ikmap.learners.online.ogd import OGDState, ogd_divisor, steps_to_margin
 from tests.naive import learners as naive
+from tests.support.narrow import present
 
 T, PSI = 13, 6
 OFFSETS = np.arange(T + 1) * PSI
 ETA = 0.5  # A power of two: every sum is an exact multiple of it, so all forms must agree bit for bit.
 
 
-def stream(n=400, n_classes=2, seed=0, psi=PSI):
+type Scale = Literal["kernel", "raw"]
+
+
+def stream(n: int = 400, n_classes: int = 2, seed: int = 0, psi: int = PSI) -> tuple[Cells, np.ndarray]:
     """Cells with a label that depends on some of them, with noise."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, psi, (n, T)).astype(np.int32)
@@ -24,7 +30,9 @@ def stream(n=400, n_classes=2, seed=0, psi=PSI):
     return Cells(codes, np.arange(T + 1) * psi), y.astype(np.int32)
 
 
-def run(cells, y, *, eta=ETA, scale="kernel", n_classes=2):
+def run(
+    cells: Cells, y: np.ndarray, *, eta: float = ETA, scale: Scale = "kernel", n_classes: int = 2
+) -> tuple[OGDState, np.ndarray, list[int]]:
     """The state after all rows, with the decision before each step and the support set, row by row."""
     state = OGDState.start(cells.n_columns, n_classes, eta, ogd_divisor(cells, scale))
     decisions, support = [], []
@@ -36,7 +44,7 @@ def run(cells, y, *, eta=ETA, scale="kernel", n_classes=2):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_og1_primal_full_product_and_dual_agree_bitwise(seed):
+def test_og1_primal_full_product_and_dual_agree_bitwise(seed: int) -> None:
     cells, y = stream(seed=seed)
     c = np.where(y == 1, 1.0, -1.0)
     state, decisions, support = run(cells, y)
@@ -51,7 +59,7 @@ def test_og1_primal_full_product_and_dual_agree_bitwise(seed):
     np.testing.assert_array_equal(state.weights[:, 0], naive.ogd_primal(cells.codes, OFFSETS, c, ETA, T)[2])
 
 
-def test_raw_scale_is_the_predictor_without_division():
+def test_raw_scale_is_the_predictor_without_division() -> None:
     cells, y = stream()
     c = np.where(y == 1, 1.0, -1.0)
     _, decisions, support = run(cells, y, scale="raw")
@@ -61,7 +69,7 @@ def test_raw_scale_is_the_predictor_without_division():
     assert len(support) < len(run(cells, y)[2])
 
 
-def test_og2_weights_are_the_sum_over_the_support_set():
+def test_og2_weights_are_the_sum_over_the_support_set() -> None:
     cells, y = stream()
     state, _, support = run(cells, y)
     c = np.where(y[support] == 1, 1.0, -1.0)
@@ -70,7 +78,7 @@ def test_og2_weights_are_the_sum_over_the_support_set():
 
 
 @pytest.mark.parametrize("label", [0, 1])
-def test_og3_first_row_is_predicted_positive_and_always_an_update(label):
+def test_og3_first_row_is_predicted_positive_and_always_an_update(label: int) -> None:
     cells, _ = stream(1)
     state = OGDState.start(cells.n_columns, 2, ETA, T)
     progress = state.partial_fit(cells, np.array([label]))
@@ -79,7 +87,7 @@ def test_og3_first_row_is_predicted_positive_and_always_an_update(label):
     assert state.n_updates.tolist() == [1]
 
 
-def test_og4_renaming_cells_changes_nothing():
+def test_og4_renaming_cells_changes_nothing() -> None:
     cells, y = stream(n_classes=3)
     rng = np.random.default_rng(1)
     names = np.array([rng.permutation(PSI) for _ in range(T)])
@@ -94,7 +102,7 @@ def test_og4_renaming_cells_changes_nothing():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("eta", [0.5, 0.3])
-def test_og5_blocks_and_checkpoints_change_nothing(n_classes, eta):
+def test_og5_blocks_and_checkpoints_change_nothing(n_classes: int, eta: float) -> None:
     cells, y = stream(n_classes=n_classes)
     whole = OGDState.start(cells.n_columns, n_classes, eta, T)
     predicted = whole.partial_fit(cells, y).predicted
@@ -110,7 +118,7 @@ def test_og5_blocks_and_checkpoints_change_nothing(n_classes, eta):
     assert whole.n_seen == 400
 
 
-def test_og6_work_depends_on_t_only():
+def test_og6_work_depends_on_t_only() -> None:
     """A step reads and writes t weights, whatever psi is and however many support points there are."""
     for psi in (6, 500):
         cells, y = stream(psi=psi)
@@ -131,14 +139,14 @@ def test_og6_work_depends_on_t_only():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_og7_every_block_of_weights_has_the_same_sum(n_classes):
+def test_og7_every_block_of_weights_has_the_same_sum(n_classes: int) -> None:
     cells, y = stream(n_classes=n_classes)
     state = run(cells, y, n_classes=n_classes)[0]
     sums = state.weights.reshape(T, PSI, -1).sum(axis=1)
     np.testing.assert_array_equal(sums, np.broadcast_to(sums[0], sums.shape))
 
 
-def test_one_against_the_rest_is_one_run_per_class():
+def test_one_against_the_rest_is_one_run_per_class() -> None:
     cells, y = stream(n_classes=4)
     state, decisions, support = run(cells, y, n_classes=4)
     any_step = set()
@@ -155,7 +163,7 @@ def test_one_against_the_rest_is_one_run_per_class():
     np.testing.assert_array_equal(again.partial_fit(cells, y).predicted, decisions.argmax(axis=1))
 
 
-def test_margin_of_exactly_one_is_no_update():
+def test_margin_of_exactly_one_is_no_update() -> None:
     cells = Cells(np.zeros((3, 4), dtype=np.int32), np.arange(5))
     state = OGDState.start(4, 2, eta=1.0, divisor=4)
     assert state.partial_fit(cells, np.array([1, 1, 1])).n_support == 1
@@ -163,7 +171,7 @@ def test_margin_of_exactly_one_is_no_update():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_every_layout_and_type_of_rows_gives_the_same(n_classes):
+def test_every_layout_and_type_of_rows_gives_the_same(n_classes: int) -> None:
     cells, y = stream(n_classes=n_classes)
     expected = OGDState.start(cells.n_columns, n_classes, ETA, T)
     predicted = expected.partial_fit(cells, y).predicted
@@ -176,7 +184,7 @@ def test_every_layout_and_type_of_rows_gives_the_same(n_classes):
     np.testing.assert_array_equal(model.decision_function(cells), expected.decision_function(cells))
 
 
-def test_sample_weight_scales_the_step():
+def test_sample_weight_scales_the_step() -> None:
     cells, y = stream(50)
     weight = np.ones(50)
     weight[10] = 0
@@ -194,7 +202,7 @@ def test_sample_weight_scales_the_step():
 @pytest.mark.parametrize("eta", [0.37, 1e-3, 40.0])
 @pytest.mark.parametrize("scale", ["kernel", "raw"])
 @pytest.mark.parametrize("psi", [6, 500])
-def test_any_step_size_is_exact_up_to_one_rounding(eta, scale, psi):
+def test_any_step_size_is_exact_up_to_one_rounding(eta: float, scale: Scale, psi: int) -> None:
     cells, y = stream(psi=psi)
     state, decisions, support = run(cells, y, eta=eta, scale=scale)
     expected = naive.ogd_primal(cells.codes, cells.offsets, np.where(y == 1, 1.0, -1.0), eta, ogd_divisor(cells, scale))
@@ -207,7 +215,7 @@ def test_any_step_size_is_exact_up_to_one_rounding(eta, scale, psi):
 
 
 @pytest.mark.parametrize("t", [1, 15, 16, 17, 300])
-def test_any_number_of_partitionings(t):
+def test_any_number_of_partitionings(t: int) -> None:
     rng = np.random.default_rng(t)
     cells = Cells(rng.integers(0, 4, (300, t)), np.arange(t + 1) * 4).packed()
     y = (cells.codes[:, 0] > 1) ^ (rng.random(300) < 0.2)
@@ -221,7 +229,7 @@ def test_any_number_of_partitionings(t):
 
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_integers_widen_before_they_overflow(sign, n_classes):
+def test_integers_widen_before_they_overflow(sign: int, n_classes: int) -> None:
     """Every row takes a step at first: more than int8 and then int16 hold, by what only some cells see."""
     n, before = 33_000, 32_760
     cells = Cells(np.zeros((n, 2), dtype=np.int32), np.array([0, 2, 3]))
@@ -243,7 +251,7 @@ def test_integers_widen_before_they_overflow(sign, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_cells_and_chunks(n_classes):
+def test_missing_cells_and_chunks(n_classes: int) -> None:
     """A chunk with missing cells takes another way through the code, so chunks must not show."""
     cells, y = stream(n_classes=n_classes)
     rng = np.random.default_rng(3)
@@ -261,7 +269,7 @@ def test_missing_cells_and_chunks(n_classes):
 
 @pytest.mark.parametrize("kind", [OGDState, NaiveOGDState])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_constant_cell_is_one_more_partitioning_of_one_cell(kind, n_classes):
+def test_a_constant_cell_is_one_more_partitioning_of_one_cell(kind: type[OGDState], n_classes: int) -> None:
     cells, y = stream(n_classes=n_classes)
     cells.codes[::5] = -1
     longer = Cells(np.c_[cells.codes, np.zeros(len(cells), np.int32)], np.append(OFFSETS, OFFSETS[-1] + 1))
@@ -279,7 +287,7 @@ def test_a_constant_cell_is_one_more_partitioning_of_one_cell(kind, n_classes):
     assert (model.intercept != 0).any()
 
 
-def test_a_constant_cell_stays_the_last_as_others_are_added():
+def test_a_constant_cell_stays_the_last_as_others_are_added() -> None:
     cells, y = stream()
     new = OFFSETS + 2 * np.arange(T + 1)
     state = OGDState.start(cells.n_columns, 2, ETA, T, constant=True)
@@ -289,7 +297,7 @@ def test_a_constant_cell_stays_the_last_as_others_are_added():
     np.testing.assert_array_equal(state.decision_function(Cells(cells.codes, new)), expected)
 
 
-def test_other_rows_go_on_from_the_weights_of_cells():
+def test_other_rows_go_on_from_the_weights_of_cells() -> None:
     cells, y = stream()
     state = OGDState.start(cells.n_columns, 2, ETA, T)
     state.partial_fit(cells[:100], y[:100])
@@ -304,7 +312,7 @@ def test_other_rows_go_on_from_the_weights_of_cells():
     assert state.n_support == expected.n_support
 
 
-def test_bad_input_is_named_and_nothing_is_learned():
+def test_bad_input_is_named_and_nothing_is_learned() -> None:
     cells, y = stream(20)
     state = OGDState.start(cells.n_columns, 2, ETA, T)
     wild = cells.codes.copy()
@@ -325,7 +333,7 @@ def test_bad_input_is_named_and_nothing_is_learned():
         with pytest.raises(ValueError, match="eta"):
             OGDState.start(3, 2, bad)
     with pytest.raises(ValueError, match="scale"):
-        ogd_divisor(cells, "other")
+        ogd_divisor(cells, "other")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 classes"):
         OGDState.start(3, 1)
 
@@ -336,7 +344,7 @@ def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
     rows = np.zeros((80, 12))
     np.put_along_axis(rows, np.argsort(rng.random((80, 12)), axis=1)[:, :4], 1.0, axis=1)
     y = (rows[:, :6].sum(axis=1) + rng.normal(size=80) > 2).astype(int)
-    cells, _ = Cells.from_csr(sp.csr_array(rows))
+    cells, _ = present(Cells.from_csr(sp.csr_array(rows)))
     whole, single = OGDState.start(12, 2, 0.5, 1.0), OGDState.start(12, 2, 0.5, 1.0)
     progress = whole.partial_fit(cells, y)
     f, support, _ = naive.ogd_primal(cells.codes, cells.offsets, np.where(y == 1, 1, -1), 0.5, 1.0)
@@ -349,7 +357,7 @@ def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
 
 @pytest.mark.parametrize("layout", ["cells", "dense"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_average_of_the_weights_after_each_step(layout, n_classes):
+def test_average_of_the_weights_after_each_step(layout: str, n_classes: int) -> None:
     cells, y = stream(200, n_classes=n_classes)
     divisor = float(T) if layout == "cells" else 1.0
     rows = cells if layout == "cells" else cells.to_csr(normalize=False).toarray()
@@ -380,7 +388,7 @@ def test_average_of_the_weights_after_each_step(layout, n_classes):
         (1e-300, 1e300, 2**53),
     ],
 )
-def test_steps_to_a_margin_of_one(eta, divisor, expected):
+def test_steps_to_a_margin_of_one(eta: float, divisor: float, expected: int) -> None:
     """The smallest number of steps by which the margin, as it is computed, is 1."""
     assert steps_to_margin(eta, divisor) == expected
     assert expected == 2**53 or eta * expected / divisor >= 1.0

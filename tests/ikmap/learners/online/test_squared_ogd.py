@@ -22,7 +22,8 @@ def test_the_rule(divisor: float) -> None:
     X = cells.to_csr(normalize=False).toarray()
     state = SquaredOGDState.start(cells.offsets, 0.6, divisor)
     predicted = state.partial_fit(cells.packed(), y).predicted
-    w, seen = np.zeros(X.shape[1]), []
+    w = np.zeros(X.shape[1])
+    seen: list[float] = []
     for x, target, expected in zip(X, y, predicted, strict=True):
         before = np.mean(seen) if seen else 0.0
         found = x @ w / divisor
