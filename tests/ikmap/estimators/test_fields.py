@@ -173,7 +173,7 @@ TABLE = (
     Stands("KernelRidgeRegressor", own=OF_KERNEL | ALPHA, lacks={**BY_KERNEL, **C_IS_ALPHA}),
     Stands("FourierSVC", own=OF_KERNEL, lacks={**BY_KERNEL, "class_weight": AS_SKLEARN}),
     Stands("FourierRidge", own=OF_KERNEL | ALPHA, lacks={**BY_KERNEL, **C_IS_ALPHA}),
-    Stands("TwoStageGMMClassifier", lacks={"class_weight": AS_SKLEARN}),
+    Stands("TwoStageGMMClassifier", given={"codes": 4, "code_bits": 4}, lacks={"class_weight": AS_SKLEARN}),
 )  # fmt: skip
 OF_A_PAPER = "a paper compares with it, and commands do so again"
 NO_ESTIMATOR = {
