@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
+
+from ikmap.frozen import Frozen
 
 if TYPE_CHECKING:
     from ikmap.json_values import Json
 
 
-@dataclass(frozen=True, kw_only=True)
-class About:
+class About(Frozen, kw_only=True):
     """Description of any method.
 
     Attributes
@@ -35,8 +36,7 @@ class About:
     loop_words: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True)
-class MapAbout(About):
+class MapAbout(About, kw_only=True):
     """Description of a map to cells.
 
     Attributes
@@ -59,8 +59,7 @@ class MapAbout(About):
     by_size: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class LearnerAbout(About):
+class LearnerAbout(About, kw_only=True):
     """Description of a learner.
 
     Attributes
@@ -88,8 +87,7 @@ class LearnerAbout(About):
     metrics_schema: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelAbout(About):
+class KernelAbout(About, kw_only=True):
     """Description of a kernel.
 
     Attributes
