@@ -21,7 +21,7 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "record_types", "urls", "watching", "errors", "resolve", "params", "storage", "running", "readers",
+        "record_types", "urls", "monitoring", "errors", "resolve", "params", "storage", "running", "readers",
         "tables", "datasets", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
