@@ -27,7 +27,6 @@ from ikmap.methods.registry import is_known
 from ikmap.methods.search import Search, Value
 from ikmap.tasks import AUTO, Task, TaskKind
 from pipeline.errors import InputError
-from pipeline.record_types import Record, RecordView
 from pipeline.resolve import (
     Configuration,
     chosen,
@@ -43,6 +42,11 @@ from pipeline.resolve import (
     with_kernel,
     worded,
 )
+
+type Options = Mapping[str, Any]
+"""Values of options by name, which their kinds check."""
+type Values = dict[str, Any]
+"""A JSON object of parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +97,7 @@ class Params:
 
     partitioner: str = AUTO
     learners: tuple[str, ...] = (AUTO,)
-    methods: Mapping[str, RecordView] = field(default_factory=dict)
+    methods: Mapping[str, Options] = field(default_factory=dict)
     cv_rows: int = 20_000
     search: str = "race"
     budget: float | None = None
@@ -219,7 +223,7 @@ class Params:
         *,
         partitioner: str = AUTO,
         learners: Sequence[str] = (AUTO,),
-        scoped: Mapping[str, RecordView] | None = None,
+        scoped: Mapping[str, Options] | None = None,
         **values: Any,
     ) -> Self:
         """Return parameters from values by name alone, as on a command line: they go to all chosen methods.
@@ -378,9 +382,9 @@ class Params:
         """Number of partitionings."""
         return self.map.t
 
-    def plain(self) -> Record:
+    def plain(self) -> Values:
         """Return options of the methods by name alone: one value where all that have it agree, else by method."""
-        by_option: dict[str, Record] = {}
+        by_option: dict[str, Values] = {}
         for name, options in self.methods.items():
             for key, value in options.items():
                 by_option.setdefault(key, {})[name] = value
@@ -391,12 +395,12 @@ class Params:
             for key, by_method in by_option.items()
         }
 
-    def as_json(self) -> Record:
+    def as_json(self) -> Values:
         """Return the parameters as JSON values."""
         return {**asdict(self), "learners": list(self.learners)}
 
 
-def with_options_known_since(identity: RecordView) -> Record:
+def with_options_known_since(identity: Options) -> Values:
     """Return the identity of a run as if it had begun now: with parameters and options that are newer than it."""
     params = identity.get("params", {})
     methods = params.get("methods", {})
