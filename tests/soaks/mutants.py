@@ -5,7 +5,7 @@ round, a loop that is not entered. Places are drawn by ``--seed`` from the pure 
 `ikmap.partitioners` and `ikmap.tasks`, and one mutant of each place; annotations, docstrings, messages of errors and
 compiled loops are left out. Only a copy of the tree is changed.
 
-The tests of these packages run once, and the lines that each of them runs are kept beside ``--to``. A mutant then meets
+The tests of `ikmap` run once, and the lines that each of them runs are kept beside ``--to``. A mutant then meets
 the tests that run its line, the quickest first; of a line that runs as its module is imported, those that run anything
 of the module. If it survives, it meets all files of tests, but those of whole processes, that name its module; not with
 ``--quick``. What is left is printed as a difference. All results are written to ``--to``, one JSON object a line; a run
@@ -244,10 +244,8 @@ class Lines:
 
 def covering(to: Path) -> dict[tuple[str, int], list[tuple[float, str]]]:
     """Return the tests that run each line, with their seconds; `to` is a file of an earlier run, or written."""
-    if not to.exists():
-        folders = [f"tests/ikmap/{package}" for package in PACKAGES]
-        if _status(folders, resource.RLIM_INFINITY, Lines, to):
-            raise SystemExit("found tests that fail before anything was changed, expected none")
+    if not to.exists() and _status(["tests/ikmap"], resource.RLIM_INFINITY, Lines, to):
+        raise SystemExit("found tests that fail before anything was changed, expected none")
     return {(path, line): [tuple(test) for test in tests] for path, line, tests in json.loads(to.read_text())}
 
 
@@ -264,10 +262,10 @@ def quick_tests(lines: dict[tuple[str, int], list[tuple[float, str]]], path: str
 
 
 def files_naming(module: Path) -> list[str]:
-    """Return the files of tests that name a module, or another of its folder that is not compiled loops."""
-    dotted = ".".join(module.with_suffix("").parts)
+    """Return the files of tests that name a module, and those of the folder that mirrors its own."""
+    dotted = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
     wide = [p for root in ("ikmap", "pipeline") for p in sorted(Path("tests", root).rglob("test_*.py"))]
-    beside = Path("tests", *module.parts[:-1])
+    beside = next(folder for folder in Path("tests", module).parents if folder.is_dir())
     return [str(path) for path in wide if dotted in path.read_text() or path.parent == beside]
 
 

@@ -51,7 +51,7 @@ def test_edges_of_bins() -> None:
         assert bins_of(np.array([np.nextafter(low, -np.inf)]), 10)[0] == number - 1 or low == 0.0
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("classes", [2, 3, 4, 5, 7])
 def test_figures_are_those_of_scikit_learn(classes: int) -> None:
     task, target, decision = rows(classes=classes)
     task = calibrated(task, fit_calibrator("log-odds"))
