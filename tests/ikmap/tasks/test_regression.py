@@ -114,6 +114,21 @@ def test_figures_are_exact_and_add_up() -> None:
     assert (same["r2"], same["rmse"]) == (None, pytest.approx(abs(off[0]), rel=1e-9))
 
 
+def test_figures_of_each_tenth() -> None:
+    y = numbers() - 1e5
+    predicted = y + np.random.default_rng(1).normal(size=y.size)
+    task, off = find(REGRESSION, y), y - predicted
+    assert isinstance(task.codec, NumberCodec)
+    whole: Any = accumulate(task, y, predicted[:, None]).metrics()
+    assert len(whole["by_decile"]) == 10
+    of_row = np.searchsorted(task.codec.deciles, y)
+    for k, group in enumerate(whole["by_decile"]):
+        part = of_row == k
+        means = {"target": y[part].mean(), "prediction": predicted[part].mean(), "mae": np.abs(off[part]).mean()}
+        expected = {"rows": part.sum(), **means, "rmse": np.mean(off[part] ** 2) ** 0.5}
+        assert group == pytest.approx(expected, rel=1e-9)
+
+
 def test_scores_of_rows_add_up_to_r2() -> None:
     y = numbers()
     task = find(REGRESSION, y)
