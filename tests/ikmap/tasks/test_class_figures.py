@@ -13,7 +13,7 @@ from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from ikmap.tasks import CLASSIFICATION, Task, criterion_of
+from ikmap.tasks import CLASSIFICATION, REGRESSION, Task, criterion_of
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator, isotonic, platt, soft_maximum
 from ikmap.tasks.classification.class_scores import ClassScores, bits_for
@@ -335,3 +335,18 @@ def test_a_fold_without_a_class_is_judged_by_the_others() -> None:
         one = criterion_of(two, "roc_auc").among(np.full(3, k))
         assert one.constant is not None
         assert two.decisions.predict(one.widen(np.repeat(one.constant, 3, axis=0))).tolist() == [k] * 3
+
+
+def test_a_fold_without_a_class_is_judged_by_predictions_of_the_others() -> None:
+    task, _, _ = rows(10, 3)
+    small = criterion_of(task).among(np.array([2, 0, 2, 0]))
+    assert (small.targets.tolist(), small.task.codec.classes, small.constant) == ([1, 0, 1, 0], ["c0", "c2"], None)
+    assert small.criterion.task == small.task
+    assert small.widen(np.array([1, 0])).tolist() == [2, 0]
+    one = criterion_of(task, "balanced_accuracy").among(np.array([1, 1]))
+    assert one.constant is not None
+    assert one.widen(one.constant).tolist() == [1]
+    numbers = criterion_of(REGRESSION.of(0.0, 1.0, []))
+    whole = numbers.among(np.array([0.5, 2.0]))
+    assert (whole.criterion, whole.task, whole.targets.tolist()) == (numbers, numbers.task, [0.5, 2.0])
+    assert (whole.widen(np.array([3.0])).tolist(), whole.constant) == ([3.0], None)
