@@ -5,11 +5,11 @@ round, a loop that is not entered. Places are drawn by ``--seed`` from the pure 
 `ikmap.partitioners` and `ikmap.tasks`, and one mutant of each place; annotations, docstrings, messages of errors and
 compiled loops are left out. Only a copy of the tree is changed.
 
-The tests of these packages run once, and the lines that each of them runs are kept beside ``--to``. A mutant then meets
-the tests that run its line, the quickest first; of a line that runs as its module is imported, those that run anything
-of the module. If it survives, it meets all files of tests, but those of whole processes, that name its module; not with
-``--quick``. What is left is printed as a difference. All results are written to ``--to``, one JSON object a line; a run
-that finds lines there goes on from them.
+The tests of `ikmap` run once, and the lines that each of them runs are kept beside ``--to``. A mutant then meets the
+tests that run its line, the quickest first, and where these are few, those that run anything of its module. If it
+survives, it meets all files of tests, but those of whole processes, that name its module; not with ``--quick``. What is
+left is printed as a difference. All results are written to ``--to``, one JSON object a line; a run that finds lines
+there goes on from them.
 
 ``mutant_verdicts.json`` beside this file says of mutants why no test can tell them from the code, or none should. These
 meet only the quick tests. With ``--record``, nothing is changed or run: what is in ``--to`` goes into
@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.environment import describe, machine
 from benchmarks.records import WRITTEN, Record, Table, commit, save
 
 
@@ -146,7 +147,7 @@ def record(mutants: Iterable[dict[str, Any]], explained: dict[Change, str]) -> R
         "python -m tests.soaks.mutants --record",
         time.strftime("%Y-%m-%d"),
         commit(),
-        "",
+        describe(machine(1, [])),
         WRITTEN,
         "Small changes of the code, one at a time: how many the tests noticed, and why no test notices the others.",
         [
@@ -244,19 +245,19 @@ class Lines:
 
 def covering(to: Path) -> dict[tuple[str, int], list[tuple[float, str]]]:
     """Return the tests that run each line, with their seconds; `to` is a file of an earlier run, or written."""
-    if not to.exists():
-        folders = [f"tests/ikmap/{package}" for package in PACKAGES]
-        if _status(folders, resource.RLIM_INFINITY, Lines, to):
-            raise SystemExit("found tests that fail before anything was changed, expected none")
+    if not to.exists() and _status(["tests/ikmap"], resource.RLIM_INFINITY, Lines, to):
+        raise SystemExit("found tests that fail before anything was changed, expected none")
     return {(path, line): [tuple(test) for test in tests] for path, line, tests in json.loads(to.read_text())}
 
 
 def quick_tests(lines: dict[tuple[str, int], list[tuple[float, str]]], path: str, line: int) -> list[str]:
-    """Return the tests of a line, or of its module where no test runs it, the quickest first."""
-    found = lines.get((path, line)) or sorted({test for place in lines if place[0] == path for test in lines[place]})
+    """Return the tests of a line and then those of its module, the quickest of each first."""
+    own = lines.get((path, line), [])
+    # A line that runs as its module is imported is seen in the first test alone.
+    others = sorted({test for place in lines if place[0] == path for test in lines[place]}.difference(own))
     chosen: list[str] = []
     seconds = 0.0
-    for duration, test in found:
+    for duration, test in (*own, *others):
         seconds += duration
         if chosen and seconds > QUICK:
             break
@@ -265,10 +266,10 @@ def quick_tests(lines: dict[tuple[str, int], list[tuple[float, str]]], path: str
 
 
 def files_naming(module: Path) -> list[str]:
-    """Return the files of tests that name a module, or another of its folder that is not compiled loops."""
-    dotted = ".".join(module.with_suffix("").parts)
+    """Return the files of tests that name a module, and those of the folder that mirrors its own."""
+    dotted = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
     wide = [p for root in ("ikmap", "pipeline") for p in sorted(Path("tests", root).rglob("test_*.py"))]
-    beside = Path("tests", *module.parts[:-1])
+    beside = next(folder for folder in Path("tests", module).parents if folder.is_dir())
     return [str(path) for path in wide if dotted in path.read_text() or path.parent == beside]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ikmap.methods import MAPS, Redrawable, Sample, capability, configured
 from ikmap.methods.iforest import IForest
-from ikmap.partitioners.redrawn import carry_matrix, drawn_longest_ago, seed_of_redraw
+from ikmap.partitioners.redrawn import carry_matrix, drawn_longest_ago, replaced, seed_of_redraw
 from tests.naive import redrawn as naive
 
 RNG = np.random.default_rng(4)
@@ -73,6 +73,15 @@ def test_halves_take_turns() -> None:
     assert [drawn_longest_ago(4, number) for number in (1, 2, 3)] == [(0, 2), (2, 4), (0, 2)]
     assert [drawn_longest_ago(5, number) for number in (1, 2)] == [(0, 3), (3, 5)]
     assert [drawn_longest_ago(1, number) for number in (1, 2)] == [(0, 1), (0, 1)]
+
+
+def test_a_map_that_is_drawn_anew_as_a_whole() -> None:
+    """With one partitioning there are no halves: the new one takes its place, as a model of the same kind."""
+    of_map = IForest(t=1, psi=16)
+    first, model = of_map.fit(sample(X[:100], 0)), of_map.fit(sample(X[100:200], 1))
+    for of_parts in (replaced(first, 0, model), of_map.redrawn(first, sample(X[100:200], 1), 1)[0]):
+        assert type(of_parts) is type(first)
+        assert of_parts.content_hash == model.content_hash
 
 
 def test_numbers_are_drawn_apart() -> None:

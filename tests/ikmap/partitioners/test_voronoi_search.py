@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,20 @@ def test_what_is_worth_while_is_found_out() -> None:
     assert "in reach of a row" in lines["flat"]
     assert "all scored" in lines["round"]
     assert "side by side" in " ".join(fit_voronoi(flat, draw_subsamples(20_000, 10, 8, 0)).explain())
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_of_too_many_columns_for_boxes(form: Any) -> None:
+    """Whose axes are not looked for: the same cells, for one psi and along a ladder of several."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(160, boxes.MOST_FEATURES + 1)), 1)
+    X *= rng.random(X.shape) < (1.0 if form is np.asarray else 0.05)
+    draws = draw_subsamples(120, 3, 100, 0)
+    model = fit_voronoi(form(X[:120]), draws)
+    assert "all scored" in " ".join(model.explain())
+    for psi, cells in zip((40, 100), model.cells_of_prefixes(form(X), [40, 100]), strict=True):
+        np.testing.assert_array_equal(cells.codes, voronoi_cells(X, X[:120], draws[:, :psi]))
+    np.testing.assert_array_equal(model.cells(form(X)).codes, voronoi_cells(X, X[:120], draws))
 
 
 def test_blocks_of_wide_rows_stay_small() -> None:

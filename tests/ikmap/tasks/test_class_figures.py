@@ -13,9 +13,9 @@ from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from ikmap.tasks import CLASSIFICATION, Task, criterion_of
+from ikmap.tasks import CLASSIFICATION, REGRESSION, Task, criterion_of
 from ikmap.tasks.capabilities import calibrated
-from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator, isotonic, platt
+from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator, isotonic, platt, soft_maximum
 from ikmap.tasks.classification.class_scores import ClassScores, bits_for
 from ikmap.tasks.classification.threshold import Threshold
 from ikmap.tasks.score_histogram import bins_of, lower_edge, upper_edge
@@ -52,7 +52,7 @@ def test_edges_of_bins() -> None:
         assert bins_of(np.array([np.nextafter(low, -np.inf)]), 10)[0] == number - 1 or low == 0.0
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("classes", [2, 3, 4, 5, 7])
 def test_figures_are_those_of_scikit_learn(classes: int) -> None:
     task, target, decision = rows(classes=classes)
     task = calibrated(task, fit_calibrator("log-odds"))
@@ -119,6 +119,23 @@ def test_figures_without_probabilities_or_of_one_class() -> None:
     assert "curves" not in found
 
 
+def test_the_worst_rows_are_furthest_on_the_wrong_side() -> None:
+    """Of the threshold, or of the decision for their class; by their number where they are as far."""
+    target, decision = np.array([0, 1, 1, 0, 1], dtype=np.int32), np.array([[3.0], [-0.5], [0.25], [2.0], [-2.0]])
+
+    def worst(task: Task, decision: np.ndarray) -> list[tuple[int, float]]:
+        found: Any = accumulate(task, target, decision, np.arange(10, 15)).metrics()
+        return [(row["row"], row["off"]) for row in found["worst"]]
+
+    task = CLASSIFICATION.of(["a", "b"])
+    assert worst(task, decision) == [(10, 3.0), (13, 2.0), (14, 2.0), (11, 0.5)]
+    reading = fit_calibrator("none", ClassScores.of(target, decision), Threshold.parse("recall:1"))
+    assert reading.threshold == pytest.approx(-2.0, abs=2e-3)
+    assert worst(calibrated(task, reading), decision) == [(10, 3.0 - reading.threshold), (13, 2.0 - reading.threshold)]
+    three = np.column_stack([np.zeros(5), decision[:, 0], np.full(5, -1.0)])
+    assert worst(CLASSIFICATION.of(["a", "b", "c"]), three) == [(10, 3.0), (13, 2.0), (14, 2.0), (11, 0.5)]
+
+
 def test_calibration_error_is_that_of_the_definition() -> None:
     task, target, decision = rows(3000)
     task = calibrated(task, fit_calibrator("log-odds"))
@@ -172,6 +189,21 @@ def test_isotonic_regression_is_that_of_scikit_learn_but_never_sure() -> None:
     knots, levels = isotonic(values, counts * (1 - own), counts * own)
     assert levels[0] < 0.01
     assert levels[-1] > 0.99
+
+
+def test_a_soft_maximum_is_the_same_for_decisions_of_any_scale() -> None:
+    """And of decisions that say nothing it is the share of each class."""
+    _, target, decision = rows(900, 3, seed=3)
+    lines = soft_maximum(target, decision)
+    for scale in (1e-6, 1e6):
+        again = soft_maximum(target, scale * decision)
+        np.testing.assert_allclose(scale * again[:, 0], lines[:, 0], rtol=1e-6)
+        np.testing.assert_allclose(again[:, 1], lines[:, 1], rtol=1e-5, atol=1e-6)
+    for same in (0.0, 7.0):
+        lines = soft_maximum(target, np.full((900, 3), same))
+        logs = same * lines[:, 0] + lines[:, 1]
+        shares = np.exp(logs) / np.exp(logs).sum()
+        np.testing.assert_allclose(shares, np.bincount(target) / 900, atol=1e-4)
 
 
 @pytest.mark.parametrize("how", ["platt", "isotonic"])
@@ -304,3 +336,18 @@ def test_a_fold_without_a_class_is_judged_by_the_others() -> None:
         one = criterion_of(two, "roc_auc").among(np.full(3, k))
         assert one.constant is not None
         assert two.decisions.predict(one.widen(np.repeat(one.constant, 3, axis=0))).tolist() == [k] * 3
+
+
+def test_a_fold_without_a_class_is_judged_by_predictions_of_the_others() -> None:
+    task, _, _ = rows(10, 3)
+    small = criterion_of(task).among(np.array([2, 0, 2, 0]))
+    assert (small.targets.tolist(), small.task.codec.classes, small.constant) == ([1, 0, 1, 0], ["c0", "c2"], None)
+    assert small.criterion.task == small.task
+    assert small.widen(np.array([1, 0])).tolist() == [2, 0]
+    one = criterion_of(task, "balanced_accuracy").among(np.array([1, 1]))
+    assert one.constant is not None
+    assert one.widen(one.constant).tolist() == [1]
+    numbers = criterion_of(REGRESSION.of(0.0, 1.0, []))
+    whole = numbers.among(np.array([0.5, 2.0]))
+    assert (whole.criterion, whole.task, whole.targets.tolist()) == (numbers, numbers.task, [0.5, 2.0])
+    assert (whole.widen(np.array([3.0])).tolist(), whole.constant) == ([3.0], None)

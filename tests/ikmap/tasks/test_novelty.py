@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ikmap.json_values import Json
-from ikmap.tasks import NOVELTY, LabelRequest, Task, task_from, task_named
+from ikmap.tasks import NOVELTY, LabelRequest, Task, criterion_of, task_from, task_named
 from ikmap.tasks.capabilities import counted, learned_rows, settled, stored_targets
 from ikmap.tasks.novelty.codec import NoveltyCodec
 from ikmap.tasks.novelty.presenter import MOST_ROWS
@@ -114,6 +114,26 @@ def test_tallies_add_up_and_are_what_they_say() -> None:
     none = accumulate(task, np.full(3, -1), np.zeros((3, 1))).metrics()
     assert (none["alert_rate"], none["roc_auc"], none["average_precision"]) == (0.0, None, None)
     assert state_from(task, None).metrics()["alert_rate"] is None
+
+
+def test_rows_above_the_threshold_are_alerts() -> None:
+    """However little above; not those at it."""
+    task = found([1.0, 2.0, 1.0])[0]
+    decision = np.array([[-0.5], [0.0], [1e-9], [0.7], [3.0]])
+    criterion = criterion_of(task)
+    assert criterion.metric.key == "alert_rate"
+    assert criterion.row_scores(np.zeros(5, dtype=np.int32), decision[:, 0]).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert task.decisions.predict(decision).tolist() == [0, 0, 1, 1, 1]
+    values = task.decisions.values(decision)
+    assert values["alert"].tolist() == [False, False, True, True, True]
+    assert values["score"].tolist() == decision[:, 0].tolist()
+    assert accumulate(task, np.zeros(5, dtype=np.int32), decision).metrics()["alert_rate"] == 0.6
 
 
 def test_bins_are_narrow_and_ascend() -> None:

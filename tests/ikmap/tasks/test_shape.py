@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from ikmap.tasks import capabilities, task
-from ikmap.tasks.criteria import Criterion
+from ikmap.tasks import TASKS, capabilities, task
+from ikmap.tasks.criteria import Criterion, criteria_of
+from ikmap.tasks.importance import IMPORTANCE
 from ikmap.tasks.metric import Metric
+from ikmap.tasks.registry import criteria
 from tests import ROOT
 
 FOLDER = ROOT / "ikmap" / "tasks"
@@ -70,6 +73,47 @@ def test_capabilities_are_smaller() -> None:
     ]
     assert len(kinds) >= 8
     assert all(len(members(cls)) <= 3 for cls in kinds)
+
+
+def test_what_labels_are_to_each_kind() -> None:
+    rules = {name: kind.labels for name, kind in TASKS.items()}
+    assert [name for name, of_kind in rules.items() if of_kind.needed] == ["classification", "regression"]
+    assert [name for name, of_kind in rules.items() if of_kind.inliers] == ["novelty"]
+    assert [name for name, of_kind in rules.items() if of_kind.choose] == ["classification", "regression"]
+    assert task.LabelRules() == task.LabelRules(needed=True, inliers=False, choose=False)
+
+
+def schemas(value: object) -> Iterator[Mapping[str, object]]:
+    """Every part of a JSON Schema that says what type something is of."""
+    if isinstance(value, Mapping):
+        if "type" in value:
+            yield value
+        value = list(value.values())
+    for part in value if isinstance(value, list) else []:
+        yield from schemas(part)
+
+
+def test_counts_in_metrics_may_be_0_and_shares_1() -> None:
+    """A schema that refused them would refuse metrics of runs. Only the tenths that are listed have a row each."""
+    sources = [IMPORTANCE]
+    for kind in TASKS.values():
+        schema = kind.presenter.schema
+        sources += [schema.labels, schema.rows, schema.learner]
+    known = [part for source in sources for part in schemas(dict(source))]
+    assert len(known) > 50
+    assert [part["minimum"] for part in known if part.get("minimum", 0) != 0] == [1]
+    assert {part["maximum"] for part in known if "maximum" in part} <= {1}
+
+
+def test_metrics_of_every_kind_are_known() -> None:
+    """The main one first, and those that a search may go by."""
+    keys = {name: [one.metric.key for one in criteria_of(kind)] for name, kind in TASKS.items()}
+    assert keys == {
+        "classification": ["accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier"],
+        "regression": ["r2"],
+        "novelty": ["alert_rate"],
+    }
+    assert criteria() == ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier", "r2")
 
 
 def test_nothing_is_of_any_type() -> None:

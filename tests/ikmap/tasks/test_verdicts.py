@@ -31,6 +31,17 @@ def test_a_majority_class_that_is_taken_for_a_result() -> None:
     assert missed == ("ours finds 8 of 96,244 rows of class 1: give --threshold-for balanced, or another --learner")
 
 
+def test_what_is_better_than_chance_is_said_of_a_learner_that_is_no_better_than_a_constant() -> None:
+    """Its order of the rows, or else the share that it finds of each class; one of them is enough."""
+    [(kind, said), _] = on_classes([[800, 0], [200, 0]], roc_auc=0.8)
+    assert kind == "baseline"
+    assert "though it ranks rows better than chance (ROC AUC 0.800): " in said
+    for area in (0.5, None):
+        [(kind, said)] = on_classes([[600, 200], [50, 150]], roc_auc=area)
+        assert kind == "baseline"
+        assert "though its mean recall of 75.0% is better than chance: " in said
+
+
 @pytest.mark.parametrize(
     ("confusion", "area", "kinds"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, fit_cocoa, improve, survey
+from ikmap.learners.dual.cocoa import Coordinator, Report, fit_cocoa, improve, survey
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
@@ -156,6 +157,26 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
     assert whole.state() == resumed.state()
     assert np.array_equal(whole.w, resumed.w)
     assert np.array_equal(whole.w[:, :-1].T, fit_cocoa(divided(cells, y, 4), 3, params).coef)
+
+
+def certificates(gap_at: Callable[[int], float], tol: float, max_iter: int = 100) -> list[int]:
+    """Rounds at which there is a certificate, of a problem whose gap after so many rounds is this."""
+    rounds = cocoa.Rounds(SVMParams(tol=tol, max_iter=max_iter), 2, (0,), 1, (1.0, 1.0))
+    coordinator = Coordinator(rounds, 3)
+    while (order := coordinator.order) is not None:
+        gap = np.array([gap_at(coordinator.round)])
+        report = Report(np.zeros((1, 4)), np.zeros(1), np.ones(1), gap, np.zeros(1, dtype=np.int64))
+        coordinator.absorb(order, [report])
+    return [number for number, *_ in coordinator.history[0]]
+
+
+def test_a_certificate_is_made_when_the_gap_is_about_to_be_small_enough() -> None:
+    """After four fifths of the rounds that it takes as fast as it fell; never more than eight rounds apart."""
+    assert certificates(lambda number: 0.3**number, 1e-6) == [3, 6, 11, 12]
+    assert certificates(lambda number: 0.9**number, 0.9**30.5) == [3, 6, 14, 22, 29, 31]
+    assert certificates(lambda number: 1.0 if number < 8 else 0.0, 1e-3) == [3, 6, 9]
+    assert certificates(lambda number: 0.5 + number, 1e-3, max_iter=13) == [3, 6, 9, 12, 13]
+    assert certificates(lambda _: 0.5, 1e-3, max_iter=2) == [2]
 
 
 def test_some_of_the_problems() -> None:

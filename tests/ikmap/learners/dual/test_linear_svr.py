@@ -16,7 +16,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.dual.momentum import LONGER
 from ikmap.learners.dual.progress import Progress
-from ikmap.learners.dual.regression_problem import RegressionProblem
+from ikmap.learners.dual.regression_problem import RegressionProblem, together
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive.svr import svr_dual, svr_pass, svr_primal
 
@@ -158,6 +158,34 @@ def test_a_constant_target_is_predicted() -> None:
     assert np.allclose(model.decision_function(cells)[:, 0], 0.1)
 
 
+def test_moments_of_two_groups_of_rows_are_those_of_all() -> None:
+    """Also where one of them, or both, weigh nothing."""
+    rng = np.random.default_rng(0)
+
+    def moments(y: np.ndarray, weight: np.ndarray) -> tuple[float, float, float]:
+        mean = float(np.average(y, weights=weight)) if weight.sum() else 0.0
+        return float(weight.sum()), mean, float((weight * (y - mean) ** 2).sum())
+
+    y, weight = 1e4 + rng.normal(size=90), rng.integers(0, 3, 90).astype(float)
+    for cut in (1, 40, 89):
+        parts = [moments(y[rows], weight[rows]) for rows in (slice(0, cut), slice(cut, None))]
+        assert together(*parts) == pytest.approx(moments(y, weight), rel=1e-9)
+    nothing, some = (0.0, 0.0, 0.0), moments(y, weight)
+    assert together(nothing, nothing) == nothing
+    assert together(some, nothing) == some
+    assert together(nothing, some) == pytest.approx(some)
+
+
+def test_blocks_that_weigh_nothing_change_nothing() -> None:
+    cells, y, _ = problem(60)
+    whole = fit_linear_svm([Block(cells, y)], 0, params(LOSSES[0]))
+    blocks = [Block(cells[a:b], y[a:b], np.full(b - a, float(a >= 20))) for a, b in ((0, 10), (10, 20), (20, 60))]
+    some = fit_linear_svm(blocks, 0, params(LOSSES[0]))
+    alone = fit_linear_svm([Block(cells[20:], y[20:])], 0, params(LOSSES[0]))
+    assert some.primal == pytest.approx(alone.primal, rel=1e-8)
+    assert some.primal[0] != pytest.approx(whole.primal[0], rel=1e-3)
+
+
 def test_what_is_refused() -> None:
     cells, y, _ = problem(20)
     y[7] = np.nan
@@ -183,3 +211,15 @@ def test_dual_variables_of_heavy_rows_are_within_their_bound(heaviest: float, to
         assert length >= 2 * total_cost
         largest = cost if loss == loops.EPSILON_INSENSITIVE else np.sqrt(2 * cost * length)
         assert LONGER * largest <= bound <= 10 * LONGER * largest
+
+
+@pytest.mark.parametrize("loss", [loops.EPSILON_INSENSITIVE, loops.SQUARED_EPSILON_INSENSITIVE])
+def test_weights_of_a_warm_start_are_within_their_bound(loss):
+    """They may be as long as they are, and what the dual objective may yet gain comes on top."""
+    for long in (0.0, 1e-3, 7.0, 1e9):
+        w = np.array([0.0, np.sqrt(long), 0.0, 0.0])
+        it = RegressionProblem(0, 0, 0, np.array([2.0]), 0.0, loss, w, Progress(1e-3, 10, 0.0), epsilon=0.1)
+        for start in (0.0, 5.0):
+            length, _ = it.bounds(1.0, start, 1.0)
+            least = long + 2 * (1.0 + (1.1 * (1.0 + start) + start if long or start else 0.0))
+            assert least * (1 - 1e-12) <= length <= 2 * least

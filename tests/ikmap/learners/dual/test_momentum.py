@@ -10,6 +10,7 @@ import pytest
 from ikmap.learners.dual import momentum
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.momentum import Momentum, ahead, right_size
+from ikmap.learners.dual.progress import Progress
 from ikmap.learners.rows import Block
 from tests.support.svm_problems import EVERY_LOSS, Loss, problem
 
@@ -47,6 +48,21 @@ def test_it_begins_after_four_sweeps_and_rests_where_the_dual_falls_or_the_gap_j
     assert it.beta == size
     it.swept(0.5, 6.0)
     assert it.beta == 0.0
+
+
+def test_it_is_chosen_again_by_the_last_eight_sweeps() -> None:
+    """Of a gap that fell in each of them, and the more of two choices is taken."""
+    it, gaps = Momentum(), [0.9, 0.8, 0.7, 0.6]
+    for k in range(7):
+        gaps.append(gaps[-1] * (1 - 0.004 * (k + 1)))
+    for k, gap in enumerate(gaps):
+        it.swept(gap, float(k))
+        first = it.beta
+    assert first == right_size(0.8, 0.6, 2, 0.0)
+    gaps.append(0.97 * gaps[-1])
+    it.swept(gaps[-1], 12.0)
+    assert it.beta == right_size(gaps[-9], gaps[-1], 8, first) > first
+    assert gaps[-9] == 0.6
 
 
 def test_a_problem_that_is_nearly_solved_gets_none_and_keeps_nothing() -> None:
@@ -96,3 +112,24 @@ def test_weights_that_turn_round_stay_within_the_bound() -> None:
     """From one end of what they can be to the other, and on from there."""
     w = np.array([1.0, -1.0])
     assert np.abs(ahead(w, -w, momentum.MOST)).max() <= momentum.LONGER
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("cuts", [[0, 200], [0, 70, 140, 200]])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_length_of_the_weights_is_known_on_the_way(loss, cuts, n_classes, monkeypatch):
+    """What sweeps add to |w|^2, momentum included, is what a certificate finds."""
+    cells, y = problem(n_classes=n_classes)
+    numbers = loss == "squared_epsilon_insensitive"
+    blocks = [Block(cells[a:b], y[a:b].astype(float) if numbers else y[a:b]) for a, b in pairwise(cuts)]
+    certified, lengths = Progress.certified, []
+
+    def noted(progress, losses, gap_sum, length):
+        lengths.append((progress.length, length))
+        return certified(progress, losses, gap_sum, length)
+
+    monkeypatch.setattr(Progress, "certified", noted)
+    fit = fit_linear_svm(blocks, 0 if numbers else n_classes, SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000))
+    assert fit.converged.all()
+    known, found = np.array(lengths).T
+    np.testing.assert_allclose(known, found, rtol=1e-9)

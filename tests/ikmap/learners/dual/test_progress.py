@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ikmap.learners.dual.progress import Progress
+from ikmap.learners.dual.progress import STILL, Progress
 
 
 def started(tol: float = 0.1, max_iter: int = 100) -> Progress:
@@ -33,6 +33,8 @@ def test_a_sweep_over_some_rows_leaves_the_objective_alone() -> None:
 def test_a_certificate_is_asked_for_at_the_last_sweep_and_where_nothing_moves() -> None:
     assert started(max_iter=1).swept(True, 9.0, 8.0, 1.0, 0.0)
     assert started().swept(True, 9.0, 8.0, 0.0, 0.0)
+    assert started().swept(True, 9.0, 8.0, STILL, 0.0)
+    assert not started().swept(True, 9.0, 8.0, 1.01 * STILL, 0.0)
 
 
 def test_a_certificate_ends_it_or_makes_the_next_one_come_later() -> None:

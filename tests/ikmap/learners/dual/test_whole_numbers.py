@@ -52,7 +52,7 @@ def test_numbers_that_are_too_coarse_are_none() -> None:
     assert whole_numbers(10, 0.3, 0.0, 1.0, 1e300) is None
     # The unit is 2^57 for both; 2^30 times a row's squared length, of the constant feature too, is below it or not.
     assert whole_numbers(1, 1.0, 2.0**13, 1.0, 1.0) is not None
-    assert whole_numbers(1, 1.0, 2.0**14, 1.0, 1.0) is None
+    assert whole_numbers(1, 1.0, 1.5 * 2.0**13, 1.0, 1.0) is None
 
 
 def test_only_cells_of_which_none_is_absent_are_counted() -> None:

@@ -166,3 +166,19 @@ def test_a_stream_fades_as_it_says(half_life: float | None) -> None:
     if half_life is None:
         assert found.tolist() == predicted
         assert model.table.sum() == (codes >= 0).sum()
+
+
+def test_the_threshold_of_a_stream_is_the_quantile_of_all_scores_so_far() -> None:
+    """After each row: the lowest edge of a bin above which no more than the wanted share of the scores lies."""
+    codes = np.random.default_rng(3).integers(0, 3, size=(80, 5)).astype(np.int32)
+    offsets = np.arange(6, dtype=np.int64) * 3
+    state = FadingMasses.start(offsets, 0.25, None, "idk")
+    scored: list[int] = []
+    for i in range(80):
+        state.partial_fit(Cells(codes[i : i + 1], offsets).packed(), np.full(1, -1))
+        if i:
+            same = int((codes[:i] == codes[i]).sum())
+            scored.append(min(int((1.0 - same / (5 * i)) * BINS), BINS - 1))
+            above = [sum(bin_of > edge for bin_of in scored) for edge in sorted({0, *scored})]
+            edge = next(e for e, n in zip(sorted({0, *scored}), above, strict=True) if n <= 0.25 * len(scored))
+            assert state.threshold == (edge + 1) / BINS

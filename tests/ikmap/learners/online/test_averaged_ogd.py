@@ -62,6 +62,18 @@ def test_the_mean_is_that_of_the_weights_however_rows_are_grouped(kind: int, con
             assert np.ptp(mean - expected) < 1e-12
 
 
+def test_how_many_rows_lie_between_two_of_the_weights() -> None:
+    """256, or as many as a partitioning has columns if these are more."""
+    for columns, every in ((T * PSI, 256), (256 * T, 256), (257 * T, 257), (10_000 * T, 10_000)):
+        assert AveragedOGDState.start(state(2), columns, T).every == every
+    averaged = AveragedOGDState.start(state(2), T * PSI, T)
+    cells, y = rows(600, 2)
+    averaged.partial_fit(cells[:255], y[:255])
+    assert averaged.n_added == 0
+    averaged.partial_fit(cells[255:], y[255:])
+    assert averaged.n_added == 2
+
+
 def test_before_the_first_that_is_added_up_it_is_the_last() -> None:
     cells, y = rows(EVERY - 1, 2)
     averaged = AveragedOGDState(state(2), EVERY)

@@ -47,6 +47,8 @@ def test_steps_that_would_make_errors_larger() -> None:
     for eta in (0.0, -0.5, 2.0):
         with pytest.raises(ValueError, match=rf"^eta: found {eta:g}, expected a number between 0 and 2$"):
             SquaredOGDState.start_on_rows(4, eta)
+    for eta in (1e-9, 1.0, 1.999):
+        assert SquaredOGDState.start_on_rows(4, eta).eta == eta
     state = SquaredOGDState.start(cells.offsets, 0.1)
     with pytest.raises(ValueError, match=r"^expected 60 targets that are finite numbers$"):
         state.partial_fit(cells, np.full(60, np.nan))

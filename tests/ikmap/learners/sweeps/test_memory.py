@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import tracemalloc
 
 import numpy as np
@@ -28,6 +30,16 @@ def test_the_longest_sweep_takes_no_more_than_there_is() -> None:
 def test_free_memory_is_some() -> None:
     free = free_memory()
     assert free is None or free > 1 << 20
+
+
+def test_where_free_memory_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Linux says is available; else all of the memory; unknown on a system that tells neither."""
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    for text, expected in (("MemFree: 9 kB\nMemAvailable:  2048 kB\n", 2 << 20), ("MemFree: 9 kB\n", 4_096_000)):
+        monkeypatch.setattr(memory, "open", lambda *_, text=text, **__: io.StringIO(text), raising=False)
+        assert free_memory() == expected
+    monkeypatch.delattr(os, "sysconf")
+    assert free_memory() is None
 
 
 @pytest.mark.parametrize("outputs", [1, 40])
