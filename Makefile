@@ -8,7 +8,7 @@ ARGS ?=
 # compile every module anew. What is kept lies in __pycache__, which git ignores.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv run check test bench lint ruff types format
+.PHONY: help venv run check test bench docs lint ruff types format
 
 help:
 	@echo "make venv     build .venv from the pinned versions"
@@ -16,6 +16,7 @@ help:
 	@echo "make check    lint, types and the tests that need neither other processes nor minutes; pytest options in ARGS"
 	@echo "make test     run the whole test suite; pytest options in ARGS=\"...\""
 	@echo "make bench    list the benchmarks, or run those of ARGS=\"...\"; installs the peers"
+	@echo "make docs     write the pages that are made from declarations"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   rewrite the files the way ruff wants them"
 
@@ -33,6 +34,11 @@ check: lint
 # Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
 	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# Pages that are made from the declarations of options, methods and tasks.
+docs: venv
+	@IKMAP_PACKAGES=off $(PY) -m flows.options.page
+	@IKMAP_PACKAGES=off $(PY) -m pipeline.runs.schema > docs/metrics.schema.json
 
 bench: .venv/.bench
 	@$(PY) -m benchmarks $(ARGS)

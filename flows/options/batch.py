@@ -259,7 +259,8 @@ class BatchOptions(TableOptions, CommonOptions):
             faults = (
                 FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
             )
-            raise InputError("; ".join((str(error), *faults))) from None
+            text = str(error).partition("; did you mean")[0] if faults else str(error)
+            raise InputError("; ".join((text, *faults))) from None
 
     @property
     def unused(self) -> frozenset[str]:

@@ -65,10 +65,23 @@ def fit_partitions(
     ValueError
         If the method is unknown, or max_depth is given for a method without depth.
     """
-    if method == "anne":
-        if max_depth is not None:
-            raise ValueError('max_depth is for method "iforest"; "anne" partitions have no depth')
-        return fit_voronoi(X, draws)
-    if method == "iforest":
-        return fit_iforest(X, draws, seed, max_depth=max_depth, n_threads=n_threads)
-    raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if method not in _FIT:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    return _FIT[method](X, draws, seed, max_depth, n_threads)
+
+
+def _fit_voronoi(
+    X: Rows, draws: np.ndarray, _seed: int, max_depth: str | int | None, _n_threads: int | None
+) -> Partitions:
+    if max_depth is not None:
+        raise ValueError('max_depth is for method "iforest"; "anne" partitions have no depth')
+    return fit_voronoi(X, draws)
+
+
+def _fit_iforest(
+    X: Rows, draws: np.ndarray, seed: int, max_depth: str | int | None, n_threads: int | None
+) -> Partitions:
+    return fit_iforest(X, draws, seed, max_depth=max_depth, n_threads=n_threads)
+
+
+_FIT = dict(zip(METHODS, (_fit_voronoi, _fit_iforest), strict=True))

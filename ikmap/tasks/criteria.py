@@ -115,6 +115,20 @@ class ComparesRows:
     """Marks a criterion whose score of a row depends on the other rows, so that rows cannot be weighted one by one."""
 
 
+class FitsRows(ABC):
+    """A criterion that may have to fit something to the rows before it scores them."""
+
+    @property
+    @abstractmethod
+    def fits_rows(self) -> bool:
+        """Whether it does so in its task."""
+
+
+def adds_up(criterion: Criterion) -> bool:
+    """Return whether the score of a row does not depend on the other rows, so that blocks can be scored alone."""
+    return not isinstance(criterion, ComparesRows) and not (isinstance(criterion, FitsRows) and criterion.fits_rows)
+
+
 def criteria_of(kind: TaskKind) -> list[type[Criterion]]:
     """Return the registered metrics of a kind of task, its main metric first."""
     names = {ancestor.name for ancestor in type(kind).__mro__ if "name" in vars(ancestor)}  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ikmap.json_values import Json, JsonObject, list_of, mapping_of
-from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, criteria_of
+from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, adds_up, criteria_of
 from ikmap.tasks.metric import nullable
 from ikmap.tasks.task import MetricState, SummaryLine, Task, TaskKind
 
@@ -50,8 +50,15 @@ class RegisteredState:
         return {OWN: self.own.as_json(), REGISTERED: {key: total.as_json() for key, total in self.sums.items()}}
 
     def metrics(self) -> dict[str, Json]:
-        """Return the fields of the scorer, and the value of each registered metric."""
+        """Return the fields of the scorer, and the value of each registered metric.
+
+        None stands for a metric that cannot be known block by block, such as one by probabilities of decisions that are
+        no probabilities.
+        """
         values: dict[str, Json] = {
+            criterion.metric.key: None for criterion in registered(self.task.kind) if not adds_up(criterion(self.task))
+        }
+        values |= {
             key: METRICS[key](self.task).score(float(total), float(self.rows)) if self.rows else None
             for key, total in self.sums.items()
         }
@@ -75,13 +82,15 @@ def accumulate(task: Task, target: np.ndarray, decision: np.ndarray, numbers: np
     """Return the accumulated metrics of some rows, as :meth:`~ikmap.tasks.task.Scorer.accumulate` does."""
     from ikmap.tasks.exact_sums import ExactSum
 
-    own = task.scorer.accumulate(target, decision, numbers)
-    criteria = [kind(task) for kind in registered(task.kind)]
+    own, criteria = task.scorer.accumulate(target, decision, numbers), [kind(task) for kind in registered(task.kind)]
+    if not criteria:
+        return own
     sums = {
         criterion.metric.key: ExactSum.of(criterion.row_scores(target, criterion.scored_values(decision)))
         for criterion in criteria
+        if adds_up(criterion)
     }
-    return RegisteredState(own, task, sums) if criteria else own
+    return RegisteredState(own, task, sums)
 
 
 def state_from(task: Task, values: Json) -> MetricState:

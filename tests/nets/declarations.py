@@ -9,7 +9,10 @@ too, so that it returns the same values from the new classes; the record stays a
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from ikmap.methods import (
     fields_by_name,
     fields_of,
     method,
+    methods,
 )
 from ikmap.methods import Path as FindsPath
 from ikmap.methods.kernel_on_rows import KernelName
@@ -41,11 +45,30 @@ from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real
 from ikmap.methods.learner import CountsLearner, WholeLearner
 from ikmap.methods.quantile import Levels
 from pipeline.reproduce.papers import PAPERS
-from tests.nets.records import as_json, command
+from tests.nets.records import NEWER_OPTIONS, as_json, command, read
 
 FILE = Path(__file__).with_suffix(".json")
 SUMS = ("iforest,anne", "iforest,gcws", "gcws,mondrian,binning,inne")
 """Sums of maps whose options are recorded too: they follow from those of their parts."""
+
+
+def newer_options() -> dict[str, str]:
+    """Return the options that no record has, and those of :data:`NEWER_OPTIONS`, with their defaults as JSON."""
+    recorded = {name.rpartition(".")[2] for entry in read(FILE).values() for name in entry.get("options", ())}
+    added = {
+        name: json.dumps(field.recorded_default)
+        for kind in methods().values()
+        for name, field in fields_of(kind).items()
+        if name not in recorded and field.nested is None
+    }
+    return {**NEWER_OPTIONS, **added}
+
+
+def without_newer(lines: Sequence[str]) -> list[str]:
+    """Return differences without those that say that an option of today has its default."""
+    added = newer_options()
+    place = re.compile(r"(?:.*\.)?(?:options|methods\.[^.:]+)\.(?:\w+\.)?(\w+): not recorded, now ")
+    return [line for line in lines if not (match := place.match(line)) or match[1] not in added]
 
 
 def declared() -> dict[str, Any]:

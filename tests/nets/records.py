@@ -18,7 +18,7 @@ NEWER = frozenset({
 })  # fmt: skip
 """Methods that have come since the runs were recorded."""
 NEWER_OPTIONS = {"orthogonal": "false", "sweep_by": '"auto"', "codes": "256", "code_bits": "8"}
-"""Options that have come since then, with their defaults as JSON: ``tests/flows/test_options.py`` asks for each."""
+"""Options that were recorded later, with their defaults as JSON; others are found by themselves."""
 
 type Entries = dict[str, Any]
 

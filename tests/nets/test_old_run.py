@@ -18,7 +18,7 @@ from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, RunDirectory
 from tests.nets import declarations
 from tests.nets.old_run import EXPECTED, ROWS, RUN, RUNS, outcome, small_runs, unpack
-from tests.nets.records import NEWER_OPTIONS, differences, read
+from tests.nets.records import differences, read
 from tests.support.one_process import Command, Heard, results
 
 EXPECTED_OUTCOMES = read(EXPECTED)
@@ -88,7 +88,7 @@ def test_a_run_is_still_identified_as_it_was(name: str) -> None:
     unpack(name)
     lines = differences(read_json(Path(RUN, MANIFEST))["identity"], identity_now(RUNS[name].command()))
     # Options that have come since then are not recorded, and have their defaults.
-    newer = tuple(f".{option}: not recorded, now {default}" for option, default in NEWER_OPTIONS.items())
+    newer = tuple(f".{option}: not recorded, now {default}" for option, default in declarations.newer_options().items())
     assert [line for line in lines if not line.endswith(newer)] == []
 
 

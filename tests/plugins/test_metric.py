@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from ikmap.methods.registry import GROUP, _load, offered, register
-from ikmap.tasks import METRICS, REGRESSION, criteria, criterion_of, unregister
+from ikmap.tasks import CLASSIFICATION, METRICS, REGRESSION, Metric, Sentences, criteria, criterion_of, unregister
+from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator
+from ikmap.tasks.classification.criteria import ByProbabilities
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
@@ -106,3 +109,28 @@ def test_a_run_reports_it_and_chooses_by_it(tmp_path: Path) -> None:
     assert len(metrics["selection"][KEY]["ridge"]) > 1
     assert "within tenth" in (path / "report.html").read_text()
     assert metrics_schema()["$defs"]["learner"]["properties"][KEY]["oneOf"][1]["maximum"] == 1
+
+
+class Certainty(ByProbabilities):
+    metric: ClassVar[Metric] = Metric("certainty", "number", Sentences.about("Mean probability of the class"))
+    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})
+
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        own: np.ndarray = self.probabilities(target, predicted)[np.arange(target.size), target]
+        return own
+
+
+def test_a_metric_by_probabilities_is_known_only_where_these_are() -> None:
+    """Else it would be fitted to the block of rows that it scores, and depend on how rows are cut."""
+    register(Certainty, "strange")
+    try:
+        rng = np.random.default_rng(0)
+        task, y, decision = CLASSIFICATION.of([0, 1]), rng.integers(0, 2, 40).astype(np.int32), rng.normal(size=(40, 1))
+        assert accumulate(task, y, decision).metrics()["certainty"] is None
+        known = calibrated(task, fit_calibrator(LOG_ODDS))
+        own = 1 / (1 + np.exp(np.where(y == 1, -decision[:, 0], decision[:, 0])))
+        assert accumulate(known, y, decision).metrics()["certainty"] == pytest.approx(own.mean(), rel=1e-9)
+        parts = [accumulate(known, y[rows], decision[rows]).as_json() for rows in (slice(0, 7), slice(7, 40))]
+        assert total(known, parts).metrics() == accumulate(known, y, decision).metrics()
+    finally:
+        unregister("certainty")

@@ -22,7 +22,7 @@ from ikmap.methods.map import Map, RowsInfo
 from ikmap.methods.method import Method
 from ikmap.methods.registry import method, methods
 from ikmap.methods.sample import Sample, Shape, Training
-from ikmap.methods.search import at_value, search_of
+from ikmap.methods.search import at_value, search_of, size_of
 from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
 
@@ -51,7 +51,8 @@ def _fitted(kind: type[Method], n: int) -> int:
     subject, searched = configured_for_checks(kind)
     search = search_of(subject, searched, n) if searched else None
     if search is not None:
-        small = [value for value in search.values if value <= max(64, search.values[0])]  # type: ignore[operator]
+        most = max(64, size_of(search.values[0]))
+        small = [value for value in search.values if size_of(value) <= most]
         subject = at_value(subject, searched, small[-1])
     if isinstance(subject, Map):
         model = subject.fit(Sample(n, D, None, X.__getitem__, SEED))

@@ -18,7 +18,7 @@ from ikmap.tasks.checks.common import (
     decisions_for,
     rows_of,
 )
-from ikmap.tasks.criteria import ComparesRows, Criterion
+from ikmap.tasks.criteria import Criterion, adds_up
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.registry import TASKS
@@ -68,7 +68,7 @@ def check_metric(criterion: type[Criterion], case: Case) -> None:
     rows = calibrated_rows(rows_of(case))
     metric = criterion(rows.task)
     values, scores = _scores(metric, rows)
-    if not isinstance(metric, ComparesRows):
+    if adds_up(metric):
         with member(metric, "row_scores"):
             total = ExactSum()
             for some in rows.shards():

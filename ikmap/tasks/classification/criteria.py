@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.tasks.classification.kind import Classification
 from ikmap.tasks.classification.presenter import ACCURACY
-from ikmap.tasks.criteria import ByDecisions, ComparesRows, Criterion
+from ikmap.tasks.criteria import ByDecisions, ComparesRows, Criterion, FitsRows
 from ikmap.tasks.metric import Metric, Sentences
 
 if TYPE_CHECKING:
@@ -83,12 +83,19 @@ def _parts_of_area(own: np.ndarray, values: np.ndarray) -> np.ndarray:
     return area + (placement - area) / share
 
 
-class ByProbabilities(ByDecisions):
+class ByProbabilities(ByDecisions, FitsRows):
     """A criterion that scores probabilities.
 
     They are those of the task if it is calibrated (log odds are probabilities already). Otherwise they are found by
     Platt's method, which fits two numbers for each class to the scored rows of the fold, for all candidates alike.
     """
+
+    @property
+    def fits_rows(self) -> bool:
+        """Whether the decisions are no probabilities, so that a curve is fitted to the rows."""
+        import numpy as np
+
+        return self.task.decisions.probabilities(np.zeros((1, self.task.decisions.outputs))) is None
 
     def probabilities(self, target: np.ndarray, decision: np.ndarray) -> np.ndarray:
         """Return the probability of each class, shape (n, classes)."""

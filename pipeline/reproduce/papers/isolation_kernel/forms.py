@@ -150,6 +150,10 @@ class Growing(Form):
             yield f"figure5-{dataset}", pictures.growing(dataset, group)
 
 
+PRINTED_COLUMNS = {"ogd": 0, "ogd-dual": 1}
+"""Place of each learner among the numbers that are printed for a data set."""
+
+
 class Shares(Streams):
     """Section 8.1.1: how much of the time the prediction function takes, in the primal and in the dual."""
 
@@ -167,12 +171,12 @@ class Shares(Streams):
             if row["accuracy"] is None:
                 cells.append([row["dataset"], row["message"], *[MARKS[row["status"]]], *[""] * 5])
                 continue
-            dual = row["learner"] == "ogd-dual"
+            column = PRINTED_COLUMNS[row["learner"]]
             was = self.published.get(row["dataset"])
             cells.append([
                 row["dataset"], link(row, row["learner"]), number(row["share"], ".1f"),
-                number(was and was["share"][dual], "g"),
-                seconds(row["seconds"]), seconds(was and was["seconds"][dual]),
+                number(was and was["share"][column], "g"),
+                seconds(row["seconds"]), seconds(was and was["seconds"][column]),
                 count(row["n_support"]), count(was and was["n_support"]),
             ])  # fmt: skip
         note = (

@@ -93,14 +93,17 @@ def real(about: RecordView) -> Figure:
 NAMES = {
     "ogd": "IK-OGD", "ogd-naive": "IK-OGD, naive", "ogd-dual": "IK-OGD, dual", "kernel-ogd": "OGD", "nogd": "NOGD",
 }  # fmt: skip
+"""Names of learners in the paper."""
+NAMES_WITH = {("ogd", "iforest"): "IK_i-OGD", ("ogd", "anne"): "IK_a-OGD"}
+"""Names that a learner has with the cells of a map."""
 
 
 def online(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 3: accuracy and seconds against rows of the stream."""
     figure, (left, right) = panels(2, f"{dataset}, online: every block predicted before it is learned from")
     for i, row in enumerate(rows):
-        kernel = {"iforest": "IK_i-OGD", "anne": "IK_a-OGD"}[row["part"]]
-        name = kernel if row["learner"] == "ogd" else str(NAMES.get(row["learner"], row["learner"]))
+        learner = row["learner"]
+        name = str(NAMES_WITH.get((learner, row["part"]), NAMES.get(learner, learner)))
         name += " (stopped)" if row["stopped_early"] else ""
         curve = row["curve"]
         line = {**style(i), "markevery": max(1, len(curve["rows"]) // 12)}
