@@ -227,11 +227,23 @@ class TunedResult(TypedDict):
     folds_tried: NotRequired[list[int]]
 
 
+class RaceRound(TypedDict):
+    """Candidates of a learner after a round of a race: how many were compared, and which are left or dropped."""
+
+    folds: int
+    rows: int
+    best: JsonObject
+    candidates: int
+    candidates_left: int
+    left: list[Value]
+    dropped: list[JsonObject]
+
+
 class RaceResult(TypedDict):
     """What a race has left out: the odds at which it leaves a candidate out, and the rounds of each learner."""
 
     odds: float
-    rounds: dict[str, list[JsonObject]]
+    rounds: dict[str, list[RaceRound]]
 
 
 class SelectResult(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -119,7 +119,10 @@ def test_weights_that_turn_round_stay_within_the_bound() -> None:
 @pytest.mark.parametrize("cuts", [[0, 200], [0, 70, 140, 200]])
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_the_length_of_the_weights_is_known_on_the_way(
-    loss: Loss, cuts: list[int], n_classes: int, monkeypatch: pytest.MonkeyPatch
+    loss: Literal["logistic", "squared_epsilon_insensitive"],
+    cuts: list[int],
+    n_classes: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What sweeps add to |w|^2, momentum included, is what a certificate finds."""
     cells, y = problem(n_classes=n_classes)
