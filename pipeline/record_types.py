@@ -219,23 +219,53 @@ class BudgetResult(TypedDict):
 
 
 class TunedResult(TypedDict):
-    """What cross-validation has chosen for a learner on rows; beside it, the values and their metric."""
+    """What cross-validation has chosen for a learner on rows, without the metric of the values."""
 
     parameter: str
+    values: list[Value]
     chosen: Value
+    folds_tried: NotRequired[list[int]]
+
+
+class RaceRound(TypedDict):
+    """Candidates of a learner after a round of a race: how many were compared, and which are left or dropped."""
+
+    folds: int
+    rows: int
+    best: JsonObject
+    candidates: int
+    candidates_left: int
+    left: list[Value]
+    dropped: list[JsonObject]
+
+
+class RaceResult(TypedDict):
+    """What a race has left out: the odds at which it leaves a candidate out, and the rounds of each learner."""
+
+    odds: float
+    rounds: dict[str, list[RaceRound]]
 
 
 class SelectResult(TypedDict):
-    """The result of cross-validation, without the metrics of what was tried."""
+    """The result of cross-validation, without the metrics of what was tried.
+
+    The values of the map's parameter stand under its name, of which psi is one.
+    """
 
     rows: int
     folds: int
     search: str
     chosen: dict[str, Value]
+    by: NotRequired[str | dict[str, str]]
     parameter: NotRequired[str]
+    psi: NotRequired[list[int]]
+    folds_tried: NotRequired[dict[str, list[int]]]
+    C: NotRequired[list[float]]
     chosen_C: NotRequired[dict[str, float]]
     tuned: NotRequired[dict[str, TunedResult]]
     swept: NotRequired[dict[str, Record]]
+    edges: NotRequired[dict[str, list[JsonObject]]]
+    race: NotRequired[RaceResult]
     budget: NotRequired[BudgetResult]
 
 

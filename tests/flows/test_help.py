@@ -76,7 +76,7 @@ def test_options_load_no_heavy_package() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_reads_only_the_annotations_of_what_it_shows():
+def test_help_reads_only_the_annotations_of_what_it_shows() -> None:
     code = (
         "from flows.options.batch import BatchOptions\n"
         "from ikmap.methods import fields_of, methods\n"
@@ -92,7 +92,7 @@ def test_help_reads_only_the_annotations_of_what_it_shows():
     assert names == "['gamma', 'psi']"  # a field has a Laplacian() for its default, whose gamma is checked
 
 
-def test_the_page_of_options_is_as_they_are_declared():
+def test_the_page_of_options_is_as_they_are_declared() -> None:
     found = options_page.PAGE.read_text()
     assert options_page.page(found) == found, "type: python -m flows.options.page"
     for command in COMMANDS:

@@ -168,7 +168,7 @@ def test_samples_leave_no_option_at_its_default() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_defaults_are_values_that_could_be_given(command):
+def test_defaults_are_values_that_could_be_given(command: type[CommonOptions]) -> None:
     """A default is not checked when nobody gives a value."""
     scoped = [option for options in command.SCOPES.values() for option in options.values()]
     for option in [*command.specs().values(), *scoped]:
@@ -177,7 +177,7 @@ def test_defaults_are_values_that_could_be_given(command):
             assert type(option.check(option.default)) in (type(option.default), Location)
 
 
-def test_only_what_is_given_is_set():
+def test_only_what_is_given_is_set() -> None:
     options = BatchOptions(psi=8, seed=0)
     assert {"psi", "seed"} == vars(options).keys() & BatchOptions.specs().keys()
     assert options.at_default == BatchOptions.specs().keys() - {"psi"}
@@ -193,12 +193,12 @@ def test_only_what_is_given_is_set():
 @pytest.mark.parametrize(
     ("words", "average"), [("", True), ("=true", True), ("=false", False), (" true --t 5", True), (" --t 5", True)]
 )
-def test_a_scoped_flag_takes_a_word_or_none(words, average):
+def test_a_scoped_flag_takes_a_word_or_none(words: str, average: bool) -> None:
     options = BatchOptions.parse(shlex.split(f"--learner ogd --ogd.average{words}"))
     assert options.scoped == {"ogd": {"average": average}}
 
 
-def test_a_scoped_flag_refuses_other_words():
+def test_a_scoped_flag_refuses_other_words() -> None:
     assert refused("--learner ogd --ogd.average=yes") == "--ogd.average: found 'yes', expected true or false"
     assert refused("--learner ogd --ogd.average no").startswith("--ogd.average: found 'no'")
 

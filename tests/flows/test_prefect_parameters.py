@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from flows.options.batch import BatchOptions, CommonOptions
+from flows.options.batch import BatchOptions
+from flows.options.common import CommonOptions
 from flows.options.kinds import OneOrMore, Pairs
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions

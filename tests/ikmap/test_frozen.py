@@ -59,12 +59,18 @@ def test_it_does_not_change() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Pair(), "Pair: found no value of 'left', which has no default"),
-        (lambda: Pair(1, left=2), "Pair: found 'left' twice, expected one value"),
-        (lambda: Pair(1, (), "", {}, 5), "Pair: found 5 positional values, expected 4"),
-        (lambda: Pair(1, middle=2), "Pair: found 'middle', expected some of left, right, note, table"),
-        (lambda: Named(1, 2), "Named: found 2 positional values, expected 0"),
-        (lambda: Named(first=1), "Named: found no value of 'second', which has no default"),
+        (lambda: Pair(), "Pair: found no value of 'left', which has no default"),  # type: ignore[call-arg]
+        (lambda: Pair(1, left=2), "Pair: found 'left' twice, expected one value"),  # type: ignore[misc]
+        (lambda: Pair(1, (), "", {}, 5), "Pair: found 5 positional values, expected 4"),  # type: ignore[call-arg]
+        (
+            lambda: Pair(1, middle=2),  # type: ignore[call-arg]
+            "Pair: found 'middle', expected some of left, right, note, table",
+        ),
+        (lambda: Named(1, 2), "Named: found 2 positional values, expected 0"),  # type: ignore[call-arg]
+        (
+            lambda: Named(first=1),  # type: ignore[call-arg]
+            "Named: found no value of 'second', which has no default",
+        ),
     ],
 )
 def test_wrong_values_are_named(make: object, message: str) -> None:

@@ -61,7 +61,7 @@ def test_every_entry_counts_in_the_hash(method: str, layout: str) -> None:
 
 def test_metadata_and_shape_count_in_the_hash() -> None:
     model = _model("iforest", "dense")
-    deeper = from_parts(model.metadata() | {"max_depth": "log2"}, model.arrays())
+    deeper = from_parts({**model.metadata(), "max_depth": "log2"}, model.arrays())
     assert deeper.content_hash != model.content_hash
     flat = _model("anne", "dense")
     members = flat.arrays()["members"]
@@ -79,8 +79,8 @@ def test_unknown_kind_and_version() -> None:
     model = _model("anne", "dense")
     assert KINDS["anne"] is type(model)
     with pytest.raises(ValueError, match=r"unknown kind of model 'forest'; known are .*anne.*iforest"):
-        from_parts(model.metadata() | {"kind": "forest"}, model.arrays())
+        from_parts({**model.metadata(), "kind": "forest"}, model.arrays())
     with pytest.raises(ValueError, match="unknown kind of model None"):
         from_parts({}, model.arrays())
     with pytest.raises(ValueError, match="model 'anne' has version 99, this software reads 1"):
-        from_parts(model.metadata() | {"version": 99}, model.arrays())
+        from_parts({**model.metadata(), "version": 99}, model.arrays())

@@ -27,6 +27,7 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
+from pipeline.record_types import Result
 from pipeline.storage.hold import LOCK
 from tests.nets.records import as_json, write
 from tests.support.one_process import Command, Heard, one_process
@@ -93,7 +94,7 @@ class Interrupter(Heard):
         super().__init__()
         self.stage, self.left = stage, tasks
 
-    def call(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def call(self, name: str, work: Callable[[], Result]) -> Result:
         """Do a stage, unless the run is to be interrupted before its first task."""
         if name == self.stage and self.left == 0:
             raise KeyboardInterrupt

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Gt
 
 from ikmap.methods import Doc, LearnerAbout, Sample, Searched
-from ikmap.methods.learner import State
 from ikmap.methods.ogd import OGD
+
+if TYPE_CHECKING:
+    from ikmap.learners.online.averaged_ogd import AveragedOGDState
+    from ikmap.learners.online.ogd import OGDState
+    from ikmap.learners.online.squared_ogd import SquaredOGDState
 
 
 class Cautious(OGD):
@@ -17,5 +21,5 @@ class Cautious(OGD):
     )
     C: Annotated[float, Gt(0), Doc("size of steps"), Searched()] = 1.0
 
-    def start(self, sample: Sample, n_threads: int = 1) -> State:
+    def start(self, sample: Sample, n_threads: int = 1) -> OGDState | SquaredOGDState | AveragedOGDState:
         return super().at({"eta": self.C}).start(sample, n_threads) if self.eta != self.C else super().start(sample)

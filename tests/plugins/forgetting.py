@@ -10,6 +10,7 @@ import numpy as np
 from annotated_types import Gt
 
 from ikmap.cells import Cells, in_wider_layout
+from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Rows
 from ikmap.methods import Doc, LearnerAbout, Sample
 from ikmap.methods.learner import GradientLearner
@@ -46,7 +47,7 @@ class Forgetting:
         found: np.ndarray = self.model([0, 1]).decision_function(rows)
         return found
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
+    def model(self, classes: list[Any], params: JsonObject | None = None) -> Any:
         from ikmap.learners.linear_model import LinearModel
 
         coef = (self.scale * self.weights)[:, None]

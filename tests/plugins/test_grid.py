@@ -22,6 +22,7 @@ from ikmap.model_selection import folds
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.params import Params
+from pipeline.record_types import SelectResult
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
@@ -32,6 +33,7 @@ from pipeline.runs.trained import load_run
 from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
+from tests.support.narrow import entries
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
 from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
 
@@ -51,7 +53,7 @@ def params(**values: Any) -> Params:
     return Params.given(**{"learners": LEARNT, "kernel": PowerKernel.name, "select_by": "accuracy"} | values)
 
 
-def found_by(path: Path, **values: Any) -> dict[str, Any]:
+def found_by(path: Path, **values: Any) -> SelectResult:
     ctx = context(path, params(**values))
     store_rows(ctx.store, *points(150))
     return select(ctx)
@@ -101,8 +103,8 @@ def test_the_figures_are_those_of_a_loop_over_all_pairs(tmp_path: Path) -> None:
             model = fit_kernel_svm(rows[fit], block.y[fit], 2, PowerKernel(p, gamma), asked, [0, 1])
             right.append((model.decision_function(rows[held_out])[:, 0] >= 0) == block.y[held_out])
         expected.append(float(np.concatenate(right).mean()))
-    assert tuned["accuracy"] == expected
-    assert tuple(tuned["chosen"]) == list(product(POWERS, GAMMAS))[int(np.argmax(expected))]
+    assert entries(tuned)["accuracy"] == expected
+    assert tuned["chosen"] == list(product(POWERS, GAMMAS))[int(np.argmax(expected))]
 
 
 @pytest.mark.usefixtures("without_cluster")

@@ -204,7 +204,10 @@ def test_a_preparation_of_a_run_from_before_there_were_tasks() -> None:
 
 
 def test_a_task_that_is_not_known_here() -> None:
-    values = Preparation(2, None, True, CLASSIFICATION.of([1, 5])).as_json() | {"task": {"name": "of a package"}}
+    values = {
+        **Preparation(2, None, True, CLASSIFICATION.of([1, 5])).as_json(),
+        "task": {"name": "of a package"},
+    }
     with pytest.raises(InputError, match=r"^task 'of a package' is not known on .*: install the package that has it"):
         Preparation.from_json(values)
 

@@ -28,9 +28,11 @@ import scipy.sparse as sp
 
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
+from ikmap.json_values import JsonObject
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
+from pipeline.record_types import PartRecord, Result
 from pipeline.stages.ingest import find_task
 from tests.support.one_process import Command, one_process
 
@@ -211,9 +213,14 @@ class _IsStored(Exception):
     """The rows are in the store, and the run need not go on."""
 
 
-def _stored(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _stored(name: str, work: Callable[[], Result]) -> Result:
     work()
     raise _IsStored(name)
+
+
+def _part(found: JsonObject) -> PartRecord:
+    """Return the record of a part of which only its labels matter."""
+    return {"name": "", "rows": 0, "columns": 0, "nnz": 0, "found": found}
 
 
 def _rows(path: Path) -> None:
@@ -224,7 +231,7 @@ def _rows(path: Path) -> None:
     source.identity()
     source.least_rows()
     found = [kind.read(block.y, block.X.shape[0])[1] for piece in source.pieces() for block in source.read(piece)]
-    find_task(source.url, [{"found": part} for part in found], data, _PARAMS, lambda _: None)
+    find_task(source.url, [_part(part) for part in found], data, _PARAMS, lambda _: None)
 
 
 def _store(path: Path) -> None:

@@ -22,7 +22,7 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
 from pipeline.monitoring.events import QuietProgress
-from pipeline.record_types import Record
+from pipeline.record_types import Result, TaskRecord
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
@@ -69,7 +69,7 @@ class Heard(QuietProgress):
         self.lines.append(text)
 
 
-def _as_a_worker(function: Callable[..., Record], task: Task) -> Record:
+def _as_a_worker[R: TaskRecord](function: Callable[..., R], task: Task) -> R:
     """Do a task. What the client is about to promise is no matter of a worker's, which is another process."""
     return Context().run(measured, function, task.args)
 
@@ -77,14 +77,14 @@ def _as_a_worker(function: Callable[..., Record], task: Task) -> Record:
 def _run_tasks(
     client: Any,  # noqa: ARG001
     key: str,  # noqa: ARG001
-    function: Callable[..., Record],
+    function: Callable[..., TaskRecord],
     tasks: Sequence[Task],
     *_: Any,
 ) -> Iterator[Any]:
     return ((task, _as_a_worker(function, task)) for task in tasks)
 
 
-def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, Record]]:  # noqa: ARG001
+def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, TaskRecord]]:  # noqa: ARG001
     while True:
         more, ready = work.more(), list(work.ready())
         for function, task in ready:
@@ -232,7 +232,7 @@ class Snapshots:
     folder: Path
     taken: dict[str, Path] = field(default_factory=dict)
 
-    def __call__(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def __call__(self, name: str, work: Callable[[], Result]) -> Result:
         result = work()
         self.take(name)
         return result

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import TaskRecord
 from pipeline.rows.parts import write_part
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows
 from pipeline.rows.split import Part, Split
@@ -33,7 +33,7 @@ from tests.support.params_for import params_for
 def at_once(
     client: Any,  # noqa: ARG001
     key: str,  # noqa: ARG001
-    function: Callable[..., Record],
+    function: Callable[..., TaskRecord],
     tasks: Sequence[Task],
     stop: Callable[[], bool] | None = None,
 ) -> Iterator[Any]:

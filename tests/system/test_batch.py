@@ -57,7 +57,7 @@ def run(cluster: ClusterHandle, directory: Path, **options: Any) -> dict[str, An
     asked = BatchOptions(run_dir=str(directory), **{**METHODS, **options})
     data = find_data(asked, QuietProgress())
     urls = [url for url in (data.train_url, data.test_url) if url]
-    contents = [open_source(url, data.format, data.label, data.n_columns).identity() for url in urls]
+    contents = [dict(open_source(url, data.format, data.label, data.n_columns).identity()) for url in urls]
     params = batch_params(asked)
     held = RunDirectory(directory, run_identity(params.as_json(), data, contents), fresh=asked.fresh)
     try:

@@ -32,6 +32,7 @@ from ikmap.methods import LEARNERS
 from ikmap.model import Model
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.process_metrics import COUNTED, STAGES, ProcessMetrics
+from pipeline.record_types import StageProgress
 from pipeline.running.scheduler_metrics import TOPIC, ReportedEvents, StageMetrics, reported_to_scheduler
 from pipeline.running.stage import stage_label
 from pipeline.storage.fitted import Fitted
@@ -369,8 +370,15 @@ class Heard(QuietProgress):
 def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.running.scheduler_metrics.TELL_SECONDS", 0.0)
     wire, heard = Wire(), Heard()
-    summary: dict[str, float] = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
-    summary |= {"seconds": 8.0, "seconds_before": 6.5}
+    summary: StageProgress = {
+        "rows": 30,
+        "bytes_read": 300,
+        "bytes_written": 3,
+        "tasks": 3,
+        "tasks_skipped": 1,
+        "seconds": 8.0,
+        "seconds_before": 6.5,
+    }
     with ReportedEvents(wire, heard) as events:  # type: ignore[arg-type]
         events.stage_started("train:svm", 3, 30)
         events.task_done("train:svm", {"rows": 10, "bytes_read": 100, "skipped": True})

@@ -199,11 +199,11 @@ def test_bad_input(estimator: Any) -> None:
 def test_bad_parameters() -> None:
     cells, y = data()
     for estimator, message in (
-        (CellSVC(loss="logistic"), "loss"),
+        (CellSVC(loss="logistic"), "loss"),  # type: ignore[arg-type]
         (CellSVC(C=-1), "^C: found"),
         (CellLogisticRegression(tol=0), "^tol: found"),
         (CellOGDClassifier(eta=0), "^eta: found"),
-        (CellOGDClassifier(scale="other"), "^scale: found"),
+        (CellOGDClassifier(scale="other"), "^scale: found"),  # type: ignore[arg-type]
         (CellOGDClassifier(n_epochs=0), "^n_epochs: found"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,7 +16,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Training
 from ikmap.methods.two_stage_gmm import TwoStageGMM
 
-TIGHT = {"tol": 1e-8}
+TIGHT: dict[str, Any] = {"tol": 1e-8}
 
 
 def rows(n: int = 150) -> tuple[Floats, Floats]:
@@ -79,7 +81,7 @@ def test_two_stages_are_the_learner_of_the_pipeline() -> None:
         ),
         (KernelSVC(gamma=-1.0), r"^gamma: found -1.0, expected a number > 0"),
         (KernelSVC("egmm", kernel_params={"le": -1.0}), r"^le: found -1.0, expected"),
-        (KernelSVC(class_weight="even"), r"^class_weight: found 'even', expected one of"),
+        (KernelSVC(class_weight="even"), r"^class_weight: found 'even', expected one of"),  # type: ignore[arg-type]
         (KernelRidgeRegressor(alpha=0.0), r"^alpha: found 0.0, expected a number > 0$"),
         (FourierRidge(n_frequencies=0), r"^n_frequencies: found 0, expected an integer >= 1$"),
         (FourierSVC(orthogonal=True), r"^orthogonal: found kernel laplacian, and no orthogonal features"),

@@ -66,16 +66,14 @@ def test_all_cores_by_default(n_jobs: int | None, monkeypatch: pytest.MonkeyPatc
 
 def test_random_state() -> None:
     X = DATA["continuous"]
-    cells = {
-        name: IsolationKernelMap(max_samples=8, random_state=seed).fit(X).cells(X)
-        for name, seed in {
-            "int": 1,
-            "numpy int": np.int64(1),
-            "other": 2,
-            "state": np.random.RandomState(1),
-            "same state": np.random.RandomState(1),
-        }.items()
+    seeds: dict[str, Any] = {
+        "int": 1,
+        "numpy int": np.int64(1),
+        "other": 2,
+        "state": np.random.RandomState(1),
+        "same state": np.random.RandomState(1),
     }
+    cells = {name: IsolationKernelMap(max_samples=8, random_state=seed).fit(X).cells(X) for name, seed in seeds.items()}
     np.testing.assert_array_equal(cells["int"], cells["numpy int"])
     np.testing.assert_array_equal(cells["state"], cells["same state"])
     assert (cells["int"] != cells["other"]).any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_the_map_is_the_trees_and_grows() -> None:
 
 
 @pytest.mark.parametrize("select", ["validation", "likelihood"])
-def test_the_lifetime_is_found_by_one_sweep(select: str) -> None:
+def test_the_lifetime_is_found_by_one_sweep(select: Literal["validation", "likelihood"]) -> None:
     X, y = rows(400)
     model = MondrianRegressor(30, alpha=0.02, select=select, terminal=40.0, random_state=1).fit(X[:300], y[:300])
     assert 0.3 < model.lifetime_ < 39
@@ -93,7 +93,7 @@ def test_bad_parameters(asked: dict[str, Any], said: str) -> None:
 
 def test_a_sweep_by_gradient_descent_needs_no_square_of_the_rows() -> None:
     X, y = rows(400)
-    chosen = {"n_estimators": 30, "alpha": 0.02, "terminal": 40.0, "random_state": 1}
+    chosen: dict[str, Any] = {"n_estimators": 30, "alpha": 0.02, "terminal": 40.0, "random_state": 1}
     exact = MondrianRegressor(**chosen).fit(X[:300], y[:300])
     model = MondrianRegressor(sweep_by="sgd", **chosen).fit(X[:300], y[:300])
     assert model.lifetimes_[model.validation_errors_.argmin()] == model.lifetime_
@@ -103,7 +103,7 @@ def test_a_sweep_by_gradient_descent_needs_no_square_of_the_rows() -> None:
         model.predict(X, return_std=True)
     with pytest.raises(ValueError, match=r"^select: found 'likelihood' with sweep_by sgd"):
         MondrianRegressor(sweep_by="sgd", select="likelihood").fit(X, y)
-    same = {"lifetime": model.lifetime_, **chosen}
+    same: dict[str, Any] = {"lifetime": model.lifetime_, **chosen}
     fixed = MondrianRegressor(sweep_by="sgd", **same).fit(X[:300], y[:300])
     expected = MondrianRegressor(**same).fit(X[:300], y[:300]).predict(X[300:])
     assert np.abs(fixed.predict(X[300:]) - expected).max() < 0.1  # conjugate gradients, to a gap of 1e-3

@@ -94,4 +94,4 @@ def test_rows_and_classes_that_change() -> None:
     with pytest.raises(ValueError, match="cannot follow"):
         CellNormaRegressor().fit(cells, y).predict(np.zeros((2, cells.n_columns)))
     with pytest.raises(ValueError, match="requires y to be passed"):
-        CellNormaRegressor().fit(cells, None)
+        CellNormaRegressor().fit(cells, None)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,6 @@ def test_a_whole_number_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1.5])
-def test_class_weights_that_are_none_are_named(value: object) -> None:
+def test_class_weights_that_are_none_are_named(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^class_weight: found .*, expected a dict, 'balanced' or None"):
         ikmap.CellOGDClassifier(class_weight=value).fit(np.eye(4), [0, 1, 0, 1])

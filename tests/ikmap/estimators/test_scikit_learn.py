@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "TwoStageGMMClassifier(code_bits=4, codes=32, n_jobs=1, tol=1e-18)": NO_DICT,
 }
 """By estimator, the checks that cannot hold, each with its reason."""
-SMALL = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
+SMALL: dict[str, Any] = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
 CHECKED: list[BaseEstimator] = [
     ikmap.CellSVC(),
     ikmap.CellSVC(tol=1e-18),

@@ -252,8 +252,9 @@ class _State(OGDState):
         # From each piece it leaves out the last row: it matters where rows are cut.
         return super().partial_fit(rows, y) if self.how != "pieces" else _Half(super().partial_fit(rows, y))
 
-    def restore(self, arrays: Any) -> Any:
-        return _Lost() if self.how == "lost" else super().restore(arrays)
+    @classmethod
+    def restore(cls, arrays: Any) -> Any:
+        return _Lost() if cls.how == "lost" else super().restore(arrays)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         kept = super().checkpoint()

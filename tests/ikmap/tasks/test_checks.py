@@ -128,7 +128,8 @@ class StoredLogs(WithCodec):
 
     def from_json(self, values: Mapping[str, Any]) -> Task:
         task = self.of(values["mean"])
-        return replace(task, codec=replace(task.codec, logs=values["logs"]))  # type: ignore[call-arg]
+        codec: Any = task.codec
+        return replace(task, codec=replace(codec, logs=values["logs"]))
 
 
 class StoredTwice(StoredLogs):
@@ -183,7 +184,7 @@ def test_a_codec_may_store_targets_in_another_form() -> None:
 
 class Unpresented(TaskKind):
     name = "unpresented"
-    read, find, from_json = Numbers.read, Numbers.find, Numbers.from_json  # type: ignore[assignment]
+    read, find, from_json = Numbers.read, Numbers.find, Numbers.from_json
 
 
 class Unfinished(TaskKind):

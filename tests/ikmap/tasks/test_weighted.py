@@ -13,7 +13,7 @@ from sklearn import metrics
 from ikmap.tasks import CLASSIFICATION, REGRESSION, Task
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import fit_calibrator
-from ikmap.tasks.sections import Table
+from ikmap.tasks.sections import Cell, Table
 from ikmap.tasks.weighted import weighted_metrics, weighted_sections, weighted_sums
 
 RNG = np.random.default_rng(5)
@@ -90,7 +90,7 @@ def test_what_a_report_shows() -> None:
     (section,) = weighted_sections({"data": {"weight": "w"}, "learners": learners})
     text, table = section.parts
     assert "by column w:" in str(text)
-    rows = [("ours", 0.5, 0.25), ("theirs", 0.75, "")]
+    rows: list[tuple[Cell, ...]] = [("ours", 0.5, 0.25), ("theirs", 0.75, "")]
     assert table == Table("", ("learner", "accuracy", "Brier score"), rows)
     assert weighted_sections({"data": {}, "learners": learners}) == []
     assert weighted_sections({"data": {"weight": "w"}, "learners": {"others": {}}}) == []

@@ -29,6 +29,7 @@ from pipeline.runs.batch import run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
 from pipeline.stages.ingest import ingest
+from tests.support.narrow import entries
 from tests.support.one_process import Heard
 from tests.support.params_for import params_for
 from tests.support.runs import context, without_cluster  # noqa: F401
@@ -68,7 +69,8 @@ def test_a_definition_says_what_is_learned(tmp_path: Path) -> None:
         ingest(context(tmp_path / "a", params_for()), data)
     with pytest.raises(InputError, match=r"rows\.csv: --task binary: found 3 classes, expected two$"):
         ingest(context(tmp_path / "b", params_for(task="binary")), data)
-    assert ingest(context(tmp_path / "c", params_for(task="multiclass")), data)["classes"] == ["a", "b", "c"]
+    found = entries(ingest(context(tmp_path / "c", params_for(task="multiclass")), data))
+    assert found["classes"] == ["a", "b", "c"]
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -76,7 +78,7 @@ def test_many_numbers_are_classes_where_the_definition_says_so(tmp_path: Path) -
     rows = "".join(f"{k},{k / 8}\n" for k in range(30))
     with pytest.raises(InputError, match=r"found 30 different labels such as 0\.125, expected classes"):
         ingest(context(tmp_path / "a", params_for()), defined(tmp_path, "", rows))
-    found = ingest(context(tmp_path / "b", params_for()), defined(tmp_path, "task = 'multiclass'", rows))
+    found = entries(ingest(context(tmp_path / "b", params_for()), defined(tmp_path, "task = 'multiclass'", rows)))
     assert len(found["classes"]) == 30
 
 
@@ -101,7 +103,7 @@ def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_
         (tmp_path / "rows.csv").unlink()
         data = resolve(load_registry(tmp_path / "my.toml", tmp_path).find("mine"), tmp_path)
     ctx = context(tmp_path / "run", params_for())
-    found = ingest(ctx, data)
+    found = entries(ingest(ctx, data))
     assert (found["rows_train"] + found["rows_test"], found["columns"], found["classes"]) == (20, 2, ["n", "y"])
     X = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"])).rows
     assert set(np.asarray(X)[:, 0]) == {0.5, 1.5}

@@ -23,6 +23,7 @@ from flows.runs.score import run as run_score
 from ikmap._compiled import LOOPS, parsed
 from ikmap.tasks import CLASSIFICATION
 from pipeline.monitoring.events import QuietProgress
+from pipeline.record_types import TaskRecord
 from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of, words_of_learner, words_of_map
@@ -189,7 +190,7 @@ def test_sweeps_are_compiled_where_the_map_is_swept() -> None:
     assert "sweep" not in words(lifetime=2.0)
 
 
-def compile_late() -> dict[str, Any]:
+def compile_late() -> TaskRecord:
     @numba.njit
     def nobody_declared_me(x: np.ndarray) -> np.ndarray:
         return np.sort(x).cumsum()

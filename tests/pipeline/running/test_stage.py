@@ -19,6 +19,7 @@ from distributed import Client, KilledWorker, LocalCluster
 from cluster import connect
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
+from pipeline.record_types import TaskRecord
 from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
 from pipeline.running.measured import summarise
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
@@ -49,12 +50,16 @@ done: list[int] = []
 """What tasks have run: the workers of these tests are threads of this process."""
 
 
-def square(k: int) -> dict[str, Any]:
+class Squared(TaskRecord):
+    square: int
+
+
+def square(k: int) -> Squared:
     done.append(k)
     return {"rows": k, "square": k * k}
 
 
-def fail_at(k: int, bad: int) -> dict[str, Any]:
+def fail_at(k: int, bad: int) -> TaskRecord:
     done.append(k)
     if k == bad:
         raise InputError(f"row {k}: found nothing")
@@ -65,7 +70,7 @@ def fail_at(k: int, bad: int) -> dict[str, Any]:
 began, released = threading.Event(), threading.Event()
 
 
-def wait() -> dict[str, Any]:
+def wait() -> TaskRecord:
     began.set()
     assert released.wait(60)
     return {}
@@ -132,7 +137,7 @@ def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: py
 meeting = threading.Barrier(2)
 
 
-def meet(k: int) -> dict[str, Any]:  # noqa: ARG001
+def meet(k: int) -> TaskRecord:  # noqa: ARG001
     meeting.wait(60)
     return {}
 
@@ -210,7 +215,7 @@ def test_a_task_that_kills_its_workers_is_told() -> None:
         list(run_tasks(cluster.client, "killing", _kill, [Task("k", ())]))
 
 
-def _kill() -> dict[str, Any]:
+def _kill() -> TaskRecord:
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
 
@@ -310,7 +315,7 @@ def test_a_worker_that_has_just_come_is_not_taken_for_gone(monkeypatch: pytest.M
         assert not work.lost_tasks
 
 
-def nap(k: int) -> dict[str, Any]:
+def nap(k: int) -> Squared:
     time.sleep(1)
     return square(k)
 
@@ -391,7 +396,7 @@ def test_records_of_what_was_done_before_a_failure_are_kept(client: Client, tmp_
 
 
 def test_the_sum_of_records() -> None:
-    records = [
+    records: list[TaskRecord] = [
         {"worker": "b", "seconds": 1.0, "peak_rss_bytes": 5, "rows": 3, "bytes_read": 2, "bytes_written": 9},
         {"worker": "a", "seconds": 2.0, "peak_rss_bytes": 7, "rows": 4},
         {"worker": "b", "seconds": 0.5, "peak_rss_bytes": 6},
@@ -438,7 +443,7 @@ def test_tasks_of_two_threads_do_not_mix(client: Client) -> None:
     assert found == {0: list(range(8)), 100: list(range(100, 108))}
 
 
-def sleep_for(seconds: float) -> dict[str, Any]:
+def sleep_for(seconds: float) -> TaskRecord:
     time.sleep(seconds)
     return {}
 

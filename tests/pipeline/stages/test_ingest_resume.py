@@ -15,7 +15,7 @@ from pipeline import readers
 from pipeline.datasets import registry as datasets
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.readers import Sizes
-from pipeline.record_types import Record
+from pipeline.record_types import TaskRecord
 from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
@@ -56,7 +56,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def doing(order: Callable[[Sequence[Task]], Sequence[Task]], kill_after: int, done: list[str]) -> Any:
     """In place of `run_tasks`: tasks in the order in which workers finish them; dies after some."""
 
-    def run(client: Any, key: str, function: Callable[..., Record], tasks: Sequence[Task]) -> Iterator[Any]:
+    def run(client: Any, key: str, function: Callable[..., TaskRecord], tasks: Sequence[Task]) -> Iterator[Any]:
         for task, record in at_once(client, key, function, order(tasks)):
             yield task, record
             done.append(task.name)

@@ -29,8 +29,9 @@ def test_a_row_has_as_many_codes_as_the_chosen_bits_leave_room_for(tmp_path: Pat
     store_rows(ctx.store, *points(150, classes=classes), rule="first", n_train=120, part_rows=50)
     told = select(ctx)
     for name, value in told["chosen"].items():
-        _, b = value
-        fitted = Fitted.of(partition(ctx, [tuple(value)])["fitted"][0], t=0)
+        assert isinstance(value, tuple)
+        b = int(value[1])
+        fitted = Fitted.of(partition(ctx, [value])["fitted"][0], t=0)
         assert fitted.t == 40 // b != 3
         cells(ctx, [fitted])
         arrays = ctx.store.open_arrays(fitted.cells_name("train"))

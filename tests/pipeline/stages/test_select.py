@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from ikmap.racing import Value
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.progress_log import LogProgress
 from pipeline.params import Params
-from pipeline.record_types import Record
+from pipeline.record_types import SelectResult, TaskRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
@@ -27,6 +27,7 @@ from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import HyperparameterSearch, select
 from tests import ROOT
 from tests.naive import racing as naive
+from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import at_once, context, points, store_rows, without_cluster  # noqa: F401 - a fixture
 
@@ -96,12 +97,12 @@ class Killed(BaseException):
     pass
 
 
-def lasting(found: dict[str, Any]) -> dict[str, Any]:
+def lasting(found: SelectResult) -> dict[str, Any]:
     """Without seconds."""
-    return {**found, "budget": {k: v for k, v in found.get("budget", {}).items() if k != "spent"}}
+    return {**found, "budget": {k: v for k, v in entries(found.get("budget", {})).items() if k != "spent"}}
 
 
-def check(found: dict[str, Any]) -> None:
+def check(found: SelectResult) -> None:
     """The part of ``metrics.json`` that a search fills."""
     schema = {**SCHEMA["$defs"]["selection"], "$defs": SCHEMA["$defs"]}
     Draft202012Validator(schema).validate(json.loads(json.dumps(found)))
@@ -222,7 +223,7 @@ def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms
     seconds_each(ctx, 1.0)
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
-    found = {**search.result(), "rows": ROWS, "folds": 5}
+    found = cast("SelectResult", {**search.result(), "rows": ROWS, "folds": 5})
     check(found)
     done = len(ctx.events.tasks)  # type: ignore[attr-defined]
     assert done == max(1, tasks + 1) or not found["budget"]["reached"]
@@ -285,18 +286,18 @@ def test_classifiers_are_chosen_by_log_loss_unless_asked_otherwise(tmp_path: Pat
     found = select(ctx)
     check(found)
     assert found["by"] == {"svm": "log_loss", "logistic": "log_loss"}
-    assert list(found["log_loss_by_C"]) == ["svm", "logistic"]
+    assert list(entries(found)["log_loss_by_C"]) == ["svm", "logistic"]
     at_ends = {name: C for name, C in found["chosen_C"].items() if C in (found["C"][0], found["C"][-1])}
     assert {name: edge["value"] for name, (edge,) in found.get("edges", {}).items()} == at_ends
-    ((by_C,), Cs) = found["log_loss_by_C"]["logistic"], found["C"]
+    ((by_C,), Cs) = entries(found)["log_loss_by_C"]["logistic"], found["C"]
     assert found["chosen_C"]["logistic"] == Cs[int(np.nanargmin(by_C))]
     assert any("for logistic by log loss" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
     one_for_all = select(ready(tmp_path / "all", changed(**{**asked, "select_by": "accuracy"})))
     assert one_for_all["by"] == "accuracy"
-    assert list(one_for_all["accuracy_by_C"]) == ["svm", "logistic"]
+    assert list(entries(one_for_all)["accuracy_by_C"]) == ["svm", "logistic"]
 
 
-def sleepy(seconds: float) -> Record:
+def sleepy(seconds: float) -> TaskRecord:
     import time
 
     time.sleep(seconds)
@@ -363,5 +364,5 @@ def test_learners_with_the_same_decisions_are_searched_once(seconds_each: Callab
     seconds_each(ctx, 1.0)
     found = select(ctx)
     assert found["chosen"]["ogd-dual"] == found["chosen"]["ogd"]
-    assert list(found["accuracy"]) == ["ogd"]
-    assert np.isfinite(found["accuracy"]["ogd"]).all()
+    assert list(entries(found)["accuracy"]) == ["ogd"]
+    assert np.isfinite(entries(found)["accuracy"]["ogd"]).all()

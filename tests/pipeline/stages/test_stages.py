@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
 from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import PASS_STREAM
-from tests.support.narrow import present
+from tests.support.narrow import entries, number, present
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -132,7 +133,7 @@ def test_learners_do_without_the_partitionings(
     monkeypatch.setattr(Fitted, "load", refuse)
     for name in ("svm", "ogd", "isolation-svm"):
         trained = train(ctx, name, fitted)
-        assert evaluate(ctx, name, fitted, trained["content_hash"])["accuracy"] > 0.5
+        assert number(evaluate(ctx, name, fitted, trained["content_hash"])["accuracy"]) > 0.5
     with pytest.raises(AssertionError, match="loaded"):
         map_shard(ctx.store, fitted, "train", 0, 10)
 
@@ -170,7 +171,7 @@ def test_ogd_visits_rows_in_the_order_it_says(
 def test_order_file_is_the_order_of_the_file(tmp_path: Path) -> None:
     """One pass over all rows in one go: blocks leave no trace."""
     ctx, fitted = mapped(tmp_path, ROWS, params_for(t=7, order="file"))
-    result = train(ctx, "ogd", fitted)
+    result = entries(train(ctx, "ogd", fitted))
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
     state = OGDState.start(int(offsets[-1]), 2, eta=0.5, divisor=7.0)
@@ -266,7 +267,9 @@ def test_training_by_blocks_reaches_the_same_objective_and_the_same_bits_in_memo
     assert found[0]["content_hash"] == found[1]["content_hash"]
 
 
-def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def _trained_by_blocks(
+    loss: str, tmp_path: Path, in_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> Mapping[str, Any]:
     tmp_path.mkdir()
     name = "logistic" if loss == "logistic" else "svm"
     params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
@@ -279,7 +282,7 @@ def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: 
         spools.append(len(self))
 
     monkeypatch.setattr(ShuffledBlocks, "__init__", counted)
-    found = train(ctx, name, fitted)
+    found = entries(train(ctx, name, fitted))
     codes, y = training_cells(ctx, fitted)
     assert spools == [-(-y.size * codes.shape[1] // 1000)] != [1]
     at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, problem_of(params, name))
@@ -297,7 +300,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
     monkeypatch.setattr(train_stage, "RUNNERS", {DualLearner: DualRunner(most_tasks=groups, lanes=2)})
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
-    result = train(ctx, "svm", fitted)
+    result = entries(train(ctx, "svm", fitted))
     found = learner(ctx, "svm", result["content_hash"])
     codes, y = training_cells(ctx, fitted)
     fit = fit_linear_svm(
@@ -348,7 +351,7 @@ def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tm
     assert found["rows"] == 100
     assert found["psi"] == [4, 8, 16, 32, 64]
     for name in ("svm", "ogd"):
-        accuracy = found["accuracy"][name]
+        accuracy = entries(found)["accuracy"][name]
         assert all(0.3 < value <= 1 for value in accuracy)
         assert all(abs(value * 100 - round(value * 100)) < 1e-9 for value in accuracy)
         assert found["chosen"][name] == found["psi"][accuracy.index(max(accuracy))]
@@ -365,10 +368,11 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     found = select(ctx)
     assert found["psi"] == ([4, 8, 16, 32, 64] if psi == "auto" else [min(int(psi), 80)])
     assert found["C"] == list(CS)
-    assert set(found["chosen_C"]) == set(found["accuracy_by_C"]) == {"svm", "logistic"}
-    for name, rows in found["accuracy_by_C"].items():
+    accuracy_by_C = entries(found)["accuracy_by_C"]
+    assert set(found["chosen_C"]) == set(accuracy_by_C) == {"svm", "logistic"}
+    for name, rows in accuracy_by_C.items():
         assert all(3 <= len(row) <= len(CS) for row in rows)
-        assert found["accuracy"][name] == [max(row) for row in rows]
+        assert entries(found)["accuracy"][name] == [max(row) for row in rows]
         flat = [
             (value, p, C) for row, p in zip(rows, found["psi"], strict=True) for value, C in zip(row, CS, strict=False)
         ]
@@ -385,7 +389,7 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     counts: dict[Value, dict[str, int]] = {found["psi"][k]: {name: 1}}
     records = [score_cells(ctx.store, ctx.params, fold, counts, 100) for fold in range(FOLDS)]
     alone = sum(unpacked_rows(record["scores"][0][2][0], 20).sum() for record in records) / 100
-    assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone, abs=0.03)
+    assert accuracy_by_C[name][k][2] == pytest.approx(alone, abs=0.03)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from flows.options.score import ScoreOptions
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, InputError
 from pipeline.readers.feed import Arrival
+from pipeline.record_types import Result, TaskRecord
 from pipeline.running.dispatch import Task
 from pipeline.running.repair import until_verified
 from pipeline.running.stage import Stage
@@ -146,7 +147,7 @@ def test_what_is_damaged_while_a_run_is_at_work_is_made_again_too(
     _, when, pattern = DAMAGE[what]
     run, heard, done = tmp_path / "run", Heard(), []
 
-    def call(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def call(name: str, work: Callable[[], Result]) -> Result:
         result = work()
         done.append(name)
         if name == when and done.count(name) == 1:
@@ -198,7 +199,7 @@ def test_without_flushing_a_power_cut_loses_what_is_promised(tmp_path: Path, mon
 def test_rows_whose_file_is_gone_or_another_cannot_be_made_again(gone: bool, tmp_path: Path) -> None:
     file, run = write_rows(tmp_path), tmp_path / "run"
 
-    def call(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def call(name: str, work: Callable[[], Result]) -> Result:
         result = work()
         if name == "ingest":
             damaged(run, DAMAGE["a part of the rows"][2])
@@ -291,7 +292,7 @@ def test_an_object_that_is_damaged_again_and_again_ends_in_one_line(tmp_path: Pa
 def test_a_damaged_record_is_told_and_its_task_done_again(tmp_path: Path) -> None:
     done = []
 
-    def work(k: int) -> dict[str, Any]:
+    def work(k: int) -> TaskRecord:
         done.append(k)
         return {"rows": k}
 
@@ -317,7 +318,7 @@ def test_a_full_disk_leaves_no_record(tmp_path: Path, monkeypatch: pytest.Monkey
     """What is written late may find the disk full only as it is flushed."""
     ctx = context(tmp_path)
 
-    def work(store: Store) -> dict[str, Any]:
+    def work(store: Store) -> TaskRecord:
         store.write_group("g", {"x": np.ones(3)}, {})
         return {"outputs": ["g"]}
 

@@ -137,10 +137,10 @@ def test_several_learners_wait_for_each_other(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run", {})
     run.close()
     with Alerts(run, str(tmp_path / "a"), ["p", "q"]) as alerts:
-        alerts.note("q", [[2, 12, 0.1, None, 0, "now"], [5, 15, 0.1, None, 1, "now"]])
+        alerts.note("q", [(2, 12, 0.1, None, 0, "now"), (5, 15, 0.1, None, 1, "now")])
         alerts.send(0)
         assert not sent(tmp_path / "a")
-        alerts.note("p", [[2, 12, 0.2, 0.5, 0, "now"], [3, 13, 0.2, 0.5, 0, "now"]])
+        alerts.note("p", [(2, 12, 0.2, 0.5, 0, "now"), (3, 13, 0.2, 0.5, 0, "now")])
         alerts.send(4)
         assert [(line["row"], line["learner"]) for line in sent(tmp_path / "a")] == [(12, "p"), (12, "q"), (13, "p")]
         alerts.send(6)
@@ -149,12 +149,12 @@ def test_several_learners_wait_for_each_other(tmp_path: Path) -> None:
     for cut in (0, 5, whole.find(b"\n") + 1):  # what a power cut took follows again
         (tmp_path / "a").write_bytes(whole[:cut])
         with Alerts(run, str(tmp_path / "a"), ["p", "q"]) as again:
-            again.note("q", [[2, 12, 0.1, None, 0, "now"], [5, 15, 0.1, None, 1, "now"]])
-            again.note("p", [[2, 12, 0.2, 0.5, 0, "now"], [3, 13, 0.2, 0.5, 0, "now"]])
+            again.note("q", [(2, 12, 0.1, None, 0, "now"), (5, 15, 0.1, None, 1, "now")])
+            again.note("p", [(2, 12, 0.2, 0.5, 0, "now"), (3, 13, 0.2, 0.5, 0, "now")])
             again.send(6)
         assert (tmp_path / "a").read_bytes() == whole
     again = Alerts(run, str(tmp_path / "a"), ["p", "q"])
-    again.note("p", [[1, 11, 0.2, 0.5, 0, "now"]])
+    again.note("p", [(1, 11, 0.2, 0.5, 0, "now")])
     with again, pytest.raises(InputError, match="line 1 is of row 12 by p, expected row 11 by p"):
         again.send(4)
 

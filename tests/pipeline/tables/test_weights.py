@@ -55,6 +55,12 @@ def stored(folder: Path, side: str = "train") -> tuple[Cells, np.ndarray, np.nda
     return cells, arrays["labels"][...], arrays["weights"][...]
 
 
+def weights_of_svm(folder: Path) -> np.ndarray:
+    """Return the weights of the features that the SVM of a run has learned."""
+    model: Any = load_run(folder, "svm")._model.load()[1]
+    return model.coef
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, heard = tmp_path_factory.mktemp("weights"), Heard()
@@ -83,8 +89,7 @@ def test_a_weight_is_how_often_a_row_stands_there(run: Path) -> None:
     repeated = fit_linear_svm(
         [Block(cells[again].packed(), y[again])], 2, SVMParams(C=1.0, tol=1e-9, fit_intercept=False)
     )
-    model: Any = load_run(run, "svm")._model.load()[1]
-    np.testing.assert_allclose(model.coef[:, 0], repeated.coef[:, 0], atol=1e-3)
+    np.testing.assert_allclose(weights_of_svm(run)[:, 0], repeated.coef[:, 0], atol=1e-3)
     dense = cells.to_csr().toarray()
     sklearn = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000, fit_intercept=False).fit(dense, y, sample_weight=w)
     decision: Any = load_run(run, "logistic")._model.load()[1].decision_function(cells)
@@ -98,7 +103,7 @@ def test_every_solver_weighs_rows(solver: str, run: Path, tmp_path: Path) -> Non
         input=str(run.parent / "t.csv"), learner=("svm",), C=1.0, **{**COMMON, "tol": 1e-7}, solver=solver, **more
     )
     Command(options).run(tmp_path / "run")
-    expected, found = (load_run(path, "svm")._model.load()[1].coef for path in (run, tmp_path / "run"))
+    expected, found = (weights_of_svm(path) for path in (run, tmp_path / "run"))
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 

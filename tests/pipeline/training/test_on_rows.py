@@ -34,6 +34,7 @@ from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
+from pipeline.record_types import SelectResult
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows, count_targets
 from pipeline.running.stage import Context
@@ -57,7 +58,7 @@ from pipeline.training.train import train
 from pipeline.training.train_online import PASS_STREAM
 from pipeline.training.train_rows import fit_rows
 from tests.support.metrics import check_metrics
-from tests.support.narrow import present
+from tests.support.narrow import entries, present
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
@@ -214,8 +215,8 @@ def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_
     assert adaraker["parameter"] == "lambda"
     assert adaraker["values"] == list(LAMBDAS)
     for tuned in (kernel, adaraker):
-        best = max(tuned["accuracy"])
-        assert tuned["chosen"] == tuned["values"][tuned["accuracy"].index(best)]
+        accuracy = entries(tuned)["accuracy"]
+        assert tuned["chosen"] == tuned["values"][accuracy.index(max(accuracy))]
 
 
 def test_what_is_searched_and_what_is_given() -> None:
@@ -270,9 +271,11 @@ def test_C_is_told_of_each_learner() -> None:
     both = {"svm": 5.0, "logistic": 5.0, "chi2-svm": 1.0, "kernel-svm": 1.0}
     assert weights_of_loss(params_for(learners=learners, psi=8), None) == both
     assert weights_of_loss(params_for(learners=learners, C=3.0), None) == dict.fromkeys(both, 3.0)
-    found = weights_of_loss(params_for(learners=learners, C="auto"), {"chosen_C": {"svm": 2.0, "logistic": 0.5}})
+    searched: SelectResult = {"rows": 9, "folds": 5, "search": "race", "chosen": {}}
+    chosen: SelectResult = {**searched, "chosen_C": {"svm": 2.0, "logistic": 0.5}}
+    found = weights_of_loss(params_for(learners=learners, C="auto"), chosen)
     assert found == {**both, "svm": 2.0, "logistic": 0.5}
-    assert weights_of_loss(params_for(learners=("ogd", "nogd")), {}) == {}
+    assert weights_of_loss(params_for(learners=("ogd", "nogd")), searched) == {}
 
 
 @pytest.mark.parametrize(

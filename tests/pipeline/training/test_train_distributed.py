@@ -21,6 +21,7 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block
 from pipeline.params import Params
+from pipeline.record_types import TaskRecord, TrainResult
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import learning_parts
 from pipeline.running import stage as engine
@@ -31,6 +32,7 @@ from pipeline.storage.models import load_model
 from pipeline.training import train_distributed
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
+from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import at_once, context, mapped, training_cells, without_cluster  # noqa: F401
 
@@ -118,7 +120,7 @@ def test_the_stage_solves_as_one_process_does(
     """Whether parts are held in memory or in files; ten classes are solved in two groups."""
     monkeypatch.setattr(train_distributed, "HELD_BYTES", held_bytes)
     ctx, fitted = mapped_once(500, classes)(tmp_path / "run", BALANCED)
-    result = train(ctx, name, fitted)
+    result = entries(train(ctx, name, fitted))
     found = learner(ctx, name, result["content_hash"])
     fits = fits_of(classes, name)
     assert np.array_equal(found.coef, np.column_stack([fit.coef for fit in fits]))
@@ -136,12 +138,15 @@ def test_compiling_in_a_part_is_counted_once(tmp_path: Path, monkeypatch: pytest
         for task, record in at_once(*args):
             yield task, {**record, "compile_seconds": 0.25, "worker": "one"}
 
+    def counted(part: Any) -> TaskRecord:
+        return {"rows": part.number}
+
     monkeypatch.setattr(engine, "run_tasks", compiling)
     ctx, now = context(tmp_path), [0.0]
     ctx.clock, ctx._started = (lambda: now[0]), 0.0
     stage = Stage(ctx, "train:svm", None)
     team = train_distributed._Team(stage, "svm", None, 2, 3)  # type: ignore[arg-type]
-    assert len(list(team.each("count", lambda part: {"rows": part.number}))) == 3
+    assert len(list(team.each("count", counted))) == 3
     now[0] = 9.0
     stage.finish({})
     assert ctx.run.manifest["compile_seconds"] == 0.75
@@ -157,7 +162,7 @@ def test_the_three_solvers_reach_the_same_objective(
     objectives = {}
     for solver in layout.SOLVERS:
         ctx, fitted = mapped_once(1000)(tmp_path / solver, params_for(t=9, solver=solver, C=C, loss=loss))
-        result = train(ctx, "svm", fitted)
+        result = entries(train(ctx, "svm", fitted))
         assert result["solver"] == solver
         assert result["duality_gap"] <= 1e-3
         assert ("parts" in result) == ("rounds" in result) == (solver == "distributed")
@@ -170,7 +175,7 @@ def test_the_three_solvers_reach_the_same_objective(
 def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 4000)
     ctx, fitted = mapped(tmp_path, 3000, params_for(**PARAMS))
-    result = train(ctx, "svm", fitted)
+    result = entries(train(ctx, "svm", fitted))
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
     expected = fit_linear_svm([Block(Cells(codes, offsets), y)], 2, problem_of(ctx.params, "svm"))
@@ -204,7 +209,7 @@ KILLED = params_for(**{**PARAMS, "C": 0.1})
 @pytest.fixture(scope="module")
 def undisturbed(
     mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Any], int]:
+) -> tuple[TrainResult, int]:
     """The result of a solve that nobody kills, and how often it improves a part."""
     calls = []
     improve = cocoa.improve
@@ -234,7 +239,7 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
     where: str,
     call: int,
     mapped_once: Callable[..., Mapped],
-    undisturbed: tuple[dict[str, Any], int],
+    undisturbed: tuple[TrainResult, int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

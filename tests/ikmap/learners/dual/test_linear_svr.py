@@ -214,7 +214,7 @@ def test_dual_variables_of_heavy_rows_are_within_their_bound(heaviest: float, to
 
 
 @pytest.mark.parametrize("loss", [loops.EPSILON_INSENSITIVE, loops.SQUARED_EPSILON_INSENSITIVE])
-def test_weights_of_a_warm_start_are_within_their_bound(loss):
+def test_weights_of_a_warm_start_are_within_their_bound(loss: int) -> None:
     """They may be as long as they are, and what the dual objective may yet gain comes on top."""
     for long in (0.0, 1e-3, 7.0, 1e9):
         w = np.array([0.0, np.sqrt(long), 0.0, 0.0])

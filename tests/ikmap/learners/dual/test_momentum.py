@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -117,14 +118,19 @@ def test_weights_that_turn_round_stay_within_the_bound() -> None:
 @pytest.mark.parametrize("loss", ["logistic", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("cuts", [[0, 200], [0, 70, 140, 200]])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_the_length_of_the_weights_is_known_on_the_way(loss, cuts, n_classes, monkeypatch):
+def test_the_length_of_the_weights_is_known_on_the_way(
+    loss: Literal["logistic", "squared_epsilon_insensitive"],
+    cuts: list[int],
+    n_classes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What sweeps add to |w|^2, momentum included, is what a certificate finds."""
     cells, y = problem(n_classes=n_classes)
     numbers = loss == "squared_epsilon_insensitive"
     blocks = [Block(cells[a:b], y[a:b].astype(float) if numbers else y[a:b]) for a, b in pairwise(cuts)]
-    certified, lengths = Progress.certified, []
+    certified, lengths = Progress.certified, list[tuple[float, float]]()
 
-    def noted(progress, losses, gap_sum, length):
+    def noted(progress: Progress, losses: float, gap_sum: float, length: float) -> Any:
         lengths.append((progress.length, length))
         return certified(progress, losses, gap_sum, length)
 

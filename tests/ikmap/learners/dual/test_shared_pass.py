@@ -124,7 +124,7 @@ def test_a_fit_on_two_threads_is_that_on_one(
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_cells_that_can_be_shared_out():
+def test_cells_that_can_be_shared_out() -> None:
     """Of 32 partitionings or more, of which each has columns of its own."""
     assert SharedPass.suits(3 * np.arange(32), 96)
     assert not SharedPass.suits(3 * np.arange(31), 93)
@@ -133,7 +133,7 @@ def test_cells_that_can_be_shared_out():
     assert not SharedPass.suits(np.append(93, 3 * np.arange(40)), 200)
 
 
-def test_patience_comes_back_with_sweeps_that_are_not_broken_off(monkeypatch):
+def test_patience_comes_back_with_sweeps_that_are_not_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one of eight rows never is: it has no second meeting."""
     for n, stop in ((8, shared_loops.NEVER), (64, 1)):
         monkeypatch.setattr(shared_loops, "NEVER", stop)
@@ -142,7 +142,8 @@ def test_patience_comes_back_with_sweeps_that_are_not_broken_off(monkeypatch):
         shared = SharedPass(*cells.codes.shape)
         for patience in (0.5, 2.0, shared_pass.PATIENCE):
             shared.patience = patience
-            shared(rows, norms, *begin(cells, 0.0, "hinge", 0), n, np.inf)
+            objective, w, alpha, order = begin(cells, 0.0, "hinge", 0)
+            shared(rows, norms, objective, w, alpha, order, n, np.inf)
             more = min(patience + shared_pass.REGAINED, shared_pass.PATIENCE)
             assert shared.patience == (more if n == 8 else patience - 1.0)
 
