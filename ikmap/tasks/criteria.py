@@ -124,9 +124,23 @@ class FitsRows(ABC):
         """Whether it does so in its task."""
 
 
+class OfSums(ABC):
+    """A criterion whose metric is a function of several sums over rows, such as a ratio of two of them."""
+
+    @abstractmethod
+    def terms(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Return the numbers to be summed, float64 of shape (n, k), from what :meth:`Criterion.row_scores` is given."""
+
+    @abstractmethod
+    def value(self, sums: np.ndarray, rows: int) -> float:
+        """Return the metric from the sums of the terms, shape (k,), over so many rows."""
+
+
 def adds_up(criterion: Criterion) -> bool:
-    """Return whether the score of a row does not depend on the other rows, so that blocks can be scored alone."""
-    return not isinstance(criterion, ComparesRows) and not (isinstance(criterion, FitsRows) and criterion.fits_rows)
+    """Return whether sums over blocks of rows make the metric: nothing is fitted to rows, or compared among them."""
+    if isinstance(criterion, FitsRows) and criterion.fits_rows:
+        return False
+    return isinstance(criterion, OfSums) or not isinstance(criterion, ComparesRows)
 
 
 def criteria_of(kind: TaskKind) -> list[type[Criterion]]:

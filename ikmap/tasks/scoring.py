@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ikmap.json_values import Json, JsonObject, list_of, mapping_of
-from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, adds_up, criteria_of
+from ikmap.tasks.criteria import METRICS, ComparesRows, Criterion, OfSums, adds_up, criteria_of
 from ikmap.tasks.metric import nullable
 from ikmap.tasks.task import MetricState, SummaryLine, Task, TaskKind
 
@@ -28,13 +28,14 @@ class RegisteredState:
     ----------
     own : MetricState
     task : Task
-    sums : mapping of str to ExactSum
-        Sums by the key of the metric. A metric that was registered later, and that some record lacks, is left out.
+    sums : mapping of str to tuple of ExactSum
+        Sums by the key of the metric: of its row scores, or of its terms (:class:`~ikmap.tasks.criteria.OfSums`). A
+        metric that was registered later, and that some record lacks, is left out.
     """
 
     own: MetricState
     task: Task
-    sums: Mapping[str, ExactSum]
+    sums: Mapping[str, tuple[ExactSum, ...]]
 
     @property
     def rows(self) -> int:
@@ -42,12 +43,20 @@ class RegisteredState:
         return self.own.rows
 
     def __add__(self, other: Self) -> Self:
-        sums = {key: total + other.sums[key] for key, total in self.sums.items() if key in other.sums}
-        return type(self)(self.own + other.own, self.task, sums)
+        own = self.own + other.own
+        if not self.rows:
+            return type(self)(own, self.task, other.sums)
+        sums = {
+            key: tuple(total + more for total, more in zip(totals, other.sums[key], strict=True))
+            for key, totals in self.sums.items()
+            if key in other.sums
+        }
+        return type(self)(own, self.task, sums)
 
     def as_json(self) -> dict[str, Json]:
         """Return the state for a record."""
-        return {OWN: self.own.as_json(), REGISTERED: {key: total.as_json() for key, total in self.sums.items()}}
+        sums = {key: [total.as_json() for total in totals] for key, totals in self.sums.items()}
+        return {OWN: self.own.as_json(), REGISTERED: sums}
 
     def metrics(self) -> dict[str, Json]:
         """Return the fields of the scorer, and the value of each registered metric.
@@ -56,40 +65,56 @@ class RegisteredState:
         no probabilities.
         """
         values: dict[str, Json] = {
-            criterion.metric.key: None for criterion in registered(self.task.kind) if not adds_up(criterion(self.task))
+            kind.metric.key: None
+            for kind in registered(self.task.kind)
+            if not self.rows or not adds_up(kind(self.task))
         }
-        values |= {
-            key: METRICS[key](self.task).score(float(total), float(self.rows)) if self.rows else None
-            for key, total in self.sums.items()
-        }
+        for key, totals in self.sums.items():
+            values[key] = _value(METRICS[key](self.task), [float(total) for total in totals], self.rows)
         return {**self.own.metrics(), **values}
+
+
+def _value(criterion: Criterion, sums: Sequence[float], rows: int) -> float | None:
+    if not rows:
+        return None
+    if isinstance(criterion, OfSums):
+        import numpy as np
+
+        return criterion.value(np.array(sums), rows)
+    (total,) = sums
+    return criterion.score(total, float(rows))
+
+
+def _sums_of(criterion: Criterion, target: np.ndarray, decision: np.ndarray) -> tuple[ExactSum, ...]:
+    from ikmap.tasks.exact_sums import ExactSum
+
+    predicted = criterion.scored_values(decision)
+    if isinstance(criterion, OfSums):
+        return tuple(ExactSum.of(column) for column in criterion.terms(target, predicted).T)
+    return (ExactSum.of(criterion.row_scores(target, predicted)),)
 
 
 def registered(kind: TaskKind) -> list[type[Criterion]]:
     """Return the metrics of a kind of task that are accumulated beside those that its scorer reports.
 
-    A metric whose row scores depend on other rows does not add up, so that only a search can use it.
+    A metric whose row scores depend on other rows, and that is not made of sums, does not add up: only a search can use
+    it.
     """
     reported = {kind.presenter.metric.key, *kind.presenter.schema.learner}
     return [
         criterion
         for criterion in criteria_of(kind)
-        if criterion.metric.key not in reported and not issubclass(criterion, ComparesRows)
+        if criterion.metric.key not in reported
+        and (issubclass(criterion, OfSums) or not issubclass(criterion, ComparesRows))
     ]
 
 
 def accumulate(task: Task, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None = None) -> MetricState:
     """Return the accumulated metrics of some rows, as :meth:`~ikmap.tasks.task.Scorer.accumulate` does."""
-    from ikmap.tasks.exact_sums import ExactSum
-
     own, criteria = task.scorer.accumulate(target, decision, numbers), [kind(task) for kind in registered(task.kind)]
     if not criteria:
         return own
-    sums = {
-        criterion.metric.key: ExactSum.of(criterion.row_scores(target, criterion.scored_values(decision)))
-        for criterion in criteria
-        if adds_up(criterion)
-    }
+    sums = {item.metric.key: _sums_of(item, target, decision) for item in criteria if adds_up(item)}
     return RegisteredState(own, task, sums)
 
 
@@ -102,10 +127,13 @@ def state_from(task: Task, values: Json) -> MetricState:
     own, metrics = task.scorer.state_from(record[OWN] if wrapped else values), registered(task.kind)
     if not metrics:
         return own
-    keys, sums = [criterion.metric.key for criterion in metrics], mapping_of(record.get(REGISTERED))
-    if values is None:
-        return RegisteredState(own, task, dict.fromkeys(keys, ExactSum()))
-    return RegisteredState(own, task, {key: ExactSum.from_json(list_of(sums[key])) for key in keys if key in sums})
+    sums = mapping_of(record.get(REGISTERED))
+    totals = {
+        key: tuple(ExactSum.from_json(list_of(total)) for total in list_of(sums[key]))
+        for key in (criterion.metric.key for criterion in metrics)
+        if key in sums
+    }
+    return RegisteredState(own, task, totals)
 
 
 def total(task: Task, records: Sequence[Json]) -> MetricState:

@@ -14,6 +14,7 @@ import pytest
 from ikmap.methods.registry import GROUP, _load, offered, register
 from ikmap.tasks import CLASSIFICATION, METRICS, REGRESSION, Metric, Sentences, criteria, criterion_of, unregister
 from ikmap.tasks.capabilities import calibrated
+from ikmap.tasks.checks import check_criterion
 from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator
 from ikmap.tasks.classification.criteria import ByProbabilities
 from ikmap.tasks.scoring import accumulate, state_from, total
@@ -25,6 +26,7 @@ from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.schema import metrics_schema
 from pipeline.storage.rundir import RunDirectory
+from tests.plugins.brier_skill import BrierSkill
 from tests.plugins.test_task import write_numbers
 from tests.plugins.within_metric import Within
 from tests.support.metrics import check_metrics
@@ -134,3 +136,26 @@ def test_a_metric_by_probabilities_is_known_only_where_these_are() -> None:
         assert total(known, parts).metrics() == accumulate(known, y, decision).metrics()
     finally:
         unregister("certainty")
+
+
+def test_a_metric_that_is_a_ratio_of_sums() -> None:
+    """It is exact over shards, and its mean over the rows of a fold is what a search goes by."""
+    assert len((Path(__file__).parent / "brier_skill.py").read_text().splitlines()) <= 30
+    register(BrierSkill, "strange")
+    try:
+        rng = np.random.default_rng(0)
+        y = (rng.random(200) < 0.3).astype(np.int32)
+        decision = (y + rng.normal(size=200) - 1)[:, None]
+        task = calibrated(CLASSIFICATION.of([0, 1]), fit_calibrator(LOG_ODDS))
+        probability = 1 / (1 + np.exp(-decision[:, 0]))
+        expected = 1 - ((probability - y) ** 2).sum() / ((y.mean() - y) ** 2).sum()
+        whole = accumulate(task, y, decision)
+        assert whole.metrics()["brier_skill"] == pytest.approx(expected, rel=1e-9)
+        cuts = (slice(0, 1), slice(1, 9), slice(9, 200))
+        parts = [json.loads(json.dumps(accumulate(task, y[rows], decision[rows]).as_json())) for rows in cuts]
+        assert total(task, parts).metrics() == whole.metrics()
+        assert state_from(task, None).metrics()["brier_skill"] is None
+        assert BrierSkill(task).row_scores(y, decision).mean() == pytest.approx(expected, rel=1e-9)
+        assert check_criterion(BrierSkill) == []
+    finally:
+        unregister("brier_skill")

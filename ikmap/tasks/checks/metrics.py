@@ -18,7 +18,7 @@ from ikmap.tasks.checks.common import (
     decisions_for,
     rows_of,
 )
-from ikmap.tasks.criteria import Criterion, adds_up
+from ikmap.tasks.criteria import ComparesRows, Criterion, OfSums, adds_up
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.registry import TASKS
@@ -68,7 +68,15 @@ def check_metric(criterion: type[Criterion], case: Case) -> None:
     rows = calibrated_rows(rows_of(case))
     metric = criterion(rows.task)
     values, scores = _scores(metric, rows)
-    if adds_up(metric):
+    if isinstance(metric, OfSums):
+        with member(metric, "terms"):
+            terms = metric.terms(rows.target, values)
+            true(terms.ndim == 2 and len(terms) == rows.n, f"found shape {terms.shape}, expected ({rows.n}, k)")
+            for some in rows.shards():
+                check_by_row(terms, metric.terms(rows.target[some], values[some]), some, "terms")
+        with member(metric, "value"):
+            json_values(metric.value(terms.sum(axis=0), rows.n), "value")
+    if adds_up(metric) and not isinstance(metric, ComparesRows):
         with member(metric, "row_scores"):
             total = ExactSum()
             for some in rows.shards():
