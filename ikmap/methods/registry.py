@@ -143,7 +143,7 @@ def register(item: type[Method] | TaskKind | type[TaskKind] | type[Criterion], p
             f"package {package}: its method {name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"
         )
-    if issubclass(item, Learner) and item.about.on == "cells":
+    if package and issubclass(item, Learner) and item.about.on == "cells":
         searched = [key for key, field in fields.items() if field.searched is not None and key != "C"]
         if searched:
             raise PackageError(

@@ -8,7 +8,6 @@ from types import ModuleType
 
 import pytest
 
-from ikmap.methods.registry import MODULES
 from pipeline.package_faults import fault_of_package
 
 CODE = """
@@ -28,7 +27,7 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("strange_methods.inner")
     exec(compile(CODE, "strange_methods/inner.py", "exec"), vars(module))
     monkeypatch.setitem(sys.modules, "strange_methods.inner", module)
-    monkeypatch.setitem(MODULES, "strange_methods", "strange")
+    monkeypatch.setattr("pipeline.package_faults.MODULES", {"strange_methods": "strange"})
     return module
 
 

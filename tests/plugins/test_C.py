@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import LEARNERS, fields_of
 from ikmap.model_selection import values_of_C
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
@@ -58,3 +58,10 @@ def test_every_C_is_scored_and_the_best_is_trained_with(tmp_path: Path) -> None:
 def accuracy(run: Path) -> float:
     found: float = json.loads((run / "metrics.json").read_text())["learners"]["cautious"]["accuracy"]
     return found
+
+
+def test_learners_of_ours_on_cells_search_nothing_else() -> None:
+    """Those of packages are refused as they are registered."""
+    on_cells = {name: fields_of(kind) for name, kind in LEARNERS.items() if kind.about.on == "cells"}
+    searched = {key for fields in on_cells.values() for key, field in fields.items() if field.searched is not None}
+    assert searched == {"C"}

@@ -244,7 +244,7 @@ class METHOD(LEARNERS["ogd"]):
 """
 ROWS_OF_ANOTHER_SHAPE = (
     "from ikmap.learners.linear_model import LinearModel; import numpy; "
-    "return LinearModel(numpy.zeros((7, 1)), numpy.zeros(1), 1.0, 'first', classes, {})"
+    "return LinearModel(numpy.zeros((7, len(classes))), numpy.zeros(len(classes)), 1.0, 'first', classes, {})"
 )
 
 
@@ -253,7 +253,7 @@ ROWS_OF_ANOTHER_SHAPE = (
     [
         (
             {"partial_fit": "raise KeyError('lost')", "model": "return self.state.model(classes, params)"},
-            "KeyError: 'lost' (strange.py, line 9, in partial_fit); mend it, or pip uninstall strange",
+            "KeyError: 'lost' (strange.py, line 8, in partial_fit); mend it, or pip uninstall strange",
         ),
         (
             {"partial_fit": "return self.state.partial_fit(rows, y)", "model": ROWS_OF_ANOTHER_SHAPE},

@@ -146,7 +146,7 @@ def test_parts_go_by_size_unless_asked() -> None:
     assert choose_parts(10**10, 10**12) == MOST_PARTS
     assert choose_parts(10**6, 1 << 20, 3) == 3
     assert choose_parts(5, 500) == choose_parts(5, 500, 100) == 5
-    assert list(inspect.signature(choose_parts).parameters) == ["n_rows", "cells_bytes", "asked"]
+    assert list(inspect.signature(choose_parts).parameters) == ["n_rows", "cells_bytes", "requested"]
 
 
 @given(n=st.integers(1, 300_000), k=st.integers(1, 64), seed=st.integers(0, 1000))
