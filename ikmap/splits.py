@@ -1,8 +1,8 @@
 """Splits of cells as a field of a map grows, so that one pass can try all of its values.
 
-A map says which cell splits at which value (:meth:`ikmap.methods.Map.events`); a learner follows, and says now and then
-how good it is on rows held out (:meth:`ikmap.methods.Learner.sweep`). There is no grid to choose, and a value costs no
-more than the rows of the cells that split on the way to it.
+A map says which cell splits at which value (:meth:`ikmap.methods.Sweepable.events`); a learner follows, and says
+now and then how good it is on rows held out (:meth:`ikmap.methods.FollowsSplits.sweep`). There is no grid to choose,
+and a value costs no more than the rows of the cells that split on the way to it.
 """
 
 from __future__ import annotations

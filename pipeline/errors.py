@@ -29,8 +29,12 @@ class NoRows(InputError):
     """A file that can be read, but has no row: one of several may."""
 
 
-class NegativeValues(InputError):
-    """A learner was given values that its kernel is not defined for."""
+class InvalidValues(InputError):
+    """A learner was given values that it cannot take."""
+
+
+class NegativeValues(InvalidValues):
+    """A learner was given negative values, which it cannot take; ``--scale minmax`` makes them non-negative."""
 
 
 class OnlyPlanned(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -53,6 +53,9 @@ type Values = dict[str, Any]
 class Params:
     """Parameters of a batch run, apart from where the data is and on what it runs.
 
+    A new field needs a default with which a run has the result that it had without the field:
+    :func:`completed_identity` gives it to the records of earlier versions.
+
     Attributes
     ----------
     partitioner : str
@@ -73,7 +76,8 @@ class Params:
         Most seconds of cross-validation; part of the identity of a run, as two budgets may choose differently.
     order : {"shuffled", "file"}
         Order of the online learners' pass over the rows.
-    task : {"auto", "binary", "multiclass"}
+    task : str
+        A word of ``--task``.
     scale : {"none", "minmax"}
     select_by : str
         Criterion of cross-validation: "auto", the usual one of the task, its metric, or one of its criteria.
@@ -346,7 +350,7 @@ class Params:
         """Return the search of cross-validation on `n_rows` rows for a learner beside C; None: nothing to choose."""
         return search_of(self.of(learner), self.searched(learner) - {"C"}, n_rows)
 
-    def width(self, learner: str, n_rows: int) -> Value | None:
+    def map_value(self, learner: str, n_rows: int) -> Value | None:
         """Return the numbers of the map for a learner on cells; None: cross-validation chooses them."""
         searched, method = self.map_searched, self.of(learner)
         if not searched:
@@ -364,13 +368,13 @@ class Params:
     def searches_for(self, learner: str, n_rows: int) -> bool:
         """Return whether cross-validation chooses anything for a learner, or for the map for it."""
         method = self.of(learner)
-        searches_map = method.about.on == "cells" and self.width(learner, n_rows) is None
+        searches_map = method.about.on == "cells" and self.map_value(learner, n_rows) is None
         return searches_map or self.searches_C(learner) or bool(method.search_space(self.searched(learner), n_rows))
 
-    def searches_width(self, n_rows: int) -> bool:
+    def searches_map_value(self, n_rows: int) -> bool:
         """Return whether cross-validation chooses the numbers of the map for any learner."""
         on_cells = [name for name in self.learners if self.of(name).about.on == "cells"]
-        return any(self.width(name, n_rows) is None for name in on_cells)
+        return any(self.map_value(name, n_rows) is None for name in on_cells)
 
     def decision_task(self, learner: str, task: Task) -> Task:
         """Return the task that reads the decisions of a learner."""
@@ -400,13 +404,14 @@ class Params:
         return {**asdict(self), "learners": list(self.learners)}
 
 
-def with_options_known_since(identity: Options) -> Values:
-    """Return the identity of a run as if it had begun now: with parameters and options that are newer than it."""
+def completed_identity(identity: Options) -> Values:
+    """Return an identity with the options that it lacks, as newer versions would have recorded them."""
     params = identity.get("params", {})
     methods = params.get("methods", {})
     completed = {name: _completed(name, record) if is_known(name) else record for name, record in methods.items()}
-    new = {name: field.default for name, field in Params.__dataclass_fields__.items() if name in NEW}
-    return {**identity, "params": {**new, **params, "methods": completed}} if methods else dict(identity)
+    defaults = {field.name: field.default for field in fields(Params) if field.default is not MISSING}
+    defaults["learners"] = list(Params.learners)
+    return {**identity, "params": {**defaults, **params, "methods": completed}} if methods else dict(identity)
 
 
 def _completed(name: str, record: Mapping[str, object]) -> dict[str, object]:
@@ -414,7 +419,3 @@ def _completed(name: str, record: Mapping[str, object]) -> dict[str, object]:
         method, searched = configured(name, record)
     undecided = {key: None for key, field in fields_by_name(name).items() if field.follows_map and key not in record}
     return {**method.record(searched), **undecided, **record}
-
-
-NEW = frozenset({"select_by", "calibration", "threshold_for", "split_by", "importance"})
-"""Parameters that runs of earlier versions do not have: they get the defaults."""

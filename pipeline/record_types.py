@@ -521,11 +521,16 @@ class StudyRecord(TaskRecord):
 
 
 class FinishedStage(TypedDict):
-    """A finished stage in the manifest."""
+    """A finished stage in the manifest.
+
+    `records` is the number of records of tasks, which need not be the number of tasks in its summary: rows that another
+    run has read come without records. Earlier versions have not written it.
+    """
 
     record: Summary
     result: Record
     outputs: NotRequired[list[str]]
+    records: NotRequired[int]
 
 
 class Session(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -264,7 +265,7 @@ class BatchOptions(TableOptions, CommonOptions):
 
     @property
     def unused(self) -> frozenset[str]:
-        used = {key for name in self.methods for part in names_of(name) for key in self.SCOPES[part]}
+        used = {key for name in self.by_method for part in names_of(name) for key in self.SCOPES[part]}
         return super().unused | (frozenset(self.METHOD_OPTIONS) - used)
 
     @property
@@ -274,20 +275,33 @@ class BatchOptions(TableOptions, CommonOptions):
             return self.partitioner
         return map_for(self.learner)
 
-    def _resolve(self) -> None:
-        """Set ``methods``, the options of each chosen method by its name; refuse an option that changes nothing."""
-        specs, found, at_default = self.specs(), f"found --learner {' '.join(self.learner)}", self.at_default
+    @cached_property
+    def by_method(self) -> dict[str, dict[str, Any]]:
+        """Options of each chosen method, by its name."""
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch", " ".join(self.learner))
-        plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in at_default}
-        names = chosen(self.map, self.learner, plain, self.scoped, self.task)
+        return shared_out(self._names, self._plain, self.scoped, program)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """Names of the chosen methods."""
+        return chosen(self.map, self.learner, self._plain, self.scoped, self.task)
+
+    @property
+    def _plain(self) -> dict[str, Any]:
+        """Options of methods that are given for all that have them."""
+        return {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
+
+    def _resolve(self) -> None:
+        """Refuse an option that changes nothing."""
+        specs, found, at_default = self.specs(), f"found --learner {' '.join(self.learner)}", self.at_default
+        names = self._names
         if "partitioner" not in at_default and self.map not in names:
             on_cells = [name for name, kind in LEARNERS.items() if kind.about.on == "cells"]
             raise InputError(
                 f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
                 f"{', '.join(on_cells)}"
             )
-        object.__setattr__(self, "methods", shared_out(names, plain, self.scoped, program))
-        searched = searches_anything(names, self.methods)
+        searched = searches_anything(names, self.by_method)
         online = [name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)]
         if "order" not in at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")

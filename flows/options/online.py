@@ -160,9 +160,9 @@ class OnlineOptions(BatchOptions):
         if self.labels_input is not None and self.label is not None:
             raise InputError("--label and --labels-input: found both, expected one of them")
         names = chosen(self.map, self.learner)
-        refuse_growth(names, self.methods)
+        refuse_growth(names, self.by_method)
         if self.on_drift == "redraw":
-            refuse_redraw(names, self.methods)
+            refuse_redraw(names, self.by_method)
 
     def _check_alerts(self) -> None:
         if self.warm_up and self.alerts is None:

@@ -39,7 +39,7 @@ class On(Frozen):
 
 
 class Session(Frozen):
-    """Marks an option that belongs to one invocation (where it runs, how much it prints), not to the result."""
+    """Marks an option that is left out of run.toml, such as --run-dir."""
 
 
 class FlagOnly(Frozen):

@@ -234,11 +234,11 @@ def batch_params(options: BatchOptions) -> Params:
     return Params(
         partitioner=options.map,
         learners=options.learner,
-        methods=options.methods,
+        methods=options.by_method,
         cv_rows=options.cv_rows,
         search=options.search,
         budget=options.budget,
-        order="shuffled" if options.order == "auto" else options.order,
+        order="shuffled" if options.order == "auto" else options.order,  # "auto" is a word of flows.online
         task=options.task,
         scale=options.scale,
         select_by=options.select_by,

@@ -22,8 +22,8 @@ from ikmap.methods.kinds import Choice
 from ikmap.partitioners import Partitions, draw_subsamples
 from ikmap.rows import Rows, as_rows
 
-CELLS = {"t": "n_estimators", "psi": "max_samples"}
-"""Names of the parameters for the fields of maps."""
+PARAMETER_OF_FIELD = {"t": "n_estimators", "psi": "max_samples"}
+"""Names that estimators have for these fields of maps."""
 
 
 class Partitioned(Estimator):
@@ -34,7 +34,7 @@ class Partitioned(Estimator):
     partitions_ : Partitions
     """
 
-    renamed: ClassVar[Mapping[str, str]] = CELLS
+    renamed: ClassVar[Mapping[str, str]] = PARAMETER_OF_FIELD
 
     partitions_: Partitions
     method: str
@@ -66,6 +66,7 @@ class CellMap(TransformerMixin, Partitioned):
     Attributes
     ----------
     normalize : bool
+        Whether an entry is 1/sqrt(t), so that products are kernel values; else 1.
     """
 
     normalize: bool
@@ -86,7 +87,7 @@ class CellMap(TransformerMixin, Partitioned):
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like, shape (n,), optional
-            Encodes the words of a table; of numbers it is ignored.
+            Targets, by which words of a table are encoded; ignored if there are only numbers.
 
         Raises
         ------
@@ -97,7 +98,10 @@ class CellMap(TransformerMixin, Partitioned):
         return self
 
     def fit_transform(self, X: Table, y: ArrayLike | None = None, **fit_params: object) -> sp.csr_array | Floats:  # noqa: ARG002
-        """Fit, and transform the same rows: words of a table are encoded by the targets of other rows."""
+        """Fit, and transform the same rows.
+
+        The words of a row are encoded by the targets of other rows, never by its own.
+        """
         rows = self._rows(X, True, y)
         self._fit(rows)
         return self._one_hot(self.partitions_.cells(rows, self._n_threads))
@@ -108,7 +112,7 @@ class CellMap(TransformerMixin, Partitioned):
         Returns
         -------
         csr_array, shape (n, number of cells)
-            With an entry for each cell of a row. It is a dense array where ``set_output`` asks for DataFrames.
+            One entry for each cell that the row is in. Dense if ``set_output`` asks for DataFrames.
         """
         return self._one_hot(self._map(X))
 

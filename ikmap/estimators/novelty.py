@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ikmap.arrays import Floats
 from ikmap.estimators.base import Detector, RandomState, Table
-from ikmap.estimators.cell_map import CELLS, Partitioned
+from ikmap.estimators.cell_map import PARAMETER_OF_FIELD, Partitioned
 from ikmap.estimators.parameters import subsample_size
 from ikmap.learners.novelty.cell_scores import CellMasses
 from ikmap.learners.novelty.masses import add_rows
@@ -63,7 +63,7 @@ class IDKDetector(Detector, Partitioned):
     """
 
     methods = (INNE, Anne, IForest, IDK)
-    renamed: ClassVar[Mapping[str, str]] = {**CELLS, "alert_rate": "contamination"}
+    renamed: ClassVar[Mapping[str, str]] = {**PARAMETER_OF_FIELD, "alert_rate": "contamination"}
 
     def __init__(
         self,

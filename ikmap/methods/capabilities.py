@@ -57,8 +57,11 @@ class Path(ABC):
         """
 
 
-class FitsInParts(ABC):
-    """Fits its partitionings on all rows, independently of each other, so that each task can fit some of them."""
+class FitsByPartitioning(ABC):
+    """Has partitionings of which each is fitted on all rows and does not depend on the others.
+
+    A task can then fit some partitionings, on all rows.
+    """
 
     @abstractmethod
     def fit_part(self, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1) -> Partitions:

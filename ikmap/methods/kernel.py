@@ -47,6 +47,10 @@ class KernelMethod(Method):
         return None
 
 
+NON_NEGATIVE = "a value >= 0"
+"""Expectation of methods that take no negative values."""
+
+
 class NonNegativeRows:
     """A kernel, or a learner with it, that takes no negative values."""
 
@@ -55,7 +59,7 @@ class NonNegativeRows:
         from ikmap.kernels.chi2 import first_negative
 
         negative = first_negative(rows)
-        return None if negative is None else InvalidValue(*negative, "a value >= 0")
+        return None if negative is None else InvalidValue(*negative, NON_NEGATIVE)
 
 
 class HasFourier(ABC):

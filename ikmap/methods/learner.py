@@ -1,5 +1,8 @@
 """Learners: configured objects, each of one of five kinds that decide how it is trained.
 
+The kinds are :class:`StreamLearner`, :class:`DualLearner`, :class:`WholeLearner` and its subclasses
+:class:`CountsLearner` and :class:`RoundsLearner`.
+
 Everything that has to do with one learner stands in its class, in a file of this folder: commands, cross-validation,
 plan, training and report ask the object and never for its name. The modules import nothing heavy before it is used, so
 that ``--help`` is fast.
@@ -72,7 +75,10 @@ type FixedC = Annotated[float, Gt(0), Doc(C_DOC), C_SYMBOL]
 
 
 class Learner(Method):
-    """Base of all learners. A learner is of one of the kinds below, which decide how it is trained.
+    """Base of all learners. A learner is of one of five kinds, which decide how it is trained.
+
+    They are :class:`StreamLearner`, :class:`DualLearner`, :class:`WholeLearner`, :class:`CountsLearner` and
+    :class:`RoundsLearner`.
 
     Attributes
     ----------

@@ -101,7 +101,10 @@ class Map(Method):
 
     @abstractmethod
     def n_cells(self) -> int:
-        """Return about the largest number of cells of a partitioning, for plans."""
+        """Return a number that no partitioning has more cells than (an estimate where the rows decide).
+
+        Plans and the choice of loops go by it.
+        """
 
     @abstractmethod
     def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:

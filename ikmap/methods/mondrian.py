@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.methods.about import MapAbout
-from ikmap.methods.capabilities import DoesNotFit, FitsInParts, Growable, Path, Sweepable
+from ikmap.methods.capabilities import DoesNotFit, FitsByPartitioning, Growable, Path, Sweepable
 from ikmap.methods.lifetime import CELLS, LaplaceMap
 from ikmap.methods.map import MapMemory, RowsInfo
 from ikmap.methods.method import Number
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ikmap.splits import CellSplit
 
 
-class Mondrian(LaplaceMap, Path, FitsInParts, Growable, Sweepable):
+class Mondrian(LaplaceMap, Path, FitsByPartitioning, Growable, Sweepable):
     """Mondrian trees: cuts come at random times, sooner in larger boxes."""
 
     about: ClassVar[MapAbout] = MapAbout(

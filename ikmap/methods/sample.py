@@ -26,7 +26,8 @@ class Sample:
     task : Task or None
         Task of a learner; None for a map, which sees no labels.
     take : callable
-        Returns the rows of ascending numbers.
+        Return the rows with these numbers, which must ascend; it may be called again and again, and reads from the
+        store each time.
     seed : int
         Seed of the run.
     offsets : ndarray of int64, shape (t + 1,), or None

@@ -1,7 +1,8 @@
 """Fitted random partitionings of space, which map a row to t cells: Voronoi cells, isolation trees and others.
 
-Open ``base.py`` first for what they all offer. A partitioner is fitted in two steps, so that the data may be larger
-than memory: :func:`draw_subsamples` draws the numbers of rows, and fitting then needs only those rows.
+Open ``base.py`` first for what they all offer. Partitioners by drawn points are fitted in two steps, so that the data
+may be larger than memory: :func:`draw_subsamples` draws the numbers of rows, and fitting then needs only those rows.
+Mondrian and binning partitionings are fitted on all rows.
 """
 
 from __future__ import annotations

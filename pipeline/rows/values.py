@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ikmap.methods import KERNELS, LEARNERS
+from ikmap.methods.kernel import NON_NEGATIVE
 from ikmap.rows import Rows
 from ikmap.step_size import StepTooLarge
-from pipeline.errors import InputError, NegativeValues
+from pipeline.errors import InputError, InvalidValues, NegativeValues
 
 
 def check_values(
@@ -19,21 +20,26 @@ def check_values(
     Parameters
     ----------
     where : callable
-        Function from the number of a row to its file and row, for people; the number of the first row is `first`.
+        Names the file and row of a row by its number in the training or test rows.
+    first : int
+        That number for ``rows[0]``.
     kernel : str
         Name of the learner's kernel, if it has one.
 
     Raises
     ------
-    NegativeValues
+    InvalidValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
     methods = [kind.of_record({})[0] for kind in (LEARNERS.get(name), KERNELS.get(kernel)) if kind is not None]
     invalid = next(filter(None, (method.first_invalid(rows) for method in methods)), None)
     if invalid is not None:
         column = f"column {column_names[invalid.column]!r}" if column_names else f"feature {invalid.column + 1}"
-        expected = f"expected {invalid.expected} for --learner {name} (--scale minmax)"
-        raise NegativeValues(f"{where(first + invalid.row)}, {column}: found {invalid.value:g}, {expected}")
+        expected = f"expected {invalid.expected} for --learner {name}"
+        text = f"{where(first + invalid.row)}, {column}: found {invalid.value:g}, {expected}"
+        if invalid.expected == NON_NEGATIVE:
+            raise NegativeValues(f"{text} (--scale minmax)")
+        raise InvalidValues(text)
 
 
 def kernel_in(model: object) -> str:
@@ -44,7 +50,7 @@ def kernel_in(model: object) -> str:
 
 @contextmanager
 def refusing_steps(learner: str) -> Iterator[None]:
-    """Turn the error for steps that are too large into one that names the learner.
+    """Have a :class:`StepTooLarge` name the learner, as an :class:`InputError`.
 
     Raises
     ------

@@ -149,7 +149,7 @@ def _stages(
         compile_for(context)
         selection = steps.call("select", partial(select, context))
         say_chosen(context, selection)
-    on_cells, values = widths(params, selection, ingested["rows_train"])
+    on_cells, values = map_values(params, selection, ingested["rows_train"])
     compile_for(context, on_cells.values())
     Cs = {} if selection is None else selection.get("chosen_C", {})
     largest = largest_of(params, on_cells.values())
@@ -286,7 +286,7 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(
+def map_values(
     params: Params, selection: SelectResult | None, n_rows: int
 ) -> tuple[dict[str, Value], dict[str, Value | None]]:
     """Return the map's value for each learner on cells, and the value of each on rows: as chosen, else as given."""
@@ -296,7 +296,7 @@ def widths(
     values: dict[str, Value | None] = {}
     for name in params.learners:
         if LEARNERS[name].about.on == "cells":
-            given = selected[name] if name in selected else params.width(name, n_rows)
+            given = selected[name] if name in selected else params.map_value(name, n_rows)
             assert given is not None
             on_cells[name] = tuple(given) if isinstance(given, list) else given
         else:

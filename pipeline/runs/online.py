@@ -45,10 +45,10 @@ from pipeline.runs.batch import (
     check_least,
     compile_for,
     compile_words,
+    map_values,
     say_chosen,
     stop_if_dry,
     stopped_after,
-    widths,
 )
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.stages.cells import explain
@@ -229,7 +229,7 @@ def _stages(
         for name, C in selection.get("chosen_C", {}).items():
             params = params.setting(name, C=C)
         context = replace(context, params=params)
-    on_cells, values = widths(params, selection, PreparedRows(context.store, "train").n_rows)
+    on_cells, values = map_values(params, selection, PreparedRows(context.store, "train").n_rows)
     compile_for(context, on_cells.values(), "stream")
     fitted: dict[Value, Fitted] = {}
     if on_cells:

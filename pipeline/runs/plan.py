@@ -216,7 +216,7 @@ def largest_value(params: Params, rows_train: int) -> Value:
     if not params.on_cells:
         return 0
     on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
-    values = [params.width(name, rows_train) for name in on_cells]
+    values = [params.map_value(name, rows_train) for name in on_cells]
     if None in values and (search := params.search_of_map(min(rows_train, params.cv_rows))):
         values += reversed(search.values)
     return largest_of(params, [value for value in values if value is not None])

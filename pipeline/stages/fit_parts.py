@@ -8,7 +8,7 @@ import numpy as np
 
 from ikmap.learners.sweeps.memory import followed_bytes
 from ikmap.methods import DoesNotFit as TooLarge
-from ikmap.methods import FitsInParts, capability
+from ikmap.methods import FitsByPartitioning, capability
 from ikmap.methods.fields import with_options
 from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
@@ -26,7 +26,7 @@ from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import Store
 
 MANY_ROWS = 100_000
-"""Least number of rows on which partitionings are fitted in parts."""
+"""Most rows on which a map is fitted in one task."""
 TOGETHER = 8
 """Number of partitionings of a part."""
 PARTS = "parts"
@@ -35,7 +35,7 @@ PARTS = "parts"
 
 def is_in_parts(params: Params, n_rows: int) -> bool:
     """Return whether the map of a run is fitted in parts on `n_rows` rows; the workers do not matter."""
-    return n_rows > MANY_ROWS and capability(params.map, FitsInParts) is not None
+    return n_rows > MANY_ROWS and capability(params.map, FitsByPartitioning) is not None
 
 
 def part_tasks(store: Store, params: Params, name: str, value: Value, swept: int | None = None) -> list[Task]:
@@ -83,7 +83,7 @@ def refuse_too_large(params: Params, value: Value, rows: Rows, swept: LearningTa
     ------
     DoesNotFit
     """
-    in_parts = capability(params.map_at(value), FitsInParts)
+    in_parts = capability(params.map_at(value), FitsByPartitioning)
     if in_parts is None or worker_limit() is None:
         return
     cell_bytes = 0 if swept is None else followed_bytes(swept.decisions.outputs if swept.codec.classes else 1)
@@ -93,8 +93,8 @@ def refuse_too_large(params: Params, value: Value, rows: Rows, swept: LearningTa
         raise DoesNotFit(with_options(str(error), flag)) from None
 
 
-def _in_parts(params: Params, value: Value | None) -> FitsInParts:
-    in_parts = capability(params.map_at(value), FitsInParts)
+def _in_parts(params: Params, value: Value | None) -> FitsByPartitioning:
+    in_parts = capability(params.map_at(value), FitsByPartitioning)
     assert in_parts is not None
     return in_parts
 

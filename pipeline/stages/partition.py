@@ -1,4 +1,7 @@
-"""Partition: draw the subsamples, fetch just those rows, fit the partitionings and store them."""
+"""Partition: fit the partitionings and store them.
+
+Most maps draw subsamples, and only those rows are fetched; mondrian and binning are fitted on all rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from ikmap.methods import FitsInParts, capability, refused_on
+from ikmap.methods import FitsByPartitioning, capability, refused_on
 from ikmap.methods.search import Value, named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
@@ -92,8 +95,8 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Fitte
     """Task: fit and store the model, which is the same for any number of threads."""
     train = PreparedRows(store, "train")
     seen = _Seen(train)
-    sample = replace(train.sample(params.seed), take=seen.take)
-    if capability(params.map, FitsInParts) is not None:
+    sample = replace(train.sample(params.seed), task=None, take=seen.take)
+    if capability(params.map, FitsByPartitioning) is not None:
         refuse_too_large(params, value, train.read(0, train.n_rows).rows)
     model = params.map_at(value).fit(sample, n_threads)
     label = label_of(params.partitioner, params.map_parameter, value)

@@ -46,7 +46,7 @@ CHOSEN: tuple[Literal["chosen", "chosen_C"], ...] = ("chosen", "chosen_C")
 
 def searches(params: Params) -> list[str]:
     """Return the names of the values that cross-validation chooses, such as "psi", "C" and "gamma": the map's first."""
-    searched = params.searches_width(params.cv_rows)
+    searched = params.searches_map_value(params.cv_rows)
     of_map = params.search_of_map(params.cv_rows) if searched else None
     of_rows = searches_of_rows(params, params.cv_rows).values()
     C = ["C"] if any(params.searches_C(name) for name in params.learners) else []

@@ -54,7 +54,7 @@ def cell_learners(params: Params) -> tuple[str, ...]:
     Learners that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
     """
     on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
-    if on_cells and not params.searches_width(params.cv_rows):
+    if on_cells and not params.searches_map_value(params.cv_rows):
         on_cells = [name for name in on_cells if params.searches_C(name)]
     map_searched = bool(on_cells) and bool(params.map_searched)
     if map_searched:

@@ -20,7 +20,7 @@ class Hold:
     Parameters
     ----------
     path : Path
-        A new directory is readable by its user alone, as it will hold rows; an existing one keeps its mode.
+        A new directory gets mode 0700, as rows will be stored in it; an existing one keeps its mode.
 
     Raises
     ------
@@ -39,7 +39,10 @@ class Hold:
             raise
 
     def undo(self) -> None:
-        """Remove the directory and those above it, as far as they were made here and are empty, and close."""
+        """Remove the lock file and the directories that this object made, as far as they are empty.
+
+        Let go of the directory.
+        """
         if self._lock_made and not self._lock.closed:
             with suppress(OSError):
                 (self.path / LOCK).unlink(missing_ok=True)
@@ -75,7 +78,8 @@ def _locked(path: Path) -> IO[str]:
         raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A process that was refused may just have removed its lock file, which others do not see then.
+        # A process that was refused may have removed the lock file between our open and our lock: then we hold a file
+        # that nobody else can see.
         if not os.path.samestat(os.fstat(lock.fileno()), os.stat(path / LOCK)):
             raise BlockingIOError
     except (BlockingIOError, FileNotFoundError):

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from ikmap.json_values import Json, MutableJsonObject
 from pipeline.errors import Damaged, InputError
-from pipeline.params import with_options_known_since
+from pipeline.params import completed_identity
 from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Result, Session, Summary, TaskRecord
 from pipeline.storage.durable import UNFINISHED, parsed, read_json, reading, unsealed, write_json, written
 from pipeline.storage.hold import LOCK, Hold
@@ -75,7 +75,9 @@ class RunDirectory:
 
     def _open(self, identity: MutableJsonObject, fresh: bool) -> None:
         manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
-        for partial in self.path.glob(".*manifest*.*"):  # of a process that was killed as it wrote the first one
+        for partial in self.path.glob(
+            ".*manifest*.*"
+        ):  # left by a process that was killed while it wrote its first manifest
             if partial != copy:
                 partial.unlink()
         others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST, MANIFEST_COPY)]
@@ -95,9 +97,8 @@ class RunDirectory:
                     f"{self.path} was made by another version (found layout {old_layout}, expected {new_layout}); give "
                     "another --run-dir, or --fresh to do it again"
                 )
-            changed = _differences(
-                with_options_known_since(self.manifest["identity"]), with_options_known_since(identity)
-            )
+            # The new identity is completed too: whatever it lacks has the default there as well.
+            changed = _differences(completed_identity(self.manifest["identity"]), completed_identity(identity))
             if changed:
                 raise InputError(
                     f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "
@@ -271,6 +272,8 @@ class RunDirectory:
             finished: FinishedStage = {"record": record.copy(), "result": dict(result)}
             if outputs:
                 finished["outputs"] = list(outputs)
+            if n_records := sum(1 for _ in folder.glob("*.json")):
+                finished["records"] = n_records
             self.manifest["stages"][name] = finished
             # The records alone would do: if this is lost in a power cut, they are read again.
             self.save(certain=False, before=before)

@@ -23,8 +23,12 @@ def is_verified(run: RunDirectory, record: TaskRecord) -> bool:
 def stage_is_verified(run: RunDirectory, name: str) -> bool:
     """Return whether all outputs of a finished stage and its tasks are still there, and the records of the tasks."""
     finished = run.stage(name)
-    outputs = finished.get("outputs", ()) if finished else ()
-    return all(map(run.store.holds, outputs)) and all(
-        record is not None and (record.get("temporary") or is_verified(run, record))
-        for record in run.records(name).values()
+    if finished is None:
+        return False
+    records = run.records(name).values()
+    # A record may be gone together with the output that it promises.
+    return (
+        len(records) >= finished.get("records", 0)
+        and all(map(run.store.holds, finished.get("outputs", ())))
+        and all(record is not None and (record.get("temporary") or is_verified(run, record)) for record in records)
     )

@@ -110,7 +110,7 @@ def searched(params: Params) -> dict[str, Any]:
             "searches": params.searches_for(name, N_ROWS),
             "kernel": params.kernel(name),
             "compared_as": params.compared_as(name),
-            **({"width": params.width(name, N_ROWS)} if LEARNERS[name].about.on == "cells" else {}),
+            **({"width": params.map_value(name, N_ROWS)} if LEARNERS[name].about.on == "cells" else {}),
         }
         for name in params.learners
     }

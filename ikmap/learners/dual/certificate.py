@@ -1,4 +1,8 @@
-"""Certificates of solutions of linear problems: above all their duality gaps."""
+"""How well linear problems were solved: certificates, above all duality gaps.
+
+In a certificate, ``n_support`` is a list with the count of each problem. In the sum of certificates it is a single int
+if there is a single problem, else absent.
+"""
 
 from __future__ import annotations
 

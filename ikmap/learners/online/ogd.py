@@ -66,6 +66,7 @@ class OGDState:
 
     Weights are ``eta`` times integers as long as all rows are cells without sample weights. Predictions are then those
     of the exact sum, rounded once. The first rows of another kind turn the integers into weights, for good.
+    The loops count steps; :func:`steps_to_margin` turns `eta` and the divisor into the count at which a margin is 1.
 
     Parameters
     ----------
@@ -84,7 +85,8 @@ class OGDState:
         Rows seen, and rows on which some class took a step.
     total : ndarray of float64, shape (n_columns, K), optional
         Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
-        weights as they are; the model, if there is a sum, with their average.
+        weights as they are; the model, if there is a sum, with their average. This average is that of nogd;
+        ``--average`` of ogd is :class:`~ikmap.learners.online.averaged_ogd.AveragedOGDState`.
     constant : bool
         All rows are cells, and have one cell more, which is the same for all of them and has the last column: its
         weight is the intercept of the model.

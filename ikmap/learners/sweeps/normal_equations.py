@@ -1,7 +1,7 @@
 """The normal equations of ridge regression on columns that split, solved at every checkpoint.
 
-``A w = b`` with A the matrix of shared rows over t plus alpha on its diagonal. Shared rows are counted, so A itself is
-exact however many cells have split.
+``A w = b``, where ``A[c, d]`` is the number of rows that columns c and d share, over t, with alpha added on the
+diagonal. Counts are kept, so no rounding builds up as cells split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ikmap.learners.sweeps.columns import Columns
 from ikmap.splits import CellSplit
 
 BLOCK = 1 / 20
-"""One Cholesky factor serves so many splits, as a share of the columns."""
+"""Most splits that one Cholesky factor serves, as a share of the number of columns."""
 
 
 class Solved(NamedTuple):
@@ -51,7 +51,7 @@ class NormalEquations:
     Parameters
     ----------
     start : Cells
-        Before the first split.
+        Cells of the rows before the first split.
     y : ndarray, shape (n,)
     alpha : float
 
@@ -87,9 +87,9 @@ class NormalEquations:
     def after(self, checkpoints: Sequence[Sequence[CellSplit]]) -> list[Solved]:
         """Return the solutions after the splits of each checkpoint of a block (:func:`blocks`).
 
-        What is not split in any of them, K, is factored once: ``A_KK = L L'``. What is split, or comes to be, F, adds
-        ``Y = L^-1 A_KF``. At each checkpoint, those of F that there are then have the equations with ``A_FF - Y' Y``
-        and ``b_F - Y' L^-1 b_K``, which are few.
+        K are the columns that no checkpoint of the block splits; ``A_KK = L L'`` is factored once. F are the columns
+        that are split or newly made; ``Y = L^-1 A_KF``. At a checkpoint, the columns of F that exist then solve the
+        small system with ``A_FF - Y' Y`` and ``b_F - Y' L^-1 b_K``.
         """
         if len(checkpoints) == 1:
             for split in checkpoints[0]:
@@ -98,7 +98,8 @@ class NormalEquations:
         t, before = self._columns.n_partitions, self.n
         split_here = self._columns.split_by(split for done in checkpoints for split in done)
         kept = np.setdiff1d(np.arange(before), split_here)
-        # The columns of F, as they are at some time: of each, what it shares with K; and which it is now.
+        # `contents`: rows shared with K, for every state that a column of F passes through; `now`: index of the present
+        # state of each column.
         contents = [self._shared[c, kept] for c in split_here]
         now = {int(c): k for k, c in enumerate(split_here)}
         moments = []
@@ -167,7 +168,10 @@ class NormalEquations:
 
 
 def blocks(checkpoints: Iterable[list[CellSplit]], n_columns: int) -> Iterator[list[list[CellSplit]]]:
-    """Yield blocks of checkpoints for :meth:`NormalEquations.after`: one, or as many as split few columns."""
+    """Yield blocks of checkpoints for :meth:`NormalEquations.after`: a single checkpoint, or several.
+
+    Several are consecutive ones whose splits together are at most :data:`BLOCK` of the columns.
+    """
     block: list[list[CellSplit]] = []
     n_splits = 0
     for done in checkpoints:

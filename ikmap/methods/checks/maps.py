@@ -9,7 +9,7 @@ import numpy as np
 
 from ikmap.capability import capability
 from ikmap.conformance import CheckFailed, member, same, true
-from ikmap.methods.capabilities import CellTables, DoesNotFit, FitsInParts, Growable, Path, Redrawable, Sweepable
+from ikmap.methods.capabilities import CellTables, DoesNotFit, FitsByPartitioning, Growable, Path, Redrawable, Sweepable
 from ikmap.methods.checks.common import SEED, D, N, round_trip, rows_to_check, sample_of, with_small_values
 from ikmap.methods.map import Map, RowsInfo, refused_on
 from ikmap.methods.method import Candidates
@@ -38,7 +38,7 @@ def checks_of_map(method: Map, searched: frozenset[str]) -> Iterator[tuple[str, 
         yield "growing", partial(_growing, small, growing)
     if redrawable := capability(small, Redrawable):
         yield "drawing anew", partial(_redrawing, small, redrawable)
-    if parts := capability(small, FitsInParts):
+    if parts := capability(small, FitsByPartitioning):
         yield "parts of its partitionings", partial(_parts, small, parts)
     if tables := capability(small, CellTables):
         yield "tables of its cells", partial(_tables, small, tables)
@@ -200,7 +200,7 @@ def _redrawing(method: Map, redrawable: Redrawable) -> None:
         true(not (drawn & others).any(), "found the same partitionings twice, expected those drawn longest ago")
 
 
-def _parts(method: Map, parts: FitsInParts) -> None:
+def _parts(method: Map, parts: FitsByPartitioning) -> None:
     X, t = rows_to_check(), method.n_partitions
     whole = _fitted(method, True)
     with member(parts, "fit_part"):

@@ -224,7 +224,7 @@ def test_options_are_those_of_the_maps() -> None:
     assert given({"max_depth": "log2"}) == {"iforest.max_depth": "log2"}
     params = Params.given(partitioner="iforest,anne", learners=["svm"], psi=64, t=9)
     assert params.t == 9
-    assert params.width("svm", 1000) == (64, 64)
+    assert params.map_value("svm", 1000) == (64, 64)
     assert Params(**{**params.as_json(), "learners": ("svm",)}) == params
     assert isinstance(params.map, Composed)
     assert [part.t for part in params.map.parts] == [5, 4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.methods import DoesNotFit, FitsInParts, capability
+from ikmap.methods import DoesNotFit, FitsByPartitioning, capability
 from ikmap.methods.anne import Anne
 from ikmap.methods.fields import with_options
 from ikmap.methods.mondrian import Mondrian
@@ -55,4 +55,4 @@ def test_what_does_not_fit_is_refused_in_a_line_with_what_does() -> None:
     assert float(longest) == pytest.approx(float(f"{float(longest):.2g}"))
     with pytest.raises(DoesNotFit, match=r"^{lifetime} auto: a sweep over 50 Mondrian trees on 500 rows to 1e\+06"):
         mondrian.check_size(X, 0, 2e6, cell_bytes=8.0)
-    assert capability(Anne(), FitsInParts) is None
+    assert capability(Anne(), FitsByPartitioning) is None
