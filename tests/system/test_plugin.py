@@ -241,6 +241,7 @@ class Lost:
 class METHOD(LEARNERS["ogd"]):
     about = replace(LEARNERS["ogd"].about, name="first", title="a learner")
     def start(self, sample, n_threads=1): return Lost(super().start(sample, n_threads))
+    def summary(self, state): return {{}}
 """
 ROWS_OF_ANOTHER_SHAPE = (
     "from ikmap.learners.linear_model import LinearModel; import numpy; "
