@@ -46,8 +46,8 @@ def params(**values: Any) -> Params:
 
 def test_its_options_are_those_of_the_run() -> None:
     asked = params(cauchy_width=0.5)
-    assert asked.by_method[CauchyKernel.name] == {"cauchy_width": 0.5}
-    assert "laplacian" not in asked.by_method
+    assert asked.methods[CauchyKernel.name] == {"cauchy_width": 0.5}
+    assert "laplacian" not in asked.methods
     assert [asked.value(name) for name in LEARNT] == [0.5] * 3
     nogd = params(scoped={CauchyKernel.name: {"cauchy_width": 2.0}}).of("nogd")
     assert isinstance(nogd, OnKernel)
@@ -94,7 +94,7 @@ def test_only_negative_values_are_refused_with_the_option_that_scales_them(monke
 
     monkeypatch.setattr("pipeline.rows.values.KERNELS", {**KERNELS, "up-to-one": UpToOne})
     rows = np.array([[0.5, 2.0]])
-    with pytest.raises(InvalidValues, match="found 2, expected a value <= 1 for --learner nogd$") as refused:
+    with pytest.raises(InvalidValues, match=r"found 2, expected a value <= 1 for --learner nogd$") as refused:
         check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="up-to-one")
     assert not isinstance(refused.value, NegativeValues)
     with pytest.raises(NegativeValues, match=r"for --learner nogd \(--scale minmax\)$"):

@@ -157,4 +157,4 @@ def test_options_of_one_name_can_be_given_to_each_method() -> None:
     options = BatchOptions.parse(["--input", "rows.csv", *words.split()])
     assert options.by_method["gcws"]["b"] == 4
     assert options.by_method["nogd"]["b"] == 50
-    assert BatchOptions.parse(["--input", "x", "--partitioner", "gcws", "--gamma", "2"]).methods["gcws"]["gamma"] == 2
+    assert BatchOptions.parse(["--input", "x", "--partitioner", "gcws", "--gamma", "2"]).by_method["gcws"]["gamma"] == 2

@@ -169,7 +169,7 @@ def test_refused(y: np.ndarray, weight: Any, message: str) -> None:
 def test_what_is_chosen_where_nothing_is_said() -> None:
     for psi, C in (("auto", "auto"), (8, 0.5)):
         asked = Params.given(learners=("ridge",), psi=psi)
-        assert asked.by_method["ridge"]["C"] == C
+        assert asked.methods["ridge"]["C"] == C
         assert asked.searches_C("ridge") == (C == "auto")
     assert Ridge().C == 0.5
     assert Ridge().memory(Shape(10, 5, None, 1)) == 0
