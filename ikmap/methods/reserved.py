@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 RESERVED = frozenset({
-    "above", "again", "alerts", "at", "at_default", "block_rows", "budget", "calibration", "category", "check",
-    "check_together", "cluster", "cluster_option", "columns", "columns_plan", "command", "config", "cv_rows",
+    "above", "again", "alerts", "at", "at_default", "block_rows", "budget", "by_method", "calibration", "category",
+    "check", "check_together", "cluster", "cluster_option", "columns", "columns_plan", "command", "config", "cv_rows",
     "data_dir", "dataset", "dataset_file", "datasets", "debug", "defaults_of_site", "delimiter", "device",
     "directory", "drift", "drift_delta", "drop", "dry_run", "encode_categories", "encode_numbers", "encode_times",
     "encoding", "experiments", "explain", "field_at", "figure", "format", "fresh", "from_toml",

@@ -75,9 +75,8 @@ class RunDirectory:
 
     def _open(self, identity: MutableJsonObject, fresh: bool) -> None:
         manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
-        for partial in self.path.glob(
-            ".*manifest*.*"
-        ):  # left by a process that was killed while it wrote its first manifest
+        # Left by a process that was killed while it wrote its first manifest.
+        for partial in self.path.glob(".*manifest*.*"):
             if partial != copy:
                 partial.unlink()
         others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST, MANIFEST_COPY)]

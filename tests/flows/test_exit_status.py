@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import signal
@@ -28,6 +29,14 @@ def outcome(error: BaseException | None, *argv: str) -> int:
             raise error
 
     return run_command(main, list(argv))
+
+
+def test_an_older_python_is_refused_in_one_line() -> None:
+    ast.parse((ROOT / "flows" / "__init__.py").read_text(encoding="utf-8"), feature_version=(3, 7))
+    older = "import sys; sys.version_info = (3, 11, 9, 'final', 0); import flows"
+    command = subprocess.run([sys.executable, "-c", older], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert command.returncode == 2
+    assert command.stderr == "ikmap needs Python 3.12 or newer, found 3.11\n"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from ikmap.kernels import kernel_as_dict, kernel_from
-from ikmap.methods import OnKernel, search_of
+from ikmap.methods import KERNELS, InvalidValue, OnKernel, search_of
 from ikmap.methods.kinds import Choice
+from ikmap.rows import Rows
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InvalidValues, NegativeValues
 from pipeline.params import Params
 from pipeline.resolve import chosen, shared_out
 from pipeline.rows.values import check_values
@@ -71,7 +72,7 @@ def test_two_learners_of_a_run_have_the_same_kernel_unless_told_otherwise() -> N
 
 def test_the_command_line_lists_it() -> None:
     asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CauchyKernel.name])
-    assert set(asked.methods) == {"nogd", CauchyKernel.name}
+    assert set(asked.by_method) == {"nogd", CauchyKernel.name}
     kind = BatchOptions.specs()["kernel"].kind
     assert isinstance(kind, Choice)
     assert CauchyKernel.name in kind.known
@@ -84,6 +85,20 @@ def test_values_that_a_kernel_cannot_take_are_refused_for_every_learner() -> Non
     with pytest.raises(InputError, match=r"row 1, feature 2: found -1, expected a value >= 0 for --learner nogd"):
         check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="chi2")
     check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel=CauchyKernel.name)
+
+
+def test_only_negative_values_are_refused_with_the_option_that_scales_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class UpToOne(Cauchy):
+        def first_invalid(self, rows: Rows) -> InvalidValue | None:
+            return InvalidValue(0, 1, 2.0, "a value <= 1")
+
+    monkeypatch.setattr("pipeline.rows.values.KERNELS", {**KERNELS, "up-to-one": UpToOne})
+    rows = np.array([[0.5, 2.0]])
+    with pytest.raises(InvalidValues, match=r"found 2, expected a value <= 1 for --learner nogd$") as refused:
+        check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="up-to-one")
+    assert not isinstance(refused.value, NegativeValues)
+    with pytest.raises(NegativeValues, match=r"for --learner nogd \(--scale minmax\)$"):
+        check_values("nogd", -rows, lambda row: f"row {row + 1}", None, kernel="chi2")
 
 
 def test_a_model_with_it_is_read_by_its_name() -> None:

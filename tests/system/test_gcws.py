@@ -155,6 +155,6 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
 def test_options_of_one_name_can_be_given_to_each_method() -> None:
     words = "--partitioner gcws --learner nogd,svm --gcws.b 4 --nogd.b 50 --nogd.kernel gaussian --gcws.gamma 2"
     options = BatchOptions.parse(["--input", "rows.csv", *words.split()])
-    assert options.methods["gcws"]["b"] == 4
-    assert options.methods["nogd"]["b"] == 50
-    assert BatchOptions.parse(["--input", "x", "--partitioner", "gcws", "--gamma", "2"]).methods["gcws"]["gamma"] == 2
+    assert options.by_method["gcws"]["b"] == 4
+    assert options.by_method["nogd"]["b"] == 50
+    assert BatchOptions.parse(["--input", "x", "--partitioner", "gcws", "--gamma", "2"]).by_method["gcws"]["gamma"] == 2

@@ -277,8 +277,8 @@ def test_words_of_a_command_line_and_a_file_give_the_same() -> None:
     words = ["--partitioner", "iforest,anne", "--psi", "9", "--anne.psi", "5"]
     given = BatchOptions.parse(["--input", "rows.csv", *words])
     assert given.partitioner == "iforest,anne"
-    assert BatchOptions.from_toml(given.to_toml()).methods == given.methods
-    assert given.methods["iforest,anne"] == {"iforest.psi": 9, "anne.psi": 5}
+    assert BatchOptions.from_toml(given.to_toml()).by_method == given.by_method
+    assert given.by_method["iforest,anne"] == {"iforest.psi": 9, "anne.psi": 5}
     listed = BatchOptions.from_toml('input = "rows.csv"\npartitioner = ["iforest", " anne"]\n')
     assert listed.partitioner == "iforest,anne"
     assert BatchOptions.parse(given.command().split()[3:]) == given

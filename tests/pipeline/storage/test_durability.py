@@ -161,6 +161,17 @@ def test_what_is_damaged_while_a_run_is_at_work_is_made_again_too(
     assert done.count(when) == 2
 
 
+def test_a_record_that_is_gone_together_with_its_output_is_noticed(made: dict[str, Snapshots], tmp_path: Path) -> None:
+    run, heard = tmp_path / "run", Heard()
+    shutil.copytree(made["batch"].taken["cells"], run)
+    (run / "records/cells/train-anne-psi-8-000001.json").unlink()
+    (run / "store.zarr/cells/anne-psi-8/train/codes/c/1/0").unlink()
+    commands(made["batch"].directory.parent / "rows.libsvm")["batch"].run(run, heard=heard)
+    assert "cells: some of its output is missing and is made again" in heard.lines
+    assert "partition: done before" in heard.lines
+    assert results(run) == results(made["batch"].directory)
+
+
 def test_the_power_is_cut(tmp_path: Path) -> None:
     """At every sixth record, with three kinds of disks (``python -m tests.soaks.power_cut`` does it at every one)."""
     tried = 0

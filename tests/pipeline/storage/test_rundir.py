@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from ikmap.methods import configured
 from pipeline.errors import InputError
+from pipeline.params import Params
 from pipeline.storage.durable import read_json, replacing, sealed, write_json
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
 from tests import ROOT
@@ -145,6 +147,13 @@ def test_an_option_that_is_new_since_refuses_no_run_and_one_that_differs_does(tm
     assert make(tmp_path / "run", now).resumed
     with pytest.raises(InputError, match=r"params\.methods\.nogd\.average was False, now True"):
         make(tmp_path / "run", {"params": {"methods": {"nogd": {**options, "average": True}}}})
+    # Nor does a new parameter of runs, whichever it is.
+    for parameter in fields(Params):
+        if parameter.default is not MISSING:
+            value = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+            assert make(tmp_path / "run", {"params": {**now["params"], parameter.name: value}}).resumed
+    with pytest.raises(InputError, match=r"params\.importance was False, now True"):
+        make(tmp_path / "run", {"params": {**now["params"], "importance": True}})
     of_another_package = {"params": {"methods": {"unknown": {"x": 1}}}}
     make(tmp_path / "other", of_another_package)
     assert make(tmp_path / "other", of_another_package).resumed
