@@ -411,7 +411,10 @@ def completed_identity(identity: Options) -> Values:
     completed = {name: _completed(name, record) if is_known(name) else record for name, record in methods.items()}
     defaults = {field.name: field.default for field in fields(Params) if field.default is not MISSING}
     defaults["learners"] = list(Params.learners)
-    return {**identity, "params": {**defaults, **params, "methods": completed}} if methods else dict(identity)
+    if not methods:
+        return dict(identity)
+    added = {name: value for name, value in defaults.items() if name not in params}  # after what the run has named
+    return {**identity, "params": {**params, "methods": completed, **added}}
 
 
 def _completed(name: str, record: Mapping[str, object]) -> dict[str, object]:

@@ -41,7 +41,8 @@ def test_nothing_is_searched_for_novelty() -> None:
     assert Params.given(learners=("norma",), task="binary").of("norma").unsearched_psi(1000) is None
     for psi, width in (("auto", 10), (64, 64)):
         assert (
-            Params.given(learners=("norma",), partitioner="anne", task="novelty", psi=psi).map_value("norma", 40) == width
+            Params.given(learners=("norma",), partitioner="anne", task="novelty", psi=psi).map_value("norma", 40)
+            == width
         )
     asked = Params.given(learners=("norma-dual",), task="novelty", kernel="gaussian")
     dual = asked.of("norma-dual")
