@@ -75,7 +75,7 @@ def choose_label(
             return None
         raise InputError(
             f"{url}: found no column named {', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}; "
-            f"give --label with one of the columns {_listed(names)}"
+            f"give --label, one of the columns {_listed(names)}"
         )
     if names is not None and label in names:
         return list(names).index(str(label))

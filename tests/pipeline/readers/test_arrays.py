@@ -207,7 +207,7 @@ FAULTS = [
     ("parquet", parquet(a=["Paris"], y=[1]), f"row 1, column 'a': found 'Paris' (string), {CODE}"),
     ("parquet", parquet(a=[[1.0]], y=[1]), f"row 1, column 'a': found '[1.0]' (list<element: double>), {CODE}"),
     ("parquet", parquet(a=[1], y=[[1]]), "row 1, column 'y': found '[1]' (list<element: int64>), expected a number or text (the label)"),  # noqa: E501
-    ("parquet", parquet(a=[1], b=[2]), "found no column named label, target, class or y; give --label with one of the columns 'a', 'b'"),  # noqa: E501
+    ("parquet", parquet(a=[1], b=[2]), "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),  # noqa: E501
     ("parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int64())), "found no rows, expected at least one"),  # noqa: E501
     ("parquet", parquet(y=[1]), "found no feature columns beside the label, expected at least one"),
     ("npy", npy([1.0, 2.0]), "found an array of shape (2,), expected two dimensions (rows, columns)"),

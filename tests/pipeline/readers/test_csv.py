@@ -198,7 +198,7 @@ FAULTS = [
     (HEAD + "1,2,nan\n", {}, "line 2, column 'class': found nan, expected a finite number (the label)"),
     (HEAD + "1,2,x\n1,2\n", {}, "line 3: found 2 cells, expected 3"),
     (HEAD + '"1",2,"x\ny"\n1,2,x,4\n', {}, "line 4: found 4 cells, expected 3"),
-    ("a,b\n1,2\n", {}, "found no column named label, target, class or y; give --label with one of the columns 'a', 'b'"),
+    ("a,b\n1,2\n", {}, "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),
     (HEAD + "1,2,x\n", {"label": "clas"}, "no label column 'clas'; did you mean 'class'? the columns are 'a', 'b', 'class'"),  # noqa: E501
     (HEAD + "1,2,x\n", {"label": "zzz"}, "no label column 'zzz'; the columns are 'a', 'b', 'class'"),
     (HEAD + "1,2,x\n", {"label": 3}, "no label column '3'; the columns are 'a', 'b', 'class'"),
