@@ -25,8 +25,9 @@ def fault_of_package(error: BaseException) -> str | None:
             return _fault(MODULES[top], f"{type(error).__name__}: {error} ({place})")
     if isinstance(error, AttributeError | TypeError) and (named := _CLASS.match(str(error))):
         for name, module in list(sys.modules.items()):
-            if (top := name.partition(".")[0]) in MODULES and named[1] in vars(module):
-                return _fault(MODULES[top], f"{type(error).__name__}: {error}")
+            # Modules of a package also have the names that they import, which are not of the package.
+            if name.partition(".")[0] in MODULES and getattr(vars(module).get(named[1]), "__module__", None) == name:
+                return _fault(MODULES[name.partition(".")[0]], f"{type(error).__name__}: {error}")
     return None
 
 

@@ -172,7 +172,7 @@ class Params:
 
     @property
     def undecided(self) -> bool:
-        """Whether the learner follows from the task (:meth:`settled`)."""
+        """True if the learner follows from the task, which is not known yet (:meth:`settled`)."""
         return self.learners == (AUTO,)
 
     def alternatives(self) -> list[Params]:

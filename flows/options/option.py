@@ -82,7 +82,7 @@ class Option:
 
     @cached_property
     def kind(self) -> Kind:
-        """What values may be given: those that any of the fields takes."""
+        """Kind of the values that may be given: those that any of the fields takes."""
         return joined({name: kind_of(field) for name, field in self.fields.items()})
 
     @cached_property

@@ -29,7 +29,7 @@ from ikmap.rows import check_finite
 from ikmap.tables.frames import Frame
 
 type Table = Matrix | Frame | Cells
-"""What estimators take: an array, a sparse matrix, a DataFrame, an Arrow table, or cells."""
+"""Rows that estimators take: an array, a sparse matrix, a DataFrame, an Arrow table, or cells."""
 type ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 type RandomState = int | np.random.RandomState | None
 
@@ -128,6 +128,7 @@ class Supervised(Estimator):
     """Base of estimators that learn from targets."""
 
     def _checked_targets(self, y: ArrayLike) -> Array:
+        """Return the targets as an array; each kind of estimator refuses what it cannot learn."""
         raise NotImplementedError
 
     def _training(

@@ -188,7 +188,7 @@ class Field:
 
     @cached_property
     def kind(self) -> Kind:
-        """What values it takes, without :data:`AUTO`."""
+        """Kind of the values that the field takes, without :data:`AUTO`."""
         arms, marks = self._parts
         if kind := self.marked(Kind):
             return kind

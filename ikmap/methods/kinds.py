@@ -27,7 +27,7 @@ class Kind(Frozen):
 
     @property
     def expected(self) -> str:
-        """What is expected, in words."""
+        """Words for the values that are expected, for messages."""
         return str(self.metavar)
 
     @property

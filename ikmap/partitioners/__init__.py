@@ -20,8 +20,6 @@ from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows
 
-METHODS = ("anne", "iforest")
-
 __all__ = [
     "METHODS",
     "BinningPartitions",
@@ -85,4 +83,5 @@ def _fit_iforest(
     return fit_iforest(X, draws, seed, max_depth=max_depth, n_threads=n_threads)
 
 
-_FIT = dict(zip(METHODS, (_fit_voronoi, _fit_iforest), strict=True))
+_FIT = {"anne": _fit_voronoi, "iforest": _fit_iforest}
+METHODS = tuple(_FIT)

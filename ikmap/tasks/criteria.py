@@ -121,7 +121,7 @@ class FitsRows(ABC):
     @property
     @abstractmethod
     def fits_rows(self) -> bool:
-        """Whether it does so in its task."""
+        """True if the criterion has to fit something in its task."""
 
 
 class OfSums(ABC):

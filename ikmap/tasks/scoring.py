@@ -44,8 +44,8 @@ class RegisteredState:
 
     def __add__(self, other: Self) -> Self:
         own = self.own + other.own
-        if not self.rows:
-            return type(self)(own, self.task, other.sums)
+        if not self.rows or not other.rows:
+            return type(self)(own, self.task, other.sums if other.rows else self.sums)
         sums = {
             key: tuple(total + more for total, more in zip(totals, other.sums[key], strict=True))
             for key, totals in self.sums.items()
@@ -129,11 +129,16 @@ def state_from(task: Task, values: Json) -> MetricState:
         return own
     sums = mapping_of(record.get(REGISTERED))
     totals = {
-        key: tuple(ExactSum.from_json(list_of(total)) for total in list_of(sums[key]))
+        key: tuple(ExactSum.from_json(list_of(total)) for total in _several(list_of(sums[key])))
         for key in (criterion.metric.key for criterion in metrics)
         if key in sums
     }
     return RegisteredState(own, task, totals)
+
+
+def _several(sums: Sequence[Json]) -> Sequence[Json]:
+    """Return the sums of a metric; earlier versions recorded a single sum, as its digits and zeros."""
+    return [sums] if sums and isinstance(sums[0], str) else sums
 
 
 def total(task: Task, records: Sequence[Json]) -> MetricState:

@@ -107,6 +107,8 @@ def checked_decisions(model: Decides, rows: Rows | Cells, learner: str, outputs:
         return model.decision_function(rows)
     try:
         decisions = np.asarray(model.decision_function(rows))
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a stranger's model does wrong
         found = f"fails on rows: {type(error).__name__}: {error}"
     else:

@@ -67,8 +67,14 @@ def newer_options() -> dict[str, str]:
 def without_newer(lines: Sequence[str]) -> list[str]:
     """Return differences without those that say that an option of today has its default."""
     added = newer_options()
-    place = re.compile(r"(?:.*\.)?(?:options|methods\.[^.:]+)\.(?:\w+\.)?(\w+): not recorded, now ")
-    return [line for line in lines if not (match := place.match(line)) or match[1] not in added]
+    declared = re.compile(r"(?:.*\.)?options\.(?:\w+\.)?(\w+): not recorded, now \{")
+    given = re.compile(r"(?:.*\.)?methods\.[^.:]+\.(?:\w+\.)?(\w+): not recorded, now (.*)")
+    return [
+        line
+        for line in lines
+        if not ((match := declared.match(line)) and match[1] in added)
+        and not ((match := given.fullmatch(line)) and added.get(match[1]) == match[2])
+    ]
 
 
 def declared() -> dict[str, Any]:

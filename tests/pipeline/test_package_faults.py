@@ -11,6 +11,8 @@ import pytest
 from pipeline.package_faults import fault_of_package
 
 CODE = """
+from collections import OrderedDict
+
 class State:
     pass
 
@@ -42,7 +44,7 @@ def test_an_error_that_a_call_of_a_package_led_to(strange: ModuleType) -> None:
     line = fault_of_package(error)
     assert line is not None
     assert line.startswith("package strange: ValueError: invalid literal for int() with base 10: 'seven' (inner.py, ")
-    assert "line 6, in call" in line
+    assert "line 8, in call" in line
 
 
 def test_a_class_of_a_package_that_lacks_a_member(strange: ModuleType) -> None:
@@ -59,3 +61,4 @@ def test_a_class_of_a_package_that_lacks_a_member(strange: ModuleType) -> None:
 def test_errors_of_ours_name_no_package() -> None:
     assert fault_of_package(caught(lambda: int("seven"))) is None
     assert fault_of_package(AttributeError("'Other' object has no attribute 'x'")) is None
+    assert fault_of_package(AttributeError("'OrderedDict' object has no attribute 'x'")) is None  # only imported there

@@ -22,4 +22,4 @@ class Cautious(OGD):
     C: Annotated[float, Gt(0), Doc("size of steps"), Searched()] = 1.0
 
     def start(self, sample: Sample, n_threads: int = 1) -> OGDState | SquaredOGDState | AveragedOGDState:
-        return super().at({"eta": self.C}).start(sample, n_threads) if self.eta != self.C else super().start(sample)
+        return OGD(eta=self.C).start(sample, n_threads)

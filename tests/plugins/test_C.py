@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import LEARNERS, fields_of
 from ikmap.model_selection import values_of_C
 from pipeline.datasets.registry import ResolvedDataset
@@ -16,6 +19,8 @@ from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
+from pipeline.runs.online import OnlineParams, run_online
+from pipeline.runs.trained_model import open_run
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cautious import Cautious
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, write_rows
@@ -53,6 +58,35 @@ def test_every_C_is_scored_and_the_best_is_trained_with(tmp_path: Path) -> None:
         assert selection["chosen_C"] == {"cautious": best}
         run(tmp_path / "given", file, best)
     assert accuracy(tmp_path / "auto") == accuracy(tmp_path / "given")
+
+
+def run_stream(path: Path, file: Path, C: Any) -> dict[str, Any]:
+    forget()
+    params = Params.given(learners=("cautious",), t=7, psi=8, C=C, select_by="accuracy", search="full", order="file")
+    data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
+    with closing(RunDirectory(path, {"params": params.as_json(), "data": {"label": None}, "online": {}})) as held:
+        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
+        return run_online(context, data, how, OnlineParams(initial=100, block_rows=50))
+
+
+def test_a_stream_is_learned_with_the_C_that_was_chosen(tmp_path: Path) -> None:
+    file = write_rows(tmp_path)
+    with one_process():
+        run_stream(tmp_path / "auto", file, "auto")
+        chosen = json.loads((tmp_path / "auto" / "metrics.json").read_text())["selection"]["chosen_C"]["cautious"]
+        assert chosen != Cautious().C
+        run_stream(tmp_path / "given", file, chosen)
+        run_stream(tmp_path / "default", file, Cautious().C)
+    models = {name: weights(tmp_path / name) for name in ("auto", "given", "default")}
+    np.testing.assert_array_equal(models["auto"], models["given"])
+    assert not np.array_equal(models["auto"], models["default"])
+
+
+def weights(run: Path) -> np.ndarray:
+    model = open_run(str(run), "cautious").load()[1]
+    assert isinstance(model, LinearModel)
+    return model.coef
 
 
 def accuracy(run: Path) -> float:

@@ -71,6 +71,9 @@ def test_it_adds_up_over_shards() -> None:
     assert total(task, parts).metrics() == whole.metrics()
     assert total(task, parts).rows == 300
     assert state_from(task, None).metrics()[KEY] is None
+    before: Any = whole.as_json()  # a record of a time when each metric had one sum
+    before["metrics"][KEY] = before["metrics"][KEY][0]
+    assert state_from(task, before).metrics() == whole.metrics()
     # Without it, records are those of the scorer alone; with it or without, either kind of record is read.
     unregister(KEY)
     alone = accumulate(task, y, decision)
@@ -154,7 +157,9 @@ def test_a_metric_that_is_a_ratio_of_sums() -> None:
         cuts = (slice(0, 1), slice(1, 9), slice(9, 200))
         parts = [json.loads(json.dumps(accumulate(task, y[rows], decision[rows]).as_json())) for rows in cuts]
         assert total(task, parts).metrics() == whole.metrics()
-        assert state_from(task, None).metrics()["brier_skill"] is None
+        nothing = state_from(task, None)
+        assert nothing.metrics()["brier_skill"] is None
+        assert (nothing + whole).metrics() == (whole + nothing).metrics() == whole.metrics()
         assert BrierSkill(task).row_scores(y, decision).mean() == pytest.approx(expected, rel=1e-9)
         assert check_criterion(BrierSkill) == []
     finally:

@@ -1,4 +1,4 @@
-"""How well linear problems were solved: certificates, above all duality gaps.
+"""Certificates of how well linear problems were solved, above all duality gaps.
 
 In a certificate, ``n_support`` is a list with the count of each problem. In the sum of certificates it is a single int
 if there is a single problem, else absent.

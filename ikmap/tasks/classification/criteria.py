@@ -92,7 +92,7 @@ class ByProbabilities(ByDecisions, FitsRows):
 
     @property
     def fits_rows(self) -> bool:
-        """Whether the decisions are no probabilities, so that a curve is fitted to the rows."""
+        """True if the decisions are no probabilities, so that a curve is fitted to the rows."""
         import numpy as np
 
         return self.task.decisions.probabilities(np.zeros((1, self.task.decisions.outputs))) is None
