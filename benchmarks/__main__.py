@@ -62,8 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     from benchmarks import runner
     from benchmarks.harness import Options
     from benchmarks.records import write_pages
-    from pipeline.datasets.known import default_data_dir
     from pipeline.errors import InputError
+    from pipeline.sources.datasets.known import default_data_dir
 
     folder = Path(asked.output) / "quick" if asked.quick else Path(asked.output)
     names = [name for given in asked.names for name in (NAMES[: -len(LONG)] if given == "all" else (given,))]

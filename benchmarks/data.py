@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from benchmarks.harness import Options
 from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
-from pipeline.datasets.known import load_registry
-from pipeline.datasets.registry import ResolvedDataset, resolve
-from pipeline.readers import open_source, without
 from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
 from pipeline.rows.split import Split
+from pipeline.sources import open_source, without
+from pipeline.sources.datasets.known import load_registry
+from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 
 QUICK_ROWS = 1500
 

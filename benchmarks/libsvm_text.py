@@ -18,7 +18,7 @@ from sklearn.datasets import load_svmlight_file
 from benchmarks import environment, peers
 from benchmarks.data import find, stack
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
-from pipeline.readers import open_source
+from pipeline.sources import open_source
 
 TITLE = "LIBSVM text"
 ABOUT = "plain text to one CSR matrix and the labels, on one thread: load_svmlight_file and svmloader"

@@ -22,8 +22,8 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from pipeline.readers import Piece, Source, open_source
-from pipeline.readers.base import RawRows
+from pipeline.sources import Piece, Source, open_source
+from pipeline.sources.base import RawRows
 
 TITLE = "The whole pipeline"
 ABOUT = (

@@ -119,7 +119,7 @@ def csv_request(options: TableOptions) -> dict[str, Any]:
     ------
     InputError
     """
-    from pipeline.datasets.spec import DELIMITER, ENCODING, is_delimiter, is_encoding
+    from pipeline.sources.datasets.spec import DELIMITER, ENCODING, is_delimiter, is_encoding
 
     found: dict[str, Any] = {}
     if options.delimiter is not None:

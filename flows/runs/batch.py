@@ -19,17 +19,17 @@ from flows.options.common import CommonOptions
 from flows.options.table import csv_request
 from flows.runs.look_first import data_folder, known_data, look_at_data
 from ikmap.methods.registry import FAULTS
-from pipeline.datasets.known import EMBEDDED
+from pipeline.sources.datasets.known import EMBEDDED
 from pipeline.urls import Location
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
-    from pipeline.datasets.registry import ResolvedDataset
     from pipeline.monitoring.events import Events
     from pipeline.params import Params
     from pipeline.runs.metrics import Invocation
-    from pipeline.tables import TableRequest
+    from pipeline.sources.columns.request import TableRequest
+    from pipeline.sources.datasets.registry import ResolvedDataset
 
 
 def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
@@ -259,9 +259,9 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     InputError
         The data set is unknown or not to be had.
     """
-    from pipeline.datasets.download import readable
-    from pipeline.datasets.registry import ResolvedDataset, resolve
-    from pipeline.datasets.spec import Split
+    from pipeline.sources.datasets.download import readable
+    from pipeline.sources.datasets.registry import ResolvedDataset, resolve
+    from pipeline.sources.datasets.spec import Split
 
     folder = data_folder(options.data_dir)
     if options.input is not None:
@@ -314,8 +314,8 @@ def table_request(options: BatchOptions) -> TableRequest:
     """
     from ikmap.tables import EncodingRequest
     from pipeline.rows.split_rule import SplitRule
-    from pipeline.tables.plan_file import read_plan
-    from pipeline.tables.spec import TableRequest
+    from pipeline.sources.columns.plan_file import read_plan
+    from pipeline.sources.columns.request import TableRequest
 
     division = None if options.split_by is None else SplitRule.parse(options.split_by)
     more: dict[str, Any] = {} if options.missing is None else {"missing": ("", *options.missing)}

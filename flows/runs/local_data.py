@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from flows.options.reproduce import ReproduceOptions
 from flows.runs.look_first import data_folder, known_data
-from pipeline.datasets.known import missing_files
-from pipeline.datasets.registry import ResolvedDataset, resolve
+from pipeline.sources.datasets.known import missing_files
+from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 
 
 class LocalData:

@@ -14,9 +14,9 @@ from pathlib import Path
 from flows.options.batch import BatchOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from pipeline.datasets.known import EMBEDDED, Registry, default_data_dir, load_registry, refuse_lacking
 from pipeline.errors import InputError
 from pipeline.runs.folder import folder_of_run
+from pipeline.sources.datasets.known import EMBEDDED, Registry, default_data_dir, load_registry, refuse_lacking
 from pipeline.urls import Location
 
 STANDARD_INPUT = "-"
@@ -35,7 +35,7 @@ def look_at_data[O: BatchOptions](options: O, say: Callable[[str], None]) -> O:
     InputError
     """
     if options.columns_plan is not None:
-        from pipeline.tables.plan_file import read_plan
+        from pipeline.sources.columns.plan_file import read_plan
 
         read_plan(options.columns_plan)
     if options.input is None:

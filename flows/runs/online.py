@@ -17,8 +17,8 @@ from ikmap.tasks import task_named
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.readers.feed import Feed
     from pipeline.runs.online import OnlineParams
+    from pipeline.sources.feeds.feed import Feed
 
 
 def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def source_of(options: OnlineOptions) -> dict[str, Any]:
 
 def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     """Open an unbounded source; nothing is read yet."""
-    from pipeline.readers.directory import IDLE_SECONDS, DirectoryFeed
-    from pipeline.readers.pipe import PipeFeed
+    from pipeline.sources.feeds.directory import IDLE_SECONDS, DirectoryFeed
+    from pipeline.sources.feeds.pipe import PipeFeed
 
     assert options.input is not None
     columns = (options.label, options.columns)

@@ -22,7 +22,6 @@ from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import batch_params, cluster_arguments, identity, invocation, sources_of
 from flows.runs.local_data import LocalData
 from flows.runs.online import online_identity, online_params
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
 from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
@@ -42,6 +41,7 @@ from pipeline.runs.batch import Call, run_batch
 from pipeline.runs.metrics import versions
 from pipeline.runs.online import in_file_order, run_online
 from pipeline.runs.study import run_study
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.ingest import ingest
 from pipeline.stages.select import searches
 from pipeline.storage.durable import read_json, write_json

@@ -49,8 +49,6 @@ def run(
     events = listening(options, events)
     look_at_model(options)
     starting(options, events)
-    from pipeline.datasets.download import readable
-    from pipeline.datasets.known import default_data_dir
     from pipeline.running.scheduler_metrics import reported_to_scheduler
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly
@@ -58,6 +56,8 @@ def run(
     from pipeline.runs.score import score
     from pipeline.runs.score_output import Output
     from pipeline.runs.trained_model import open_run
+    from pipeline.sources.datasets.download import readable
+    from pipeline.sources.datasets.known import default_data_dir
 
     with events:
         model = open_run(options.model, options.learner)

@@ -8,9 +8,9 @@ import numpy as np
 
 from ikmap.rows import as_dense
 from ikmap.tables import CATEGORY, NUMBER
+from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import read_levels, read_part
 from pipeline.rows.prepared import PreparedRows
-from pipeline.tables.encoding import load_encoder
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from ikmap.rows import Rows
 from ikmap.tables.raw import Levels
 from ikmap.tasks.capabilities import learned_rows
 from pipeline.record_types import Result
+from pipeline.rows.encoding import LEVELS, levels_of
 from pipeline.rows.fitted_split import KEPT
 from pipeline.storage.arrays import ZarrArray, read
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
-from pipeline.tables.encoding import LEVELS, levels_of
 
 if TYPE_CHECKING:
     from pipeline.rows.prepared import Preparation
@@ -41,7 +41,7 @@ def write_part(
 ) -> int:
     """Store rows as they were read, with the task's form of their labels; return the bytes written.
 
-    `beside` has arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`),
+    `beside` has arrays to be stored with them: words of a table's columns (:data:`~pipeline.rows.encoding.LEVELS`),
     values that rows are split by (:data:`~pipeline.rows.fitted_split.KEPT`), weights (:data:`WEIGHTS`), and arrays
     whose names begin with :data:`LATE`.
     """

@@ -19,12 +19,12 @@ from ikmap.tasks.capabilities import census_of, unseen_labels
 from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
 from pipeline.record_types import RecordView
+from pipeline.rows.encoding import load_encoder
 from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
 from pipeline.rows.split import Part, Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.store import Store
-from pipeline.tables.encoding import load_encoder
 
 DATA = "data"
 STREAM_DATA = "stream"
@@ -50,7 +50,7 @@ class Preparation:
         Divisor of every value.
     scale : {"none", "minmax"}
     encoded : bool
-        Whether the store has cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
+        Whether the store has cells of a table, of which an encoder makes features (:mod:`pipeline.rows.encoding`).
     weighted : bool
         Whether the data has weights of rows.
     """

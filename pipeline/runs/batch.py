@@ -13,7 +13,6 @@ from typing import cast
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.search import Value, numbers_of, shown
 from ikmap.tasks.capabilities import loops
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
 from pipeline.record_types import (
@@ -31,6 +30,7 @@ from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan, make_plan
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import calibrate, is_requested, refuse_calibration
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate

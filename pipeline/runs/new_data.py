@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.errors import InputError
-from pipeline.readers import CsvFormat, Sizes, Source, open_source
-from pipeline.readers.base import WIDE
-from pipeline.readers.files import find_file
-from pipeline.readers.open import format_of, requested_format
-from pipeline.readers.several import named_files
 from pipeline.runs.trained_model import TrainedModel
-from pipeline.tables import open_table
-from pipeline.tables.opened import TABLES
+from pipeline.sources import CsvFormat, Sizes, Source, open_source
+from pipeline.sources.base import WIDE
+from pipeline.sources.files.file import find_file
+from pipeline.sources.files.named import named_files
+from pipeline.sources.open import format_of, requested_format
+from pipeline.sources.opened import TABLES
+from pipeline.sources.table_source import open_table
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def open_data(
     label : str or int, optional
         Label column of a table, which must then be there. Default: that of the run, if the file has it.
     sizes : Sizes
-        Sizes of :func:`~pipeline.readers.open_source`.
+        Sizes of :func:`~pipeline.sources.open_source`.
 
     Raises
     ------

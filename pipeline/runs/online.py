@@ -14,11 +14,8 @@ from ikmap.methods import refused_on
 from ikmap.methods.search import Value
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import AlertsRows, capability
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.readers.feed import Feed
 from pipeline.record_types import (
     AlertsResult,
     IngestResult,
@@ -51,6 +48,9 @@ from pipeline.runs.batch import (
     stopped_after,
 )
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.task import requested_task
+from pipeline.sources.feeds.feed import Feed
 from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest, refuse_sparse_scaling
 from pipeline.stages.partition import cores_of_a_host, partition

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ikmap.methods import LEARNERS, RowsInfo, Shape, WholeLearner, capability, refused_on
 from ikmap.methods.search import Value, size_of
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import FIT_BYTES, is_requested
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of

@@ -19,9 +19,6 @@ from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError, writing
 from pipeline.monitoring.events import Events
-from pipeline.readers import Piece, Source
-from pipeline.readers.base import is_wide
-from pipeline.readers.remote import filesystem
 from pipeline.record_types import Record, ScoredRecord, TaskProgress
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
@@ -29,8 +26,11 @@ from pipeline.running.measured import progress_of, summarise
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions
+from pipeline.sources import Piece, Source
+from pipeline.sources.base import is_wide
+from pipeline.sources.files.remote import filesystem
+from pipeline.sources.table_source import TableSource
 from pipeline.stages.ingest import place
-from pipeline.tables import TableSource
 
 STAGE = "score"
 

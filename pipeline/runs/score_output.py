@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 
 from pipeline.errors import InputError
-from pipeline.readers.remote import filesystem
 from pipeline.running.repair import ATTEMPTS
+from pipeline.sources.files.remote import filesystem
 from pipeline.storage.durable import flush
 from pipeline.urls import Location
 

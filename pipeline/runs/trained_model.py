@@ -18,16 +18,18 @@ from ikmap.tables.raw import Levels
 from ikmap.tasks import Task
 from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import LOG_ODDS, Calibrator, fit_calibrator
-from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
-from pipeline.readers import Source
 from pipeline.record_types import Promise, RecordView
 from pipeline.resolve import worded
+from pipeline.rows.encoding import ENCODING, StoredEncoder, load_encoder
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.compiling import words_of_learner, words_of_map
 from pipeline.running.repair import needing_all_of
 from pipeline.runs.folder import folder_of_run
+from pipeline.sources import Source
+from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.datasets.spec import CSV_KEYS
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.durable import reading
 from pipeline.storage.fitted import Fitted
@@ -35,8 +37,6 @@ from pipeline.storage.models import MODELS, Decider, load_decider, load_model
 from pipeline.storage.predictions import PredictionFile, read_predictions
 from pipeline.storage.rundir import MANIFEST, read_manifest_or_copy
 from pipeline.storage.store import Store
-from pipeline.tables import TableRequest
-from pipeline.tables.encoding import ENCODING, StoredEncoder, load_encoder
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TrainedModel:
         Command that trains it anew.
     csv : tuple of (key, value)
         Options of CSV files in the definition of the run's data set
-        (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
+        (:attr:`~pipeline.sources.datasets.registry.ResolvedDataset.csv`).
     loops : frozenset of str
         Words of the loops that mapping and predicting need.
     options : mapping

@@ -17,12 +17,12 @@ from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
 from pipeline.record_types import CountedRecord
 from pipeline.rows.density import encodes_dense
+from pipeline.rows.encoding import save_encoder
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.rows.split_rule import goes_by_time, keeps_groups
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.storage.store import Store
-from pipeline.tables.encoding import save_encoder
 
 COUNTED = "data/counted"
 """Group of the store in which each task leaves its counts."""

@@ -17,12 +17,8 @@ from ikmap.rows import Rows
 from ikmap.tasks import AUTO, BadLabel, LabelRequest, TaskKind, task_kind
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.by_labels import BY_LABELS
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import refuse_unsuited, requested_task, requested_word
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.readers import Piece, Source
-from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.record_types import (
     IngestResult,
     LearnedRecord,
@@ -33,6 +29,7 @@ from pipeline.record_types import (
     SideRecord,
 )
 from pipeline.rows.density import encodes_dense, is_dense
+from pipeline.rows.encoding import ENCODING, LEVELS
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
 from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows, refuse_unseen_labels
 from pipeline.rows.ranges import ranges_of
@@ -41,14 +38,17 @@ from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
+from pipeline.sources import Piece, Source
+from pipeline.sources.base import RawRows, is_wide, other_columns
+from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
+from pipeline.sources.columns.plan_file import plan_text
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.task import refuse_unsuited, requested_task, requested_word
+from pipeline.sources.table_source import TableSource
 from pipeline.stages.encode import fit_encoding, ids_of_plain
 from pipeline.stages.split import beside_of, say_weights, split_rows, split_rule_of, split_sides
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
-from pipeline.tables import TableSource
-from pipeline.tables.encoding import ENCODING, LEVELS
-from pipeline.tables.plan_file import NAME as PLAN_FILE
-from pipeline.tables.plan_file import plan_text
 
 SCALE_ROWS = 1 << 18
 TEXTS = ("csv", "libsvm")

@@ -12,8 +12,8 @@ from pipeline.record_types import IdsRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
+from pipeline.sources.table_source import TableSource
 from pipeline.storage.store import Store
-from pipeline.tables import TableSource
 
 
 def name_rows(stage: Stage, source: object, metrics: Mapping[str, Json]) -> None:

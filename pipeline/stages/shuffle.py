@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from ikmap.arrays import Floats
 from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks.capabilities import settled, stored_targets
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.record_types import ShuffleResult, SideRecord, TaskRecord
 from pipeline.rows.parts import write_part
@@ -20,6 +19,7 @@ from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.ingest import fit_scaling, leave_out_rows
 from pipeline.storage.store import Store
 

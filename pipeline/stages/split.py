@@ -12,15 +12,15 @@ from ikmap.tables.statistics import packed
 from ikmap.tasks import Task
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.readers.base import RawRows
 from pipeline.record_types import PartName, PartRecord, SideRecord, SplitRecord
+from pipeline.rows.encoding import LEVELS
 from pipeline.rows.fitted_split import KEPT, checked, divide
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.stage import Context
+from pipeline.sources.base import RawRows
 from pipeline.storage.store import Store
-from pipeline.tables.encoding import LEVELS
 
 
 class Beside(TypedDict, total=False):

@@ -12,8 +12,8 @@ from ikmap.arrays import Floats
 from ikmap.rows import Rows
 from ikmap.tasks import BadLabel, plain_label
 from pipeline.errors import InputError
-from pipeline.readers.feed import Arrival
 from pipeline.rows.prepared import Preparation
+from pipeline.sources.feeds.feed import Arrival
 
 
 def place(arrivals: Sequence[Arrival], row: int) -> str:

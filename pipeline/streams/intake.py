@@ -14,13 +14,13 @@ import numpy as np
 
 from ikmap.tasks import TaskKind
 from pipeline.errors import InputError
-from pipeline.readers.base import other_columns
-from pipeline.readers.feed import Arrival, Feed
 from pipeline.record_types import LabelsResult, PartRecord, Record
 from pipeline.rows.parts import LATE
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
+from pipeline.sources.base import other_columns
+from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.stages.ingest import store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.record_types import IngestResult, PartsRecord, SideRecord
 from pipeline.rows.density import is_dense
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.ingest import about_task, find_task, fit_scaling, leave_out_rows, total
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake

@@ -37,7 +37,7 @@ from benchmarks.harness import (
 )  # fmt: skip
 from flows.options.batch import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
-from pipeline.datasets.known import default_data_dir
+from pipeline.sources.datasets.known import default_data_dir
 from tests import ROOT
 
 pytestmark = pytest.mark.slow

@@ -13,14 +13,14 @@ import pytest
 from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import LEARNERS, fields_of
 from ikmap.model_selection import values_of_C
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cautious import Cautious
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, write_rows

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from ikmap.methods import LEARNERS
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
@@ -21,6 +19,8 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training import train_counts

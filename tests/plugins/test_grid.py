@@ -19,8 +19,6 @@ from ikmap.methods import kernel_on_rows as on_rows
 from ikmap.methods import search_of
 from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.model_selection import folds
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.record_types import SelectResult
 from pipeline.report import render_report
@@ -30,6 +28,8 @@ from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known

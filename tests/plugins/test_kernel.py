@@ -15,8 +15,6 @@ from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.methods import KERNELS, InvalidValue, OnKernel, search_of
 from ikmap.methods.kinds import Choice
 from ikmap.rows import Rows
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.errors import InputError, InvalidValues, NegativeValues
 from pipeline.params import Params
 from pipeline.resolve import chosen, shared_out
@@ -26,6 +24,8 @@ from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
 from tests.support.one_process import Heard, NoWorkers, forget, one_process

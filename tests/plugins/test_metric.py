@@ -18,13 +18,13 @@ from ikmap.tasks.checks import check_criterion
 from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator
 from ikmap.tasks.classification.criteria import ByProbabilities
 from ikmap.tasks.scoring import accumulate, state_from, total
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.schema import metrics_schema
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.brier_skill import BrierSkill
 from tests.plugins.test_task import write_numbers

@@ -19,8 +19,6 @@ from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.online.ogd import OGDState
 from ikmap.methods import LEARNERS, MAPS, Sample
 from ikmap.methods.ogd import OGD, NaiveOGD
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
@@ -35,6 +33,8 @@ from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage import durable
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory

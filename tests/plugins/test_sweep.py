@@ -14,8 +14,6 @@ from ikmap.methods import LEARNERS, MAPS, Sample, Swept, Training
 from ikmap.methods.checks import check_method
 from ikmap.model_selection import FOLDS, folds
 from ikmap.tasks import CLASSIFICATION, Task, criterion_of
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
@@ -27,6 +25,8 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.stages import select, select_sweeps
 from pipeline.stages.select import searches
 from pipeline.stages.select_cells import cell_learners

@@ -28,9 +28,6 @@ from ikmap.tasks import (
 )
 from ikmap.tasks.capabilities import settled, stored_targets
 from ikmap.tasks.scoring import accumulate, state_from, total
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
-from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import Preparation
@@ -43,6 +40,9 @@ from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained import load_run
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
+from pipeline.sources.datasets.task import requested_task
 from pipeline.stages.select_rows import packed_rows, unpacked_rows
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory

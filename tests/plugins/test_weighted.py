@@ -18,9 +18,6 @@ from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, LearnerAbout
 from ikmap.model import Model
 from ikmap.tasks import METRICS, TASKS
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
-from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
@@ -31,6 +28,9 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
+from pipeline.sources.datasets.task import requested_task
 from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory

@@ -22,7 +22,7 @@ FORBIDDEN = {
 ROOMS = {
     "pipeline": [
         "record_types", "urls", "monitoring", "errors", "package_faults", "resolve", "params", "storage", "running",
-        "readers", "tables", "datasets", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
+        "sources", "rows", "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
@@ -94,7 +94,7 @@ def test_checker_is_not_misled(source: str) -> None:
     ("statement", "absent"),
     [
         ("import ikmap", DATA_PLANE | {"cupy"}),
-        ("import pipeline.datasets.registry", {"prefect", "cupy"}),
+        ("import pipeline.sources.datasets.registry", {"prefect", "cupy"}),
         ("import cluster", {"prefect", "ikmap", "cupy"}),
     ],
 )

@@ -29,10 +29,10 @@ import scipy.sparse as sp
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
 from ikmap.json_values import JsonObject
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.record_types import PartRecord, Result
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.task import requested_task
 from pipeline.stages.ingest import find_task
 from tests.support.one_process import Command, one_process
 

@@ -27,10 +27,10 @@ from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params, find_data
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
-from pipeline.readers import open_source
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
+from pipeline.sources import open_source
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT

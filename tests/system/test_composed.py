@@ -21,7 +21,6 @@ from ikmap.methods.anne import Anne
 from ikmap.methods.composed import composed_of_record
 from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import SideBySide
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.running import stage as engine
@@ -30,6 +29,7 @@ from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory

@@ -20,9 +20,9 @@ from ikmap.learners.ridge import sums
 from ikmap.methods import LEARNERS
 from ikmap.tasks import REGRESSION
 from pipeline.errors import InputError
-from pipeline.readers.feed import Arrival
 from pipeline.rows.prepared import Preparation
 from pipeline.runs.trained import load_run
+from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check
 from pipeline.training import train_rounds
 from tests.support.metrics import check_metrics

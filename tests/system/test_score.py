@@ -24,10 +24,8 @@ from flows.score import main, result_lines
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.rows import as_dense
 from pipeline import load_run
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
-from pipeline.readers import Sizes
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
@@ -35,6 +33,8 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources import Sizes
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 from tests.support.narrow import present

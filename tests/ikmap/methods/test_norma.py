@@ -14,10 +14,10 @@ from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_dual import NormaDual
 from ikmap.tasks import NOVELTY, REGRESSION
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import requested_task
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.task import requested_task
 
 
 def flag(name: str) -> str:

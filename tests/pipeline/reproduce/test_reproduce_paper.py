@@ -10,11 +10,11 @@ from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from ikmap.methods import fields_of
-from pipeline.datasets.known import load_registry
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import Compared, form_of
 from pipeline.reproduce.paper import READINGS, Entry, Experiment, Paper, Request, shown
 from pipeline.reproduce.papers import PAPERS
+from pipeline.sources.datasets.known import load_registry
 
 pytestmark = pytest.mark.slow
 

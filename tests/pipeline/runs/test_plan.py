@@ -16,12 +16,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ikmap.methods import LEARNERS
-from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.rows.block_sizes import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.rows.density import is_dense
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
+from pipeline.sources.datasets.spec import Split
 from tests import ROOT
 from tests.support.narrow import number
 from tests.support.params_for import params_for

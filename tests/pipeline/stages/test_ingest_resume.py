@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
-from pipeline import readers
-from pipeline.datasets import registry as datasets
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.readers import Sizes
+from pipeline import sources
 from pipeline.record_types import TaskRecord
 from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
+from pipeline.sources import Sizes
+from pipeline.sources.datasets import registry as datasets
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece
 from pipeline.storage.durable import promised, taken
@@ -47,7 +47,7 @@ def data(tmp_path: Path) -> ResolvedDataset:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
-    opened = readers.open_source
+    opened = sources.open_source
     monkeypatch.setattr(
         datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(piece=1 << 20, block=1000))
     )

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics

@@ -11,12 +11,12 @@ import pytest
 
 from ikmap.methods.lifetime import MULTIPLES
 from ikmap.methods.width import GAMMAS
-from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 from flows.options.score import ScoreOptions
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, InputError
-from pipeline.readers.feed import Arrival
 from pipeline.record_types import Result, TaskRecord
 from pipeline.running.dispatch import Task
 from pipeline.running.repair import until_verified
@@ -27,6 +25,8 @@ from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.score import score as score_all
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.feeds.feed import Arrival
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, read
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json

@@ -22,19 +22,19 @@ from cluster import ClusterHandle
 from flows.options.online import OnlineOptions
 from flows.runs.online import check_unbounded, is_unbounded
 from ikmap.tasks import CLASSIFICATION
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.readers.directory import DirectoryFeed
-from pipeline.readers.feed import Arrival, Feed
-from pipeline.readers.pipe import PipeFeed
 from pipeline.rows.parts import read_part
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream, chunk_name
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.feeds.directory import DirectoryFeed
+from pipeline.sources.feeds.feed import Arrival, Feed
+from pipeline.sources.feeds.pipe import PipeFeed
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake

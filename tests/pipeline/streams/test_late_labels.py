@@ -14,14 +14,14 @@ from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import Sample, StreamLearner
 from ikmap.tasks import CLASSIFICATION
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.readers.feed import Arrival
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.sources.feeds.feed import Arrival
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import is_verified

@@ -23,7 +23,6 @@ from ikmap.methods import LEARNERS as ALL_LEARNERS
 from ikmap.methods import Sample, StreamLearner
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks import CLASSIFICATION
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
@@ -37,6 +36,7 @@ from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.shuffle import chunk_rows_of, shuffle
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.fitted import Fitted

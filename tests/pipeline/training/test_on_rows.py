@@ -30,7 +30,6 @@ from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
-from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
@@ -46,6 +45,7 @@ from pipeline.runs.plan import DataSizes, make_plan
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate

@@ -1,0 +1,168 @@
+"""Arrow columns become numbers: float64, NaN where missing, codes of words, seconds of times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ikmap.arrays import Floats
+from ikmap.tables import CATEGORY, NUMBER, TIME
+from ikmap.tables.raw import as_word
+from ikmap.tables.times import seconds_in
+from pipeline.errors import InputError
+from pipeline.sources.base import shown
+
+type Where = Callable[[int], str]
+"""Names a row of the column, and the column, for people."""
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether cells of an Arrow type are numbers."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of an Arrow type are words."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether cells of an Arrow type are dates or times."""
+    types = pa.types
+    return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) or types.is_duration(kind))
+
+
+def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
+    """Whether labels of an Arrow type are words.
+
+    Raises
+    ------
+    InputError
+        They are no labels, such as lists and dates.
+    """
+    value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (is_text(value_type) or is_number(value_type) or pa.types.is_null(value_type)):
+        raise InputError(
+            f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
+        )
+    return is_text(value_type)
+
+
+def kind_of_type(kind: pa.DataType) -> str | None:
+    """The kind of a column by its Arrow type; None: there is none, as of lists."""
+    if pa.types.is_dictionary(kind) and not is_text(kind):
+        kind = kind.value_type
+    if is_number(kind) or pa.types.is_null(kind):
+        return NUMBER
+    return CATEGORY if is_text(kind) else TIME if is_time(kind) else None
+
+
+def as_numbers(
+    column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Cells of a column of some kind: float64 array, and the words where it has words.
+
+    Raises
+    ------
+    InputError
+        A cell is not of the kind.
+    """
+    if kind == CATEGORY:
+        return _codes(column, missing)
+    if kind == TIME and not is_text(column.type):
+        return _seconds(column), None
+    if is_text(column.type):
+        return _parsed(column, kind, missing, where), None
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise InputError(f"{where(row)}: found {values[row]}, expected a finite number")
+    return values, None
+
+
+def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    if not pa.types.is_dictionary(column.type):
+        if not is_text(column.type):
+            column = _as_text(column)
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    words = [None if word is None else str(word).strip() for word in encoded.dictionary.to_pylist()]
+    indices = encoded.indices.cast(pa.int64())
+    codes = (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy()
+    present = np.bincount(codes, minlength=len(words)) > 0
+    words = [None if not word or word in missing else as_word(word) for word in words]
+    kept = {word for word, there in zip(words, present, strict=False) if there and word}
+    levels = tuple(sorted(kept))
+    place = {word: float(k) for k, word in enumerate(levels)}
+    table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
+    return table[codes], levels
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values of any type as words: whole numbers without a fraction."""
+    if pa.types.is_floating(column.type):
+        filled = column.fill_null(0.5) if column.null_count else column
+        if pc.all(pc.equal(pc.floor(filled), filled)).as_py():
+            return column.cast(pa.int64(), safe=False).cast(pa.string())
+    return column.cast(pa.string())
+
+
+def _seconds(column: pa.ChunkedArray) -> Floats:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+    else:
+        if pa.types.is_timestamp(kind) and kind.tz:
+            column = pc.local_timestamp(column)
+        if not pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("s"))
+        per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+    whole = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
+    if not whole.null_count:
+        return np.asarray(whole.to_numpy() / per)
+    return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
+
+
+def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> Floats:
+    """Numbers or times in cells of text; each word is looked at once."""
+    codes, levels = _codes(column, missing)
+    table = np.empty(len(levels) + 1)
+    table[-1] = np.nan
+    for k, word in enumerate(levels):
+        value = number_in(word) if kind == NUMBER else seconds_in(word)
+        if value is None:
+            row = int(np.flatnonzero(codes == k)[0])
+            raise InputError(f"{where(row)}: found {shown(word)}, expected {expected(kind)}")
+        table[k] = value
+    return table[np.where(np.isnan(codes), len(levels), codes).astype(np.int64)]
+
+
+def expected(kind: str) -> str:
+    """What a cell of a column ought to be, and what to type if it is not meant to."""
+    if kind == NUMBER:
+        return "a number; if its cells are words: --category COLUMN; if this one stands for nothing: --missing WORD,..."
+    return "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN"
+
+
+def number_in(word: str) -> float | None:
+    """The finite number that a word is."""
+    if not word.isascii() or "_" in word:
+        return None
+    try:
+        value = float(word)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None

@@ -1,0 +1,88 @@
+"""Numbers and dates in text that are written in other ways: decimal commas are read, other dress is refused.
+
+A column of such cells would else be taken for words, and nobody would know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ikmap.tables import CATEGORY, ColumnPlan
+from ikmap.tables.times import seconds_in
+from pipeline.errors import InputError
+from pipeline.sources.base import shown
+from pipeline.sources.columns.cells import number_in
+from pipeline.sources.columns.request import TableRequest
+
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_THOUSANDS = r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?"
+_SIGN = r"[%\u2030$\u20ac\u00a3\u00a5]"
+_DRESSED = re.compile(rf"[+-]?{_SIGN}?\s*[+-]?({_THOUSANDS}|\d+([.,]\d+)?)\s*{_SIGN}?")
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_NAMED = re.compile(
+    rf"([a-z]{{3,9}},? )?({_MONTH}\.? \d{{1,2}}[a-z]{{0,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}\.?[ -]\d{{2,4}})( .*)?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d{2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\d{4}/\d{1,2}/\d{1,2}([ T].*)?"
+)
+
+
+def has_decimal_commas(rows: Iterable[Sequence[str]]) -> bool:
+    """Whether numbers in these rows have a comma where others have a point.
+
+    They do if one of them cannot have its comma between thousands, and none has a point.
+    """
+    has_commas = False
+    for row in rows:
+        for cell in row:
+            word = cell.strip()
+            if _POINT.fullmatch(word):
+                return False
+            has_commas |= bool(_COMMA.fullmatch(word)) and not re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", word)
+    return has_commas
+
+
+def with_point(cell: str) -> str:
+    """A number with a decimal comma as others write it; any other cell as it is."""
+    word = cell.strip()
+    return word.replace(",", ".") if _COMMA.fullmatch(word) else cell
+
+
+def refuse_dressed(
+    url: str, columns: Sequence[ColumnPlan], lines: Sequence[int], rows: Sequence[Sequence[str]], request: TableRequest
+) -> None:
+    """Refuse columns of words that all are numbers or dates, some of them written as no reader here takes them.
+
+    Raises
+    ------
+    InputError
+        For the first of these cells; unless the user says that the column has words.
+    """
+    missing = frozenset(request.missing) | {""}
+    for j, column in enumerate(columns):
+        if column.kind != CATEGORY or column.name in request.plan or column.name in request.categories:
+            continue
+        first: dict[str, int] = {}
+        for k, row in enumerate(rows):
+            first.setdefault(row[j].strip(), k)
+        words = [word for word in first if word not in missing]
+        expected = _expected(words)
+        if expected is None:
+            continue
+        word = next(word for word in words if number_in(word) is None and seconds_in(word) is None)
+        raise InputError(
+            f"{url}: line {lines[first[word]]}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
+            f"if its cells are words: --category {column.name}; to leave it out: --drop {column.name}"
+        )
+
+
+def _expected(words: Sequence[str]) -> str | None:
+    """What cells ought to look like that all are numbers, or all dates, in some dress; None: they are words."""
+    if all(number_in(word) is not None or _DRESSED.fullmatch(word) for word in words):
+        return "plain numbers such as 1234.5, without signs or marks between thousands"
+    if all(seconds_in(word) is not None or _DATE.fullmatch(word) or _NAMED.fullmatch(word) for word in words):
+        return "dates such as 2001-05-31 or 2001-05-31 23:59"
+    return None

@@ -1,0 +1,125 @@
+"""A directory that grows: Parquet files, written elsewhere and renamed into it, in order of name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from pipeline.errors import InputError
+from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES, other_columns
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.sources.files.file import find_file
+from pipeline.sources.files.lakehouse import refuse_inside
+from pipeline.sources.formats.parquet import ParquetSource, has_rows, open_parquet
+from pipeline.urls import Location
+
+IDLE_SECONDS = 60.0
+END = "_SUCCESS"
+"""A file of this name says that no more will come."""
+UNFINISHED = ".tmp"
+
+
+class DirectoryFeed:
+    """Rows of the files in a directory, and of those that will be there.
+
+    Parameters
+    ----------
+    path : str
+    label, n_columns
+        As of :func:`~pipeline.sources.open_source`.
+    idle_seconds : float
+        The end is reached when no file has come for so long.
+    say : callable
+        Told, in one line, of a file that comes too late.
+    require_label : bool
+        As of :func:`~pipeline.sources.open_source`.
+    """
+
+    replays: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        path: str,
+        label: str | int | None,
+        n_columns: int | None,
+        idle_seconds: float,
+        say: Callable[[str], None],
+        *,
+        require_label: bool = True,
+    ) -> None:
+        self.url = path.rstrip("/") or "/"
+        self.column_names: tuple[str, ...] | None = None
+        self._folder = Path(path).expanduser().absolute()
+        self._label, self._n_columns, self._require_label = label, n_columns, require_label
+        self._idle_seconds, self._say = idle_seconds, say
+
+    def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
+        """As :meth:`Feed.arrivals`; after the last row that was taken in before."""
+        refuse_inside([self._folder])
+        seen = set(taken)
+        last = list(taken)[-1] if taken else None
+        if last is not None:
+            yield from self._rows(last, taken[last])
+        since = time.monotonic()
+        while True:
+            ended = (self._folder / END).exists()  # asked first: files renamed before it are then listed
+            new = [name for name in self._listed() if name not in seen]
+            for name in new:
+                seen.add(name)
+                if last is not None and name < last:
+                    self._say(f"{self.url}/{name}: came when {last} was taken in already, and is left out")
+                    continue
+                last = name
+                yield from self._rows(name, 0)
+                since = time.monotonic()
+                break  # what has come while it was read may sort before the others
+            else:
+                if ended or time.monotonic() - since > self._idle_seconds:
+                    return
+                time.sleep(TICK_SECONDS)
+                yield None
+
+    def _listed(self) -> list[str]:
+        """Names of the files that are there to be read."""
+        try:
+            with os.scandir(self._folder) as found:
+                entries = [entry.name for entry in found if entry.is_file()]
+        except OSError as error:
+            raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
+        return sorted(name for name in entries if not name.startswith((".", "_")) and not name.endswith(UNFINISHED))
+
+    def _rows(self, name: str, skip: int) -> Iterator[Arrival]:
+        """Rows of a file but the first `skip`."""
+        source = self._open(name)
+        row = 1
+        if source is None:
+            return
+        for piece in source.pieces():
+            for block in source.read(piece):
+                arrival = Arrival(source.url, name, row, block.X, block.y)
+                row += arrival.rows
+                if row > skip + 1:
+                    yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)
+
+    def _open(self, name: str) -> ParquetSource | None:
+        """A file, which must have the columns of those before; None where it has no row."""
+        file = replace(find_file(str(self._folder / name)), url=Location(f"{self.url}/{name}"))
+        try:
+            if not has_rows(file):
+                return None
+        except InputError as error:
+            raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
+        source = open_parquet(file, self._label, None, self._require_label, PIECE_BYTES, BLOCK_BYTES)
+        if self.column_names is None:
+            self.column_names = source.column_names
+            if self._n_columns is not None:
+                open_parquet(file, self._label, self._n_columns, self._require_label, PIECE_BYTES, BLOCK_BYTES)
+        assert source.column_names is not None
+        assert self.column_names is not None
+        if source.column_names != self.column_names:
+            raise InputError(other_columns(source.url, source.column_names, self.column_names))
+        return source

@@ -1,0 +1,155 @@
+"""Text on a pipe: LIBSVM or CSV rows from standard input, parsed as they arrive."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.errors import InputError
+from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.sources.files.file import MAGIC, File, LongLine
+from pipeline.sources.files.limits import MEBIBYTE, longest_row
+from pipeline.sources.formats.csv_text import SAMPLE_BYTES
+from pipeline.sources.formats.delimited import DelimitedSource, open_delimited
+from pipeline.sources.formats.libsvm import LibsvmSource, open_libsvm
+from pipeline.sources.open import format_of
+from pipeline.urls import Location
+
+STANDARD_INPUT = "standard input"
+TEXT_BYTES = MEBIBYTE
+"""Text that is parsed at a time, where it arrives faster than that."""
+
+
+@dataclass(frozen=True)
+class Head(File):
+    """The first records of a text that is still arriving, in place of the file that they would begin."""
+
+    text: bytes = b""
+
+    @contextmanager
+    def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:  # noqa: ARG002
+        yield io.BufferedReader(io.BytesIO(self.text))
+
+
+class PipeFeed:
+    """Rows of text from a file descriptor. What it holds is told by its first records, as with a file.
+
+    Parameters
+    ----------
+    format : {"auto", "libsvm", "csv"}
+    label, n_columns
+        As of :func:`~pipeline.sources.open_source`.
+    head_rows : int
+        After so many lines, at the latest, it is told what the text holds.
+    handle : int
+        File descriptor; default: that of standard input.
+    require_label : bool
+        As of :func:`~pipeline.sources.open_source`.
+    """
+
+    replays: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        format: str,
+        label: str | int | None,
+        n_columns: int | None,
+        head_rows: int,
+        handle: int = 0,
+        *,
+        require_label: bool = True,
+    ) -> None:
+        self.url = STANDARD_INPUT
+        self.column_names: tuple[str, ...] | None = None
+        self._format, self._label, self._n_columns = format, label, n_columns
+        self._head_rows, self._handle, self._require_label = head_rows, handle, require_label
+        self._quotes = format != "libsvm"
+
+    def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
+        """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
+        records = self._records()
+        head = b""
+        # A header alone may be longer than the sample.
+        while head.count(b"\n") <= self._head_rows and (len(head) < SAMPLE_BYTES or head.count(b"\n") < 2):
+            text = next(records, b"")
+            if text == b"":
+                break
+            head += text or b""
+            if text is None:
+                yield None
+        if not head:
+            return
+        source, start, line = self._open(head)
+        row, text = 1, head[start:]
+        while text != b"":
+            if text is None:
+                yield None
+            else:
+                block = source.parse(text, line)
+                rows = int(block.X.shape[0])
+                if rows:
+                    yield Arrival(self.url, self.url, row, block.X, block.y)
+                row, line = row + rows, line + text.count(b"\n")
+            text = next(records, b"")
+
+    def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
+        """What the text holds, and offset and line of its first row."""
+        file = Head(Location(self.url), "", True, len(head), None, text=head)
+        packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+        kind = packed or format_of(file, self._format)
+        self._quotes = kind == "csv"
+        if kind == "csv":
+            needed = self._require_label
+            table = open_delimited(file, self._label, self._n_columns, needed, PIECE_BYTES, BLOCK_BYTES)
+            self.column_names = table.column_names
+            return table, table.data_start, table.data_line
+        if kind == "libsvm":
+            return open_libsvm(file, self._n_columns, False, PIECE_BYTES, BLOCK_BYTES), 0, 1
+        what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
+        raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
+
+    def _records(self) -> Iterator[bytes | None]:
+        """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""
+        waiting = bytearray()
+        last = time.monotonic()
+        lines, looked = 1, 0  # number of the line that `waiting` begins with; bytes of it without the end of a record
+        limit = longest_row()
+        while True:
+            try:
+                ready = select.select([self._handle], [], [], TICK_SECONDS)[0]
+                arrived = os.read(self._handle, TEXT_BYTES) if ready else b""
+            except OSError as error:
+                raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
+            if ready and not arrived:
+                break
+            waiting += arrived
+            # What was looked through in vain is not looked through again before there is twice as much.
+            if len(waiting) < max(TEXT_BYTES, 2 * looked) and time.monotonic() - last < TICK_SECONDS:
+                continue
+            last = time.monotonic()
+            end = self._end_of_records(waiting) if waiting else 0
+            looked = 0 if end else len(waiting)
+            if looked > limit:
+                raise LongLine(0).at(self.url, lines, self._quotes)
+            yield bytes(waiting[:end]) or None
+            lines += waiting.count(b"\n", 0, end)
+            del waiting[:end]
+        if waiting:
+            yield bytes(waiting)
+
+    def _end_of_records(self, text: bytearray) -> int:
+        """Where the last whole record ends: behind a line end that is not quoted."""
+        end = text.rfind(b"\n") + 1
+        quotes = text.count(b'"', 0, end) if self._quotes else 0
+        while end and quotes % 2:
+            before = text.rfind(b"\n", 0, end - 1) + 1
+            quotes -= text.count(b'"', before, end)
+            end = before
+        return end

@@ -1,0 +1,313 @@
+"""Files, local or on any fsspec URL: open, decompress, identify, and cut text into blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from ikmap.json_values import JsonObject
+from pipeline.errors import InputError
+from pipeline.sources.files.limits import MEBIBYTE, longest_row, reason
+from pipeline.sources.files.recoded import as_utf8
+from pipeline.sources.files.remote import filesystem
+from pipeline.urls import Location
+
+MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
+
+
+def _zstd(raw: io.BufferedReader) -> io.RawIOBase:
+    from pipeline.sources.files.zstandard import ZstdFile
+
+    return ZstdFile(raw)
+
+
+_DECOMPRESS: dict[str, Callable[[io.BufferedReader], Any]] = {
+    "bz2": bz2.BZ2File,
+    "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
+    "xz": lzma.LZMAFile,
+    "zst": _zstd,
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz``, ``zst`` or None)."""
+
+    url: Location
+    path: str  # absolute where local: workers may run in another directory
+    local: bool
+    size: int
+    compression: str | None
+    encoding: str | None = None  # of text that is not UTF-8, such as cp1252; it is read as UTF-8
+
+    @contextmanager
+    def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:
+        """The content, decompressed; a failure to read is an `InputError`.
+
+        `scattered` reads of a remote file fetch what is asked for, without reading ahead.
+        """
+        with _failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
+            if self.compression is None:
+                yield raw if self.encoding is None else as_utf8(raw, self.encoding, self.url)
+                return
+            with _DECOMPRESS[self.compression](raw) as stream:
+                if self.encoding is not None:
+                    yield as_utf8(stream, self.encoding, self.url)
+                    return
+                yield io.BufferedReader(stream, MEBIBYTE)
+
+    @contextmanager
+    def open_compressed(self) -> Iterator[io.BufferedReader]:
+        """The content as it is; a failure to read is an `InputError`."""
+        with _failures(self.url), _open_raw(self.path, self.local) as raw:
+            yield raw
+
+    def identity(self) -> JsonObject:
+        """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
+        if not self.local:
+            with _failures(self.url), _answers(self.url):
+                fs, path = filesystem(self.path)
+                info = fs.info(path)
+                tag = info.get("ETag") or info.get("etag")
+                if tag:
+                    return {"size": self.size, "etag": str(tag)}
+                # A signed URL is another one tomorrow, of the same file.
+                signed = self.url.place != self.url.whole
+                key = hashlib.sha256(self.url.place.encode()).hexdigest() if signed else str(fs.ukey(path))
+                return {"size": self.size, "ukey": key}
+        digest = hashlib.sha256()
+        with _failures(self.url), _open_raw(self.path, True) as raw:
+            while chunk := raw.read(MEBIBYTE):
+                digest.update(chunk)
+        return {"size": self.size, "sha256": digest.hexdigest()}
+
+
+def find_file(url: str) -> File:
+    """Look a file up: it must exist, be a file, and not be empty.
+
+    Raises
+    ------
+    InputError
+    """
+    url = Location(url)
+    local = url.is_local or os.path.exists(url.whole)
+    path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
+    with _failures(url):
+        size = _local_size(url, path) if local else _remote_size(url)
+        if size == 0:
+            raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
+        with _open_raw(path, local) as raw:
+            start = raw.read(8)
+    ending = url.name.rpartition(".")[2].lower()
+    by_content = next((name for name, magic in MAGIC.items() if start.startswith(magic)), None)
+    if ending in MAGIC and by_content != ending:
+        raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {MAGIC[ending]!r}")
+    return File(url, path, local, size, by_content)
+
+
+def _local_size(url: str, path: str) -> int:
+    if not os.path.exists(path):
+        raise InputError(f"{url}: no such file")
+    if os.path.isdir(path):
+        raise InputError(f"{url}: is a directory, expected a file")
+    return os.stat(path).st_size
+
+
+def _remote_size(url: str) -> int:
+    with _answers(url):
+        fs, path = filesystem(url)
+        info = fs.info(path)
+    if info.get("type") == "directory":
+        raise InputError(f"{url}: is a directory, expected a file")
+    if info.get("size") is None:
+        raise InputError(f"{url}: its server does not tell the size; download the file and give its path")
+    return int(info["size"])
+
+
+@contextmanager
+def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.BufferedReader]:
+    if local:
+        with open(path, "rb", buffering=MEBIBYTE) as stream:
+            yield cast(io.BufferedReader, stream)
+    else:
+        options = {"cache_type": "none"} if scattered else {}
+        with _answers(path):
+            fs, name = filesystem(path)
+            remote = fs.open(name, "rb", **options)
+        with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
+            yield cast(io.BufferedReader, stream)
+
+
+class _Remote(io.RawIOBase):
+    """A remote file; whatever its client raises becomes one line."""
+
+    def __init__(self, stream: BinaryIO, url: str) -> None:
+        self._stream, self._url = stream, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _answers(self._url):
+            return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with _answers(self._url):
+            data = self._stream.read(len(buffer))
+            at, size = self._stream.tell(), getattr(self._stream, "size", None)
+        if not data and size is not None and at < size:
+            raise InputError(f"{self._url}: cut off: {at:,} of {size:,} bytes arrived")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _answers(url: str) -> Iterator[None]:
+    """Turn what the client of a remote file system raises into one line: every client has errors of its own."""
+    try:
+        yield
+    except (InputError, OSError, ImportError):  # turned by `_failures`
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and "range requests" in str(error):
+            raise InputError(
+                f"{url}: its server does not serve parts of files; download the file and give its path"
+            ) from error
+        kind = "" if isinstance(error, ValueError) or not str(error) else f"{type(error).__name__}: "
+        raise InputError(f"{url}: cannot be read: {kind}{_line(error)}") from error
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    """Turn what can go wrong while reading into one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except EOFError as error:
+        raise InputError(
+            f"{url}: truncated: the compressed data stop before their end marker; copy or download it again"
+        ) from error
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{url}: no such file") from error
+    except PermissionError as error:
+        raise InputError(f"{url}: cannot be read: permission denied") from error
+    except ImportError as error:
+        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+    except OSError as error:
+        if str(error) == "Invalid data stream":  # what the bz2 module says
+            raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
+        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class LongLine(Exception):
+    """A line, or quoted text, is longer than a row may be; it begins after so many line ends of what was being read.
+
+    Turned into an `InputError` by those who know the number of the line.
+    """
+
+    def __init__(self, lines: int) -> None:
+        super().__init__(lines)
+        self.lines = lines
+
+    def at(self, url: str, line: int, quotes: bool) -> InputError:
+        """The error, where what was being read begins in that line of the file."""
+        what = "a line or quoted text" if quotes else "a line"
+        return InputError(
+            f"{url}: line {line + self.lines}: found {what} longer than {longest_row():,} bytes{reason()}, "
+            "expected text in lines"
+        )
+
+
+def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool = True, limit: int) -> bytes:
+    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record.
+
+    Raises
+    ------
+    LongLine
+        What follows is longer than `limit` bytes.
+    """
+    parts = [chunk]
+    quoted = quotes and chunk.count(b'"') % 2 == 1
+    length = 0
+    while quoted or not parts[-1].endswith(b"\n"):
+        line = stream.readline(limit)
+        length += len(line)
+        if not line:
+            break
+        if length >= limit:
+            begin = max(0, chunk.rfind(b'"')) if quotes and chunk.count(b'"') % 2 == 1 else len(chunk)
+            raise LongLine(chunk.count(b"\n", 0, begin))
+        parts.append(line)
+        quoted ^= quotes and line.count(b'"') % 2 == 1
+    return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
+
+
+def text_blocks(
+    stream: io.BufferedReader,
+    url: str,
+    start: int,
+    stop: int | None,
+    size: int,
+    *,
+    line: int = 1,
+    lines_before: Callable[[], int] = int,
+    quotes: bool = False,
+) -> Iterator[tuple[int, bytes]]:
+    """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
+
+    Yields the number of the first line, and the text. RawRows k holds the whole lines that start in bytes
+    ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
+    `start`, or at the first line start after it, which is counted as `line`.
+
+    Parameters
+    ----------
+    lines_before : callable
+        Gives the number of lines before those; asked in need only.
+    """
+    position = stream.tell()
+    begin = start
+    limit = longest_row()
+    while stop is None or begin < stop:
+        end = begin + size if stop is None else min(begin + size, stop)
+        text = b""
+        if end > position:
+            text = stream.read(end - position)
+            if text:
+                try:
+                    text = read_record(stream, text, quotes=quotes, limit=limit)
+                except LongLine as error:
+                    raise error.at(url, line + lines_before(), quotes) from None
+            elif stop is None and position <= begin:
+                return
+            position += len(text)
+        yield line, text
+        line += text.count(b"\n")
+        begin = end

@@ -1,0 +1,241 @@
+"""CSV text, whoever reads it: its records, and what the first of them tell - delimiter, names, where rows begin."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pipeline.errors import InputError, NoRows
+from pipeline.monitoring.plain_text import not_utf8
+from pipeline.sources.columns.labels import LABEL_NAMES, check_names
+from pipeline.sources.files.file import File, LongLine, read_record
+from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BOM = b"\xef\xbb\xbf"
+SAMPLE_BYTES = MEBIBYTE // 4
+
+
+class CsvFormat(NamedTuple):
+    """What is known of CSV text; None: it is found out.
+
+    Attributes
+    ----------
+    header : bool, sequence of str, or None
+        Whether the first line names the columns; or their names, where it has a row.
+    delimiter : str or None
+        What stands between columns.
+    encoding : str or None
+    """
+
+    header: bool | Sequence[str] | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    """What the first records of a file tell.
+
+    Attributes
+    ----------
+    file : File
+        With its encoding, where one was given.
+    delimiter : str
+    names : tuple of str or None
+        Of the columns, where the first record names them or they were given.
+    width : int
+        Columns.
+    start, line : int
+        Byte and line at which the rows begin.
+    rows : list of list of str
+        The first of them.
+    """
+
+    file: File
+    delimiter: str
+    names: tuple[str, ...] | None
+    width: int
+    start: int
+    line: int
+    rows: list[list[str]]
+
+
+def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiters: str) -> CsvLayout:
+    """Find delimiter and header from the name and the first records, unless they are known.
+
+    Parameters
+    ----------
+    label : str or int, optional
+        A name that tells a header.
+    delimiters : str
+        Characters to choose the delimiter from.
+
+    Raises
+    ------
+    NoRows
+    InputError
+        The delimiter that is given is not in the first record, there are too many columns, or a name appears twice.
+    """
+    url = file.url
+    if known.encoding is not None:
+        file = replace(file, encoding=known.encoding)
+    with file.open() as stream:
+        start, line, first, more = first_records(stream, url)
+    if not first:
+        raise NoRows(f"{url}: found no rows, expected a table")
+    delimiter = known.delimiter or _sniffed(url, first, delimiters)
+    if known.delimiter and delimiter.encode() not in first:
+        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
+    if first.count(delimiter.encode()) >= MOST_COLUMNS:
+        raise InputError(
+            f"{url}: line {line}: found {first.count(delimiter.encode()) + 1:,} columns, expected at most "
+            f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
+        )
+    rows = [row for _, row in records(first + more, url, delimiter, line)]
+    names, data_line, header = _given_names(url, line, known.header, len(rows[0])), line, known.header
+    if header is None:
+        header = _is_header(rows[0], rows[1] if len(rows) > 1 else None, label)
+    if header and names is None:
+        names = tuple(_checked_names(url, rows.pop(0), line))
+        start, data_line = start + len(first), line + first.count(b"\n")
+    if not rows:
+        raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
+    return CsvLayout(file, delimiter, names, len(names or rows[0]), start, data_line, rows)
+
+
+def least_records(file: File, url: str, delimiter: str, start: int, line: int) -> int:
+    """Rows near the start of a file, which are there at least; one, if nothing is known."""
+    with file.open() as stream:
+        stream.seek(start)
+        text = stream.read(MEBIBYTE)
+    # Blank lines are none, and quoted text may have line ends in it; then it takes longer to say.
+    return max(1, sum(1 for _ in records(text.rpartition(b"\n")[0], url, delimiter, line)))
+
+
+def rows_of_width(text: bytes, url: str, delimiter: str, line: int, width: int) -> Iterator[tuple[int, list[str]]]:
+    """As :func:`records`, of so many cells each.
+
+    Raises
+    ------
+    InputError
+        For the first that has more or fewer.
+    """
+    for at, row in records(text, url, delimiter, line):
+        if len(row) != width:
+            raise InputError(f"{url}: line {at}: found {len(row)} cells, expected {width}")
+        yield at, row
+
+
+def _given_names(url: str, line: int, header: bool | Sequence[str] | None, width: int) -> tuple[str, ...] | None:
+    """The names of the columns, where they are given because the file has none.
+
+    Raises
+    ------
+    InputError
+        Not as many as the first row has cells, or one twice.
+    """
+    if header is None or isinstance(header, bool):
+        return None
+    if len(header) != width:
+        raise InputError(
+            f"{url}: line {line}: found {width} cells, expected {len(header)} as names are given (--header "
+            f"{','.join(header)})"
+        )
+    check_names("--header", header)
+    return tuple(header)
+
+
+def _sniffed(url: str, first: bytes, delimiters: str) -> str:
+    """Tab for .tsv; else the most frequent of some characters in the first record's plain text."""
+    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
+        return "\t"
+    plain = re.sub(rb'"[^"]*"', b"", first)
+    return max(delimiters, key=lambda c: plain.count(c.encode()))
+
+
+def first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes, bytes]:
+    """Offset, line and bytes of the first record that is not blank, and the records behind it, in a sample.
+
+    There are no bytes where the file ends before.
+    """
+    position, line, limit = 0, 1, longest_row()
+
+    def record() -> bytes:
+        try:
+            return read_record(stream, limit=limit)
+        except LongLine as error:
+            raise error.at(url, line, True) from None
+
+    if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
+        position = len(stream.read(len(_BOM)))
+    while (first := record()) and not first.strip(b"\r\n"):
+        position += len(first)
+        line += first.count(b"\n")
+    begin = line
+    line += first.count(b"\n")
+    more: list[bytes] = []
+    length = 0
+    while length < SAMPLE_BYTES and (following := record()):
+        more.append(following)
+        length += len(following)
+        line += following.count(b"\n")
+    return position, begin, first, b"".join(more)
+
+
+def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of each record that is not blank; bytes that are not UTF-8 become lone surrogates."""
+    lines = text.decode(errors="surrogateescape").split("\n")
+    reader = csv.reader((part + "\n" for part in lines), delimiter=delimiter)
+    at = line
+    try:
+        for row in reader:
+            if row:
+                yield at, row
+            at = line + reader.line_num
+    except csv.Error as error:
+        if "new-line character" in str(error):  # which goes on with advice for who calls Python's reader
+            raise InputError(
+                f"{url}: line {at}: found a carriage return in a cell without quotes, expected lines that end in \\n "
+                "or \\r\\n; where lines end in \\r alone: tr '\\r' '\\n' < FILE > NEW"
+            ) from error
+        raise InputError(f"{url}: line {at}: not CSV: {error}") from error
+
+
+def _is_header(first: Sequence[str], second: Sequence[str] | None, label: str | int | None) -> bool:
+    """Whether the first record names the columns.
+
+    It does if it holds the name of a label column, or text only, or text where the second has a number.
+    """
+    texts = [bool(cell.strip()) and not is_numeric(cell) for cell in first]
+    if not any(texts):
+        return isinstance(label, str) and label in first and not label.lstrip("-").isdigit()
+    named = any(cell.strip().lower() in LABEL_NAMES or cell == label for cell in first)
+    differs = second is not None and any(t and is_numeric(c) for t, c in zip(texts, second, strict=False))
+    return named or all(texts) or differs
+
+
+def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
+    names = [name.strip() for name in names]
+    for j, name in enumerate(names):
+        if is_broken(name):
+            raise InputError(f"{url}: line {line}, column {j + 1}: {not_utf8('a name')}")
+    check_names(f"{url}: line {line}", names)
+    return names
+
+
+def is_numeric(cell: str) -> bool:
+    """Whether a cell is a number, finite or not."""
+    cell = cell.strip()
+    return bool(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell))
+
+
+def is_broken(text: str) -> bool:
+    """Whether text was made of bytes that are none."""
+    return bool(_SURROGATE.search(text))

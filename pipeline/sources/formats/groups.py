@@ -1,0 +1,67 @@
+"""Rows in groups - row groups of Parquet, record batches of Arrow - as pieces of whole groups and as even blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from pipeline.errors import InputError
+from pipeline.sources.base import Piece
+
+CELL_BYTES = 8
+
+
+def pieces_of(group_rows: Sequence[int], limit: int) -> list[Piece]:
+    """Runs of whole groups, of at least `limit` rows each but for the last."""
+    pieces: list[Piece] = []
+    start = rows = 0
+    for group, n_rows in enumerate(group_rows, start=1):
+        rows += n_rows
+        if rows >= limit or group == len(group_rows):
+            pieces.append(Piece(len(pieces), start, group))
+            start, rows = group, 0
+    return pieces
+
+
+def from_row(group_rows: Sequence[int], piece: Piece, row: int) -> tuple[range, int]:
+    """The groups of a piece that hold its rows `row`, ..., and how many rows to leave out of the first."""
+    assert piece.stop is not None
+    start = piece.start
+    while start < piece.stop and row >= group_rows[start]:
+        row -= group_rows[start]
+        start += 1
+    return range(start, piece.stop), row
+
+
+def in_blocks(batches: Iterator[pa.RecordBatch], rows: int, drop: int) -> Iterator[pa.Table]:
+    """Cut batches anew, `rows` each, so that blocks depend on the file alone; the first `drop` rows are left out."""
+    waiting: list[pa.RecordBatch] = []
+    n_waiting = 0
+    for batch in batches:
+        gone = min(drop, batch.num_rows)
+        drop -= gone
+        batch = batch.slice(gone)
+        while n_waiting + batch.num_rows >= rows:
+            rest = rows - n_waiting
+            yield pa.Table.from_batches([*waiting, batch.slice(0, rest)])
+            waiting, n_waiting, batch = [], 0, batch.slice(rest)
+        if batch.num_rows:
+            waiting.append(batch)
+            n_waiting += batch.num_rows
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def refuse_fewer(url: str, found: int, group_rows: Sequence[int], piece: Piece) -> None:
+    """Refuse a file that has given fewer rows up to the end of a piece than it says.
+
+    Raises
+    ------
+    InputError
+    """
+    expected = sum(group_rows[: piece.stop])
+    if found < expected:
+        raise InputError(
+            f"{url}: damaged: found {found} rows, expected {expected} as in its footer; copy or download it again"
+        )

@@ -1,0 +1,102 @@
+"""What files of typed columns have in common, Parquet and Arrow: kinds by type, pieces of whole groups of rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ikmap.tables import ColumnPlan
+from pipeline.errors import InputError, NoRows
+from pipeline.sources.base import Piece
+from pipeline.sources.columns.cells import text_labels
+from pipeline.sources.columns.kinds import plan_of_types
+from pipeline.sources.columns.labels import check_names
+from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.files.file import File
+from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
+from pipeline.sources.formats.table_file import Block, TableFile
+
+PIECE_ROWS = 1 << 19
+"""Of narrow tables: enough for every worker to have some."""
+
+
+@dataclass(frozen=True)
+class TypedTable(TableFile):
+    """A file whose columns have types and whose rows come in groups.
+
+    Attributes
+    ----------
+    fields : tuple of (str, pa.DataType)
+        Names and types of its columns.
+    group_rows : tuple of int
+        Rows of each group.
+    """
+
+    fields: tuple[tuple[str, pa.DataType], ...]
+    group_rows: tuple[int, ...]
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.fields)
+
+    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
+        types = dict(self.fields)
+        return plan_of_types(self.file.url, names, [types[name] for name in names], request)
+
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
+        return text_labels(self.file.url, name, dict(self.fields)[name])
+
+    def least_rows(self) -> int:
+        return sum(self.group_rows)
+
+    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:
+        return pieces_of(self.group_rows, max(1, min(PIECE_ROWS, piece_bytes // (CELL_BYTES * columns))))
+
+    def blocks(
+        self,
+        piece: Piece,
+        skip: int,
+        names: Sequence[str],
+        kinds: Sequence[str],
+        missing: frozenset[str],  # noqa: ARG002
+        size: int,
+    ) -> Iterator[Block]:
+        per_block = max(1, size // (CELL_BYTES * len(names)))
+        row = sum(self.group_rows[: piece.start]) + skip * per_block
+        groups, drop = from_row(self.group_rows, piece, skip * per_block)
+        for table in in_blocks(self.batches(groups, names, kinds, per_block), per_block, drop):
+            yield Block(table.columns, row + 1, table.nbytes)
+            row += table.num_rows
+        refuse_fewer(self.file.url, row, self.group_rows, piece)
+
+    @abstractmethod
+    def batches(self, groups: range, names: Sequence[str], kinds: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Columns of some groups, at most about `rows` rows at once where the format can."""
+
+
+def checked_fields(
+    file: File, names: Sequence[str], types: Sequence[pa.DataType], rows: int
+) -> tuple[tuple[str, pa.DataType], ...]:
+    """Names and types of the columns of a file of so many rows.
+
+    Raises
+    ------
+    InputError
+        There are no columns or rows, or too many columns, or two of the same name.
+    """
+    if not names:
+        raise InputError(f"{file.url}: found no columns, expected features and a label")
+    check_names(file.url, names)
+    check_row(file.url, CELL_BYTES * len(names))
+    if not rows:
+        raise NoRows(f"{file.url}: found no rows, expected at least one")
+    return tuple(zip(names, types, strict=True))
+
+
+def kept_of(partition: tuple[tuple[str, str | None], ...], names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """Columns that the names of folders give and the file does not have."""
+    return tuple(pair for pair in partition if pair[0] not in names)

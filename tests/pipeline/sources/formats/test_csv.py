@@ -1,0 +1,265 @@
+"""CSV and TSV: against a reference parser, header and label rules, and every fault by its words."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import InputError
+from pipeline.sources import RawRows, Sizes, Source, open_source
+from pipeline.sources.formats.delimited import DelimitedSource
+from tests.naive.readers import csv_cells
+from tests.support.narrow import present
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("csv")
+
+
+def write(path: Path, content: str | bytes) -> str:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def read_all(source: Source) -> list[RawRows]:
+    return [block for piece in source.pieces() for block in source.read(piece)]
+
+
+def joined(blocks: list[RawRows]) -> tuple[np.ndarray, np.ndarray | None]:
+    for block in blocks:
+        assert block.X.dtype == np.float64
+        assert block.X.flags.c_contiguous
+    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
+    return np.concatenate([block.X for block in blocks]), y
+
+
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(-100, 100).map(lambda v: f" {v:+.4f} "),
+    st.sampled_from(["1.", ".5", "-0", "1E5", "1e-400", "00012", "123456789012345678901234567890"]),
+)
+names = st.text('abcé,;\t\n" x', max_size=5)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[str, str, bool, int, bool]:
+    """(text, delimiter, header, position of the label, labels are text)."""
+    delimiter = draw(st.sampled_from(",\t;"))
+    d, n = draw(st.integers(1, 4)), draw(st.integers(1, 12))
+    at = draw(st.integers(0, d))
+    header, as_text = draw(st.booleans()), draw(st.booleans())
+    kind = names.map(lambda s: "l" + s + "l") if as_text else numbers
+
+    def cell(text: str) -> str:
+        # The first record tells the delimiter: another one in the plain text of it would be as good.
+        special = f'{delimiter}\n"' if any(lines) else ',\t;\n"'
+        if draw(st.booleans()) or any(c in text for c in special):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    lines: list[str] = []
+    for _ in range(n):
+        lines += [""] * draw(st.integers(0, 4)) if draw(st.integers(0, 9)) == 0 else []
+        lines.append(delimiter.join(cell(draw(kind if j == at else numbers)) for j in range(d + 1)))
+    if header:
+        lines.insert(0, delimiter.join("Class" if j == at else f'"x{delimiter}{j}"' for j in range(d + 1)))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    return end.join(lines) + draw(st.sampled_from(["", end])), delimiter, header, at, as_text
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(table=tables(), block_bytes=st.integers(1, 100), skip=st.integers(0, 5))
+def test_equals_the_reference_however_it_is_cut(
+    folder: Path, table: tuple[str, str, bool, int, bool], block_bytes: int, skip: int
+) -> None:
+    text, delimiter, header, at, as_text = table
+    records = csv_cells(text, delimiter)[header:]
+    name = "a.tsv" if delimiter == "\t" else "a.csv"
+    url = write(folder / name, text)
+    source = open_source(url, label=at, sizes=Sizes(block=block_bytes))
+    assert isinstance(source, DelimitedSource)
+    assert source.delimiter == delimiter
+    assert (source.names is not None) == header
+    blocks = read_all(source)
+    X, labels_read = joined(blocks)
+    y = present(labels_read)
+    expected = [[float(c) for j, c in enumerate(record) if j != at] for record in records]
+    assert [[v.hex() for v in row] for row in X.tolist()] == [[v.hex() for v in row] for row in expected]
+    labels = [record[at].strip() for record in records]
+    assert y.dtype == (object if as_text else np.float64)
+    assert y.tolist() == (labels if as_text else [float(c) for c in labels])
+
+    (piece,) = source.pieces()
+    assert sum(b.n_bytes for b in blocks) == len(text.encode()) - piece.start
+    rest = list(source.read(piece, skip=skip))
+    assert len(rest) == len(blocks[skip:])
+    for a, b in zip(rest, blocks[skip:], strict=True):
+        assert np.array_equal(a.X, b.X)
+        assert np.array_equal(present(a.y), present(b.y))
+        assert (a.first_line, a.n_bytes) == (b.first_line, b.n_bytes)
+
+    gz = write(folder / f"{name}.gz", gzip.compress(text.encode()))
+    packed = open_source(gz, label=at, sizes=Sizes(block=block_bytes))
+    again = read_all(packed)
+    assert len(again) == len(blocks)
+    assert np.array_equal(joined(again)[0], X)
+    assert np.array_equal(present(joined(again)[1]), y)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "n_rows"),
+    [
+        ("a,b,class\n1,2,x\n", ("a", "b"), 1),
+        ("a,TARGET,b\n1,2,3\n", ("a", "b"), 1),
+        ("0,1,2,class\n1,2,3,x\n4,5,6,y\n", ("0", "1", "2"), 2),  # numbers for names
+        (",a,y\n0,1,2\n1,2,3\n", ("", "a"), 2),  # an unnamed index
+        ("1,2,3\n4,5,6\n", None, 2),
+        ("1,2,setosa\n4,5,setosa\n", None, 2),  # text labels in a headerless table
+        ("\n\n1,2,setosa\n", None, 1),
+        ("\ufeffa,label\n1,2\n", ("a",), 1),  # a byte order mark
+        ("\ufeff1,2\n3,4\n", None, 2),
+    ],
+)
+def test_header_is_recognised(folder: Path, text: str, names: tuple[str, ...] | None, n_rows: int) -> None:
+    source = open_source(write(folder / "h.csv", text))
+    assert source.column_names == names
+    assert source.n_columns == read_all(source)[0].X.shape[1]
+    assert sum(b.X.shape[0] for b in read_all(source)) == n_rows
+
+
+@pytest.mark.parametrize(
+    ("label", "names", "y"),
+    [
+        ("b", ("a", "c", "class"), [2.0]),
+        ("-1", ("a", "b", "c"), ["u"]),
+        (-4, ("b", "c", "class"), [1.0]),
+        ("0", ("b", "c", "class"), [1.0]),
+    ],
+)
+def test_label_by_name_or_position(folder: Path, label: str | int, names: tuple[str, ...], y: list[object]) -> None:
+    text = "a,b,c,class\n1,2,3,u\n" if y == ["u"] else "a,b,c,class\n1,2,3,4\n"
+    source = open_source(write(folder / "l.csv", text), label=label)
+    assert source.column_names == names
+    assert present(read_all(source)[0].y).tolist() == y
+
+
+def test_a_name_goes_before_a_position(folder: Path) -> None:
+    source = open_source(write(folder / "n.csv", "1,0,y\n5,6,7\n"), label="0")
+    assert source.column_names == ("1", "y")
+
+
+def test_scoring_needs_no_label(folder: Path) -> None:
+    named = write(folder / "s.csv", "a,b\n1,2\n")
+    for label in (None, "clicked"):
+        source = open_source(named, label=label, require_label=False, n_columns=2)
+        (block,) = read_all(source)
+        assert block.y is None
+        assert block.X.tolist() == [[1.0, 2.0]]
+    bare = write(folder / "b.csv", "1,2\n3,4\n")
+    assert read_all(open_source(bare, require_label=False, n_columns=2))[0].y is None
+    assert present(read_all(open_source(bare, require_label=False, n_columns=1))[0].y).tolist() == [2.0, 4.0]
+    labelled = write(folder / "y.csv", "a,y\n1,2\n")
+    assert present(read_all(open_source(labelled, require_label=False))[0].y).tolist() == [2.0]
+
+
+HEAD = "a,b,class\n"
+NOT_UTF8 = (
+    "found bytes that are not UTF-8, expected {} in UTF-8; convert the file, from Latin-1 for example: "
+    "iconv -f latin1 -t utf-8 FILE > NEW"
+)
+CARRIAGE_RETURN = (
+    "found a carriage return in a cell without quotes, expected lines that end in \\n or \\r\\n; where lines end in "
+    "\\r alone: tr '\\r' '\\n' < FILE > NEW"
+)
+
+FAULTS = [
+    (HEAD + "1,2,x\n1,,y\n", {}, "line 3, column 'b': found an empty cell, expected a number"),
+    (HEAD + "1, ,x\n", {}, "line 2, column 'b': found an empty cell, expected a number"),
+    (HEAD + "1,2,x\n\n1,2,\n", {}, "line 4, column 'class': found an empty cell, expected a label"),
+    (HEAD + "1,2,3\n1,2,\n", {}, "line 3, column 'class': found an empty cell, expected a label"),
+    (
+        HEAD + "1,Paris,x\n",
+        {},
+        "line 2, column 'b': found 'Paris', expected a number; code categorical columns as numbers first",
+    ),
+    ("1,2,3\n1,?,3\n", {}, "line 2, column 2: found '?', expected a number; code categorical columns as numbers first"),
+    (HEAD + "1,nan,x\n", {}, "line 2, column 'b': found nan, expected a finite number"),
+    (HEAD + "-Inf,1,x\n", {}, "line 2, column 'a': found -Inf, expected a finite number"),
+    (HEAD + "1,1e400,x\n", {}, "line 2, column 'b': found 1e400, expected a finite number"),
+    (HEAD + "1,2,nan\n", {}, "line 2, column 'class': found nan, expected a finite number (the label)"),
+    (HEAD + "1,2,x\n1,2\n", {}, "line 3: found 2 cells, expected 3"),
+    (HEAD + '"1",2,"x\ny"\n1,2,x,4\n', {}, "line 4: found 4 cells, expected 3"),
+    ("a,b\n1,2\n", {}, "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),
+    (HEAD + "1,2,x\n", {"label": "clas"}, "no label column 'clas'; did you mean 'class'? the columns are 'a', 'b', 'class'"),  # noqa: E501
+    (HEAD + "1,2,x\n", {"label": "zzz"}, "no label column 'zzz'; the columns are 'a', 'b', 'class'"),
+    (HEAD + "1,2,x\n", {"label": 3}, "no label column '3'; the columns are 'a', 'b', 'class'"),
+    ("1,2\n", {"label": "b"}, "no label column 'b'; the file has no header, so give a position from 0 to 1, or -1 for the last"),  # noqa: E501
+    ("y,b,class\n1,2,x\n", {}, "columns 'y' and 'class' could each be the label; choose one by its name"),
+    (HEAD, {}, "found a header (line 1) but no rows, expected at least one"),
+    ("\n\n\n", {}, "found no rows, expected a table"),
+    ("a,a,y\n1,2,3\n", {}, "line 1: column name 'a' appears twice (columns 1 and 2), expected different names"),
+    ("y\n1\n", {}, "found no feature columns beside the label, expected at least one"),
+    (HEAD + "1,2,x\n", {"n_columns": 3}, "found 2 feature columns, but the training data has 3; give data with the same columns"),  # noqa: E501
+    (HEAD + "1,2,x\n", {"n_columns": 1}, "found 2 feature columns, but the training data has 1; give data with the same columns"),  # noqa: E501
+    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text")),
+    (b"a,class\n1,0\n\xe9,1\n", {}, "line 3, column 'a': " + NOT_UTF8.format("a number")),
+    (b"a,class\n1,0\n1\r2,1\n", {}, "line 3: " + CARRIAGE_RETURN),
+    (b"\xff,class\n1,x\n", {}, "line 1, column 1: " + NOT_UTF8.format("a name")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "words"), FAULTS)
+@pytest.mark.parametrize("block_bytes", [None, 4])
+def test_faults(folder: Path, text: str | bytes, options: dict, words: str, block_bytes: int | None) -> None:
+    url = write(folder / "fault.csv", text)
+    with pytest.raises(InputError) as error:
+        read_all(open_source(url, **options, sizes=Sizes(block=block_bytes)))
+    assert str(error.value) == f"{url}: {words}"
+
+
+def test_text_after_numeric_labels(folder: Path) -> None:
+    rows = "1,2,3\n" * 60_000  # beyond the rows that decide what the labels are
+    url = write(folder / "late.csv", HEAD + rows + "1,2,cat\n")
+    with pytest.raises(InputError) as error:
+        read_all(open_source(url))
+    assert str(error.value) == (
+        f"{url}: line 60002, column 'class': found 'cat', expected a number (the label), as in the first rows"
+    )
+
+
+def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.sources.files.limits.LONGEST_ROW", 1000)
+    url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
+    with pytest.raises(InputError) as error:
+        read_all(open_source(url, sizes=Sizes(block=100)))
+    assert str(error.value) == (
+        f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
+    peaks = []
+    for n_rows in (80_000, 640_000):
+        text = ("a,b,c,class\n" + "1.25,2.5,3,x\n" * n_rows).encode()
+        url = write(folder / f"large.csv{ending}", gzip.compress(text) if ending else text)
+        source = open_source(url, sizes=Sizes(block=1 << 14))
+        read = 0
+        tracemalloc.start()
+        for block in source.read(source.pieces()[0]):
+            read += block.X.shape[0]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert read == n_rows
+    assert peaks[1] < peaks[0] + (1 << 17)
+    assert peaks[1] < 6 << 20

@@ -1,0 +1,165 @@
+"""CSV as people have it: options win over what is found, and what cannot be read is said with its line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flows.options.batch import BatchOptions
+from flows.runs.batch import find_data
+from pipeline.errors import InputError
+from pipeline.sources import CsvFormat, Sizes
+from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.table_source import TableSource, open_table
+from tests.pipeline.sources.tables.test_table_files import rows
+from tests.support.one_process import Heard
+
+
+def opened(path: Path, content: bytes | str, **more: Any) -> TableSource:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    options = BatchOptions(input=str(path), **{"label": "y", **more})
+    (source, _) = find_data(options, Heard()).sources
+    assert isinstance(source, TableSource)
+    return source
+
+
+def refused(path: Path, content: bytes | str, **more: Any) -> str:
+    with pytest.raises(InputError) as error:
+        rows(opened(path, content, **more))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_options_win_over_what_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    # One ; and two commas in the first line.
+    content = "a;b,c,y\n1;u,v,2\n3;w,x,4\n"
+    found = opened(path, content, delimiter=";", label="b,c,y")
+    assert found.column_names == ("a",)
+    assert rows(found) == ([[1.0], [3.0]], ["u,v,2", "w,x,4"])
+    assert opened(path, content).column_names == ("a;b", "c")
+    named = opened(path, "1,2,0\n3,4,1\n", header=("p", "q", "y"))
+    assert named.column_names == ("p", "q")
+    assert rows(named) == ([[1.0, 2.0], [3.0, 4.0]], [0.0, 1.0])
+    numbers = opened(path, "2001,2002,y\n1,2,0\n3,4,1\n", header=("yes",))
+    assert numbers.column_names == ("2001", "2002")
+    words = opened(path, "u,v\nw,x\n", header=("no",), label="1", drop=None)
+    assert rows(words) == ([["u"], ["w"]], ["v", "x"])
+    assert "says" not in numbers.said()[0]
+    # Bytes that are both, read as told.
+    both = "name,y\né,1\nb,2\n".encode()
+    assert rows(opened(path, both))[0] == [["é"], ["b"]]
+    assert rows(opened(path, both, encoding="latin-1"))[0] == [["Ã©"], ["b"]]
+    tabs = opened(tmp_path / "t.data", "a\ty\n1\t2\n3\t4\n", delimiter="tab")
+    assert rows(tabs) == ([[1.0], [3.0]], [2.0, 4.0])
+    spaces = opened(tmp_path / "t.txt", "a y\n1 2\n3 4\n", delimiter="space")
+    assert rows(spaces) == ([[1.0], [3.0]], [2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"delimiter": "ab"}, "--delimiter ab: expected one character that is in no number"),
+        ({"delimiter": "."}, "--delimiter .: expected one character"),
+        ({"encoding": "klingon"}, "--encoding klingon: expected the name of an encoding"),
+        ({"encoding": "base64"}, "--encoding base64: expected the name of an encoding"),
+    ],
+)
+def test_what_no_csv_can_be_read_by_is_refused(more: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        BatchOptions(input="x.csv", **more)
+    assert str(error.value).startswith(said)
+
+
+def test_faults_are_said_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    assert refused(path, "a,b,y\n1,2,0\n\n3,4\n") == f"{path}: line 4: found 2 cells, expected 3"
+    assert refused(path, 'a,b,y\r\n"1\n",2,0\r\n3,4,1,5\r\n') == f"{path}: line 4: found 4 cells, expected 3"
+    assert refused(path, "a,a,y\n1,2,0\n").startswith(
+        f"{path}: line 1: column name 'a' appears twice (columns 1 and 2)"
+    )
+    assert refused(path, "a,b,y\n") == f"{path}: found a header (line 1) but no rows, expected at least one"
+    assert refused(path, "1,2,0\n", header=("a", "y")) == (
+        f"{path}: line 1: found 3 cells, expected 2 as names are given (--header a,y)"
+    )
+    late = "a,b,y\n" + "1,u,0\n" * 50_000
+    assert refused(path, late.encode() + b"1,\xe9,1\n").endswith(", or give --encoding cp1252")
+    assert "t.csv: not utf-16 text" in refused(path, "a,y\n1,2\n", encoding="utf-16")
+    np.savez(tmp_path / "t.npz", X=np.eye(3), y=np.arange(3))
+    with pytest.raises(InputError, match=r"t\.npz: read as npz, but --delimiter is for CSV; leave it out"):
+        _ = find_data(BatchOptions(input=str(tmp_path / "t.npz"), delimiter=";"), Heard()).sources
+
+
+def test_marks_line_ends_blank_lines_and_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    content = '\ufeffa,"b ""x""\nc",y\r\n\r\n1,"u,\r\nv",yes\r\n \r\n2,,no\r\n\r\n'
+    source = opened(path, content.replace(" \r\n", "\r\n"))
+    assert source.column_names == ("a", 'b "x"\nc')
+    assert rows(source) == ([[1.0, "u,\r\nv"], [2.0, None]], ["yes", "no"])
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": lambda content: pa.compress(content, codec="zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("ending", PACK)
+def test_packed_text(ending: str, tmp_path: Path) -> None:
+    content = ("a;b;y\n" + "".join(f"{k},5;w{k % 3};{k % 2}\n" for k in range(900))).encode()
+    path = tmp_path / f"t.csv.{ending}"
+    path.write_bytes(PACK[ending](content))
+    source = open_table(str(path), label="y", sizes=Sizes(block=2000))
+    found, labels = rows(source)
+    assert found[899] == [899.5, "w2"]
+    assert labels == [float(k % 2) for k in range(900)]
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match=rf"t\.csv\.{ending}: (truncated|damaged|cannot be read)"):
+        rows(open_table(str(path), label="y"))
+
+
+def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    source = opened(path, "a;b;y\n1,5;-2,25e1;0,5\n3;;1,5\n7,125;1;0\n")
+    assert rows(source) == ([[1.5, -22.5], [3.0, None], [7.125, 1.0]], [0.5, 1.5, 0.0])
+    assert source.said()[0].endswith("names in line 1, numbers with a decimal comma")
+    assert [column.kind for column in source.columns] == ["number", "number"]
+    # Points elsewhere: then the commas are no decimals.
+    assert refused(path, "a;b;y\n1,500;1.5;0\n2,000;2.5;1\n") == (
+        f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5, without signs or marks "
+        "between thousands; if its cells are words: --category a; to leave it out: --drop a"
+    )
+
+
+@pytest.mark.parametrize("cell", ["12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5"])
+def test_dressed_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    content = f'a,b,y\n5,"7",0\n5,"{cell}",1\n'
+    assert f"{path}: line 3, column 'b': found '{cell}', expected plain numbers" in refused(path, content)
+    assert opened(path, content, category=("b",)).columns[1].kind == "category"
+    assert opened(path, content, drop=("b",)).column_names == ("a",)
+    assert opened(path, content + "1,some,0\n").columns[1].kind == "category"
+
+
+@pytest.mark.parametrize("cell", ["31/12/2001", "31.12.01 23:59", "2001/12/31"])
+def test_dates_in_other_dress_are_refused(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    said = refused(path, f"when,y\n2001-01-01,0\n{cell},1\n")
+    assert said.startswith(f"{path}: line 3, column 'when': found '{cell}', expected dates such as 2001-05-31")
+
+
+def test_scoring_reads_as_training_did(tmp_path: Path) -> None:
+    csv = CsvFormat(header=["p", "q", "y"], delimiter="|")  # as a manifest has them
+    (tmp_path / "t.csv").write_text("1|2|0\n3|4|1\n")
+    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest())
+    assert source.column_names == ("p", "q")

@@ -1,0 +1,210 @@
+"""Files of tables: every format gives the same rows, columns go by name, and a fault is said in one line."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.sources import Sizes
+from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.files.named import named_files
+from pipeline.sources.table_source import TableSource, open_table
+
+CSV = """name;size;when;city;label
+a;1.5;2001-01-01 00:01;Köln;yes
+b;;2001-05-31;"a;b";no
+c;-2e3;;?;yes
+"""
+
+
+def rows(source: TableSource) -> tuple[list[list[Any]], list[Any]]:
+    """Cells as they were meant, and labels."""
+    found: list[list[Any]] = []
+    labels: list[Any] = []
+    for piece in source.pieces():
+        for block in source.read(piece):
+            levels = block.levels or (None,) * block.X.shape[1]
+            for row in np.asarray(block.X).tolist():
+                found.append(
+                    [
+                        None if v != v else words[int(v)] if words is not None else v
+                        for v, words in zip(row, levels, strict=True)
+                    ]
+                )
+            labels += [] if block.y is None else block.y.tolist()
+    return found, labels
+
+
+FIRST = datetime.datetime(2001, 1, 1, 0, 1)
+SECONDS = [978_307_260.0, 991_267_200.0, None]
+EXPECTED: list[list[Any]] = [["a", 1.5, SECONDS[0], "Köln"], ["b", None, SECONDS[1], "a;b"], ["c", -2000.0, None, None]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_csv_delimiter_header_quotes_and_encoding_are_found(encoding: str, packed: bool, tmp_path: Path) -> None:
+    content = CSV.encode(encoding)
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    source = open_table(str(path), label="label", request=TableRequest(drop=("name",)), sizes=Sizes(block=40))
+    assert rows(source) == ([row[1:] for row in EXPECTED], ["yes", "no", "yes"])
+    (said,) = source.said()
+    assert "read as CSV, columns divided by a semicolon, names in line 1" in said
+    assert ("cp1252" in said) == (encoding == "cp1252")
+
+
+def typed() -> pa.Table:
+    when = [FIRST, datetime.datetime(2001, 5, 31), None]
+    return pa.table(
+        {
+            "name": ["a", "b", "c"],
+            "size": pa.array([1.5, None, -2000]),
+            "when": pa.array(when, pa.timestamp("ns")),
+            "city": pa.array(["Köln", "a;b", None]).dictionary_encode(),
+            "label": ["yes", "no", "yes"],
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "zstd", "brotli"])
+def test_typed_files_give_the_same(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / ("t.arrow" if kind == "arrow" else "t.parquet")
+    if kind == "arrow":
+        with pa.ipc.new_file(path, typed().schema) as writer:
+            writer.write_table(typed(), max_chunksize=2)
+    else:
+        pq.write_table(typed(), path, row_group_size=1, compression="snappy" if kind == "parquet" else kind)
+    source = open_table(str(path), label="label", sizes=Sizes(piece=1, block=64))
+    assert len(source.pieces()) > 1
+    assert rows(source) == (EXPECTED, ["yes", "no", "yes"])
+    for piece in source.pieces():  # blocks that are skipped are those that would have come first
+        blocks = list(source.read(piece))
+        after = [block.X.tobytes() for block in source.read(piece, skip=1)]
+        assert after == [block.X.tobytes() for block in blocks[1:]]
+
+
+def test_types_of_numbers_and_times(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table(
+            {
+                "b": [True, False, None],
+                "d": pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-3")]),
+                "i": pa.array([1, None, 3], pa.int8()),
+                "date": pa.array([datetime.date(1970, 1, 2), None, None]),
+                "time": pa.array([datetime.time(0, 1), None, None]),
+                "zoned": pa.array(
+                    [datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC)] * 3, pa.timestamp("s", "UTC")
+                ),
+                "nan": [float("nan"), 1.0, 2.0],
+                "y": [True, False, True],
+            }
+        ),
+        tmp_path / "t.parquet",
+    )
+    source = open_table(str(tmp_path / "t.parquet"), label="y")
+    found, labels = rows(source)
+    assert found[0] == [1.0, 1.25, 1.0, 86_400.0, 60.0, 43_200.0, None]
+    assert found[1] == [0.0, None, None, None, None, 43_200.0, 1.0]
+    assert labels == [1.0, 0.0, 1.0]
+
+
+def test_folders_globs_and_lists(tmp_path: Path) -> None:
+    for year, name in ((2001, "a"), (2002, "b")):
+        folder = tmp_path / "all" / f"year={year}"
+        folder.mkdir(parents=True)
+        table = typed().select(["label", "size"] if year == 2001 else ["size", "label"])
+        pq.write_table(table, folder / f"{name}.parquet")
+    (tmp_path / "all" / "_SUCCESS").touch()
+    (tmp_path / "all" / ".hidden").touch()
+    whole = open_table(str(tmp_path / "all"), label="label")
+    assert whole.column_names == ("size", "year")
+    found, _ = rows(whole)
+    assert [row[1] for row in found] == [2001.0] * 3 + [2002.0] * 3
+    assert [row[0] for row in found] == [1.5, None, -2000.0] * 2
+    pattern = str(tmp_path / "all" / "*" / "*.parquet")
+    listed = ",".join(str(tmp_path / "all" / f"year={y}" / f"{n}.parquet") for y, n in ((2001, "a"), (2002, "b")))
+    assert [file.url for file in named_files(pattern)] == listed.split(",")
+    assert rows(open_table(pattern, label="label"))[0] == found
+    assert [row[:1] for row in rows(open_table(listed, label="label"))[0]] == [row[:1] for row in found]
+    identity = whole.identity()
+    pq.write_table(typed().select(["size", "label"]).slice(1), tmp_path / "all" / "year=2002" / "b.parquet")
+    assert open_table(str(tmp_path / "all"), label="label").identity() != identity
+
+
+def refused(path: Path | str, **more: Any) -> str:
+    with pytest.raises(InputError) as error:
+        rows(open_table(str(path), **{"label": "label", **more}))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
+    text = tmp_path / "t.csv"
+    text.write_text("a,b,label\n1,2,x\n1,2\n")
+    assert refused(text) == f"{text}: line 3: found 2 cells, expected 3"
+    text.write_text("a,b,label\n" + "1,2,x\n" * 70_000 + "1,oops,y\n")
+    assert refused(text) == (
+        f"{text}: line 70002, column 'b': found 'oops', expected a number; if its cells are words: --category b; "
+        "if this one stands for nothing: --missing WORD,..."
+    )
+    text.write_text("a,b,label\n1,inf,x\n")
+    assert "line 2, column 'b': found inf, expected a finite number" in refused(text)
+    text.write_text("a,b,label\n1,2,x\n1,2,\n")
+    assert refused(text) == f"{text}: line 3, column 'label': found an empty cell, expected a label"
+    (tmp_path / "more").mkdir()
+    pq.write_table(typed(), tmp_path / "more" / "a.parquet")
+    pq.write_table(typed().drop_columns(["size"]), tmp_path / "more" / "b.parquet")
+    assert f"{tmp_path}/more/b.parquet: found no column 'size', expected it as in {tmp_path}/more/a.parquet" in refused(
+        tmp_path / "more"
+    )
+    (tmp_path / "more" / "c.csv").write_text(CSV)
+    assert "c.csv: found a file of format csv, expected parquet as" in refused(tmp_path / "more")
+    pq.write_table(pa.table({"l": [[1]], "label": ["x"]}), tmp_path / "l.parquet")
+    assert "column 'l': found values of type list<element: int64>, expected numbers, words, dates or times" in refused(
+        tmp_path / "l.parquet"
+    )
+    assert "found no file of such a name" in refused(tmp_path / "*.nothing")
+    (tmp_path / "empty").mkdir()
+    assert "found no data file in this folder" in refused(tmp_path / "empty")
+    only = typed().select(["name", "label"])
+    pq.write_table(only, tmp_path / "n.parquet")
+    assert "found no column 'nme' (--id), expected one of name, label" in refused(
+        tmp_path / "n.parquet", request=TableRequest(id="nme")
+    )
+    assert "(the label): found words, expected numbers for --above 3" in refused(
+        tmp_path / "n.parquet", request=TableRequest(above=3)
+    )
+    (tmp_path / "bad.arrow").write_bytes(b"ARROW1\0\0" + b"x" * 50)
+    assert "bad.arrow: not an Arrow file, or a truncated one" in refused(tmp_path / "bad.arrow")
+
+
+def test_labels_by_a_rule(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2, 3], "delay": [14, 15, 16]}), tmp_path / "t.parquet")
+    source = open_table(str(tmp_path / "t.parquet"), label="delay", request=TableRequest(above=15))
+    assert rows(source)[1] == [0.0, 0.0, 1.0]
+    assert TableRequest.from_json(source.request.as_json()) == source.request
+
+
+def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("1.5,2\n2.5,3\n3.5,4\n")
+    bare = str(tmp_path / "bare.csv")
+    assert open_table(bare).label == "1"
+    assert open_table(bare, require_label=False).label is None
+    assert len(open_table(bare, require_label=False).columns) == 2
+    (tmp_path / "named.csv").write_text("a,label,b\n1,2,3\n2,3,4\n")
+    named, dropped = str(tmp_path / "named.csv"), TableRequest(drop=("label",))
+    source = open_table(named, request=dropped, require_label=False)
+    assert (source.label, [column.name for column in source.columns]) == (None, ["a", "b"])
+    with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
+        open_table(named, label="label", request=dropped)
