@@ -102,7 +102,7 @@ def _load(name: str, data_dir: Path) -> Data:
 
 def _read(url: str, found: ResolvedDataset, columns: int | None = None) -> tuple[Rows, np.ndarray]:
     source = without(open_source(url, found.format, found.label, columns or found.n_columns), found.drop)
-    blocks = [block for piece in source.pieces() for block in source.read(piece)]
+    blocks = [block for piece in source.fragments() for block in source.read(piece)]
     labels: list[Any] = [plain_label(value) for block in blocks for value in block.y]  # type: ignore[union-attr]
     if isinstance(blocks[0].X, np.ndarray):
         return np.concatenate([block.X for block in blocks]), np.array(labels)

@@ -22,14 +22,14 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from pipeline.sources import Piece, Source, open_source
+from pipeline.sources import Fragment, Source, open_source
 from pipeline.sources.base import RawRows
 
 TITLE = "The whole pipeline"
 ABOUT = (
     "`python -m flows.batch` from the moment its workers are up to the last stage (reading, partitioning, mapping, "
-    "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse the pieces of both "
-    "files side by side, fit, map, train, predict"
+    "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse the fragments of "
+    "both files side by side, fit, map, train, predict"
 )
 SIZES = {100: ("anne", "iforest"), 400: ("anne",)}
 """Partitionings: the usual number, and four times the work beside the same waiting."""
@@ -93,13 +93,13 @@ def run_kernels(name: str, method: str, psi: int, t: int, options: Options) -> t
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
 
-    def read(source: Source, piece: Piece) -> list[RawRows]:
-        return list(source.read(piece))
+    def read(source: Source, fragment: Fragment) -> list[RawRows]:
+        return list(source.read(fragment))
 
     sources = [open_source(url, found.format, found.label, found.n_columns) for url in urls]
-    pieces = [(source, piece) for source in sources for piece in source.pieces()]
+    fragments = [(source, fragment) for source in sources for fragment in source.fragments()]
     with ThreadPoolExecutor(options.threads) as pool:
-        list(pool.map(read, *zip(*pieces, strict=True)))
+        list(pool.map(read, *zip(*fragments, strict=True)))
     clock("read")
     # What is read is used as `data` holds it: dense or sparse as the pipeline decides, class numbers for labels.
     model = fit_partitions(

@@ -26,7 +26,7 @@ from pipeline.running.measured import progress_of, summarise
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions
-from pipeline.sources import Piece, Source
+from pipeline.sources import Fragment, Source
 from pipeline.sources.base import is_wide
 from pipeline.sources.files.remote import filesystem
 from pipeline.sources.table_source import TableSource
@@ -42,7 +42,7 @@ def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
 
 
 def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> Record:
-    """Predict every row: one task per piece of the input, block by block; then join the parts in order.
+    """Predict every row: one task per fragment of the input, block by block; then join the parts in order.
 
     Returns
     -------
@@ -72,19 +72,22 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         )
     compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
-    pieces = data.source.pieces()
+    fragments = data.source.fragments()
     wide = is_wide(data.source)
-    tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index)), large=wide) for piece in pieces]
+    tasks = [
+        Task(f"{fragment.number:06d}", (model, data, fragment, output.part(fragment.number)), large=wide)
+        for fragment in fragments
+    ]
     records: dict[str, ScoredRecord] = {}
     key = f"{STAGE}-{uuid4().hex[:8]}"
 
     def make_again(k: int) -> str:
         events.message(f"{tasks[k].args[-1]} is damaged (its SHA-256 is wrong); it is made again")
-        ((_, record),) = run_tasks(client, key, score_piece, [tasks[k]])
+        ((_, record),) = run_tasks(client, key, score_fragment, [tasks[k]])
         return record["sha256"]
 
     events.stage_started(STAGE, len(tasks))
-    for task, record in run_tasks(client, key, score_piece, tasks):
+    for task, record in run_tasks(client, key, score_fragment, tasks):
         records[task.name] = record
         counts: TaskProgress = {
             "rows": record["rows"],
@@ -124,8 +127,8 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     }
 
 
-def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> ScoredRecord:
-    """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
+def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: str) -> ScoredRecord:
+    """Task: predict the rows of one fragment and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     task = model.task()
     tally, schema = state_from(task, None), _schema(task, ids=ids_of(data.source))
@@ -134,13 +137,13 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> S
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
     with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:
-        for block in data.source.read(piece):
+        for block in data.source.read(fragment):
             bytes_read += block.n_bytes
             n = block.X.shape[0]
             if n == 0:
                 continue
             X = block.X if data.columns is None else block.X[:, data.columns]
-            prefix = f"{block.url or data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
+            prefix = f"{block.url or data.source.url}: " + (f"part {fragment.number + 1}, " if fragment.number else "")
             where = partial(_where, prefix, n_rows + 1)
             n_rows += n
             try:

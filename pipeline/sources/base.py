@@ -1,4 +1,4 @@
-"""What every reader offers: a source, its pieces, and the blocks of a piece."""
+"""What every reader offers: a source, its fragments, and the blocks of a fragment."""
 
 from __future__ import annotations
 
@@ -18,22 +18,35 @@ from pipeline.sources.files.limits import MEBIBYTE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECE_BYTES = 64 * MEBIBYTE
+FRAGMENT_BYTES = 64 * MEBIBYTE
 BLOCK_BYTES = 16 * MEBIBYTE
 WIDE = 8192
 """A table with so many columns is wide: what is done for each column, not for each cell, is what takes long."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """An independent unit of work: bytes, rows or row groups ``start .. stop - 1``, by format.
+class Fragment:
+    """A unit of parallel work that knows its place, so that reading one does not depend on how many others there are.
 
-    ``stop`` is None where the end is known only when it is reached (compressed text).
+    Attributes
+    ----------
+    number : int
+        Of all fragments of the source, from 0.
+    start : int
+    stop : int or None
+        Bytes, rows or groups of rows ``start .. stop - 1`` of the file, by format. None where the end is known only
+        when it is reached (compressed text).
+    file : int
+        Number of its file among those of the source.
+    first : int
+        1-based line (text) at which it starts, where that is known.
     """
 
-    index: int
+    number: int
     start: int
     stop: int | None
+    file: int = 0
+    first: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +62,7 @@ class RawRows:
     y : float64 array (m,), object array (m,) of str, or None where the source has no labels
     first_line : int
         1-based line (text) or row (other formats) at which the block starts: in the file, except in a LIBSVM
-        piece, where lines are counted from the start of the piece.
+        fragment, where lines are counted from the start of the fragment.
     n_bytes : int
         Bytes of text after decompression, or of the decoded arrays.
     levels : tuple of (tuple of str or None), or None
@@ -89,7 +102,7 @@ class Source(ABC):
         Names of the feature columns, where the file has names.
     knows_rows : bool
         Whether the file says how many rows it has.
-    piece_bytes, block_bytes : int
+    fragment_bytes, block_bytes : int
         Aimed-at sizes; the cut depends on them and on the file, on nothing else.
     """
 
@@ -99,7 +112,7 @@ class Source(ABC):
     file: File
     n_columns: int | None
     column_names: tuple[str, ...] | None
-    piece_bytes: int
+    fragment_bytes: int
     block_bytes: int
 
     @property
@@ -126,12 +139,12 @@ class Source(ABC):
         """Rows that there are at least: all, where the file says how many it has, else those near its start."""
 
     @abstractmethod
-    def pieces(self) -> list[Piece]:
+    def fragments(self) -> list[Fragment]:
         """Independent units of work, in order; together they hold every row once."""
 
     @abstractmethod
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        """Blocks `skip`, `skip + 1`, ... of a piece; the skipped ones are not parsed.
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        """Blocks `skip`, `skip + 1`, ... of a fragment; the skipped ones are not parsed.
 
         Raises
         ------
@@ -140,10 +153,10 @@ class Source(ABC):
         """
 
 
-def row_pieces(n_rows: int, rows_per_piece: int) -> list[Piece]:
-    """Pieces of `rows_per_piece` rows; the last may be shorter."""
-    starts = range(0, n_rows, rows_per_piece)
-    return [Piece(i, start, min(start + rows_per_piece, n_rows)) for i, start in enumerate(starts)]
+def row_fragments(n_rows: int, rows_per_fragment: int) -> list[Fragment]:
+    """Pieces of `rows_per_fragment` rows; the last may be shorter."""
+    starts = range(0, n_rows, rows_per_fragment)
+    return [Fragment(i, start, min(start + rows_per_fragment, n_rows)) for i, start in enumerate(starts)]
 
 
 def check_columns(url: str, found: int, expected: int | None, *, fewer: bool = False) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece, RawRows, Source
+from pipeline.sources.base import Fragment, RawRows, Source
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Dropped(Source):
     def least_rows(self) -> int:
         return self.whole.least_rows()
 
-    def pieces(self) -> list[Piece]:
-        return self.whole.pieces()
+    def fragments(self) -> list[Fragment]:
+        return self.whole.fragments()
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
         kept = list(self.kept)
-        for rows in self.whole.read(piece, skip):
+        for rows in self.whole.read(fragment, skip):
             yield replace(rows, X=np.ascontiguousarray(rows.X[:, kept]))
 
 
@@ -75,7 +75,7 @@ def without(source: Source, names: Sequence[str]) -> Source:
         source.file,
         len(kept),
         tuple(columns[j] for j in kept),
-        source.piece_bytes,
+        source.fragment_bytes,
         source.block_bytes,
         whole=source,
         kept=kept,

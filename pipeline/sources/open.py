@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
+from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Source, shown
 from pipeline.sources.files.file import File, find_file
 from pipeline.sources.formats import delimited, libsvm
 from pipeline.sources.formats.csv_text import CsvFormat
@@ -43,13 +43,13 @@ class Sizes(NamedTuple):
 
     Attributes
     ----------
-    piece : int or None
+    fragment : int or None
         What a task reads; default 64 MiB.
     block : int or None
         What is parsed at once; default 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB of dense float64 rows.
     """
 
-    piece: int | None = None
+    fragment: int | None = None
     block: int | None = None
 
 
@@ -101,14 +101,14 @@ def open_source(
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
     if kind == "arrow":
         raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text, NumPy or idx here")
-    piece_bytes, block_bytes = sizes.piece or PIECE_BYTES, sizes.block
+    fragment_bytes, block_bytes = sizes.fragment or FRAGMENT_BYTES, sizes.block
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES
-        return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
+        return open_libsvm(file, n_columns, zero_based, fragment_bytes, size)
     if kind == "csv":
         size = block_bytes or delimited.TEXT_BLOCK_BYTES
-        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, csv)
-    return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
+        return open_delimited(file, label, n_columns, require_label, fragment_bytes, size, csv)
+    return _OPEN_TABLE[kind](file, label, n_columns, require_label, fragment_bytes, block_bytes or BLOCK_BYTES)
 
 
 def format_of(file: File, requested: str = "auto") -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ikmap.json_values import JsonObject
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Fragment, RawRows, Source, check_columns, shown
 from pipeline.sources.columns.cells import as_numbers, is_text
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.request import TableRequest
@@ -107,24 +107,24 @@ class TableSource(Source):
         rule = [] if above is None else [f"label: 1 where {self.label} is above {above:g}, else 0"]
         return [*several, *([f"{self.files[0].file.url}: {how}"] if how else []), *rule]
 
-    def pieces(self) -> list[Piece]:
-        pieces: list[Piece] = []
+    def fragments(self) -> list[Fragment]:
+        fragments: list[Fragment] = []
         for file in self.files:
-            for piece in file.pieces(self.piece_bytes, len(self.columns) + 1):
-                pieces.append(Piece(len(pieces), piece.start, piece.stop))
-        return pieces
+            for fragment in file.fragments(self.fragment_bytes, len(self.columns) + 1):
+                fragments.append(Fragment(len(fragments), fragment.start, fragment.stop))
+        return fragments
 
-    def _file_of(self, piece: Piece) -> TableFile:
-        at = piece.index
+    def _file_of(self, fragment: Fragment) -> TableFile:
+        at = fragment.number
         for file in self.files:
-            here = len(file.pieces(self.piece_bytes, len(self.columns) + 1))
+            here = len(file.fragments(self.fragment_bytes, len(self.columns) + 1))
             if at < here:
                 return file
             at -= here
-        raise AssertionError(piece)
+        raise AssertionError(fragment)
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        file = self._file_of(piece)
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        file = self._file_of(fragment)
         missing = frozenset(self.request.missing) | {""}
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
@@ -137,7 +137,7 @@ class TableSource(Source):
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
         requested_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
         try:
-            for block in file.blocks(piece, skip, names, requested_kinds, missing, self.block_bytes):
+            for block in file.blocks(fragment, skip, names, requested_kinds, missing, self.block_bytes):
                 yield self._rows(file, block, names, missing)
         except InputError as error:
             raise of_weight(error, self.request.weight) from None
@@ -352,7 +352,7 @@ def open_table(
         file=first.file,
         n_columns=len(columns),
         column_names=tuple(column.name for column in columns) if first.has_names else None,
-        piece_bytes=sizes.piece or PIECE_BYTES,
+        fragment_bytes=sizes.fragment or FRAGMENT_BYTES,
         block_bytes=sizes.block or block,
         given=given,
         files=files,

@@ -1,4 +1,4 @@
-"""Ingest: read the files piece by piece, store their rows in parts, and split them into training and test rows."""
+"""Ingest: read the files by fragments, store their rows in parts, and split them into training and test rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
-from pipeline.sources import Piece, Source
+from pipeline.sources import Fragment, Source
 from pipeline.sources.base import RawRows, is_wide, other_columns
 from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
 from pipeline.sources.columns.plan_file import plan_text
@@ -84,7 +84,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
         context.events.message(line)
-    n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
+    n_tasks = len(train.fragments()) + (len(test.fragments()) if test else 0)
     # The number of tasks that find ranges is known when the rows are counted, that of tasks by labels when those are.
     stage = Stage(context, "ingest", None if params.scale == "minmax" or leaves_out else n_tasks)
     files = [(train, "train")]
@@ -211,28 +211,35 @@ def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskK
     split_rule = split_rule_of(stage.context.params)
     tasks = [
         Task(
-            f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind.name, split_rule if side == "train" else None),
+            f"{side}-{fragment.number:05d}",
+            (
+                stage.context.store,
+                source,
+                fragment,
+                f"{DATA}/{side}",
+                kind.name,
+                split_rule if side == "train" else None,
+            ),
             large=is_wide(source),
         )
         for source, side in files
-        for piece in source.pieces()
+        for fragment in source.fragments()
     ]
     parts: dict[str, list[PartRecord]] = {side: [] for _, side in files}
-    for task, record in zip(tasks, stage.run(ingest_piece, tasks), strict=True):
+    for task, record in zip(tasks, stage.run(ingest_fragment, tasks), strict=True):
         parts[task.name.rpartition("-")[0]] += record["parts"]
     return parts
 
 
-def ingest_piece(
+def ingest_fragment(
     store: Store,
     source: Source,
-    piece: Piece,
+    fragment: Fragment,
     folder: str,
     kind: str,
     split_rule: SplitRule | None = None,
 ) -> PartsRecord:
-    """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept.
+    """Task: store each block of a fragment as a part. Parts that an interrupted attempt completed are kept.
 
     `kind` is the name of a kind of task, of which a worker may lack the package.
     """
@@ -243,16 +250,16 @@ def ingest_piece(
     parts: list[PartRecord] = []
     kept = 0
     # No record promises them: they are read to see whether they are complete.
-    while store.is_verified(name := _part_name(folder, piece, kept)):
+    while store.is_verified(name := _part_name(folder, fragment, kept)):
         parts.append(store.need(name)["part"])
         store.keep(name)
         kept += 1
     read = written = 0
-    for number, block in enumerate(source.read(piece, skip=kept), start=kept):
+    for number, block in enumerate(source.read(fragment, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
         part, size = store_block(
             store,
-            _part_name(folder, piece, number),
+            _part_name(folder, fragment, number),
             block.X,
             block.y,
             block.url or source.url,
@@ -317,8 +324,8 @@ def store_block(
     return part, write_part(store, name, X, labels, part_labels, {"part": part, **attributes}, beside)
 
 
-def _part_name(folder: str, piece: Piece, block: int) -> str:
-    return f"{folder}/{piece.index:05d}-{block:05d}"
+def _part_name(folder: str, fragment: Fragment, block: int) -> str:
+    return f"{folder}/{fragment.number:05d}-{block:05d}"
 
 
 def total(parts: Iterable[PartRecord], key: Literal["rows", "nnz", "bytes_written"]) -> int:

@@ -44,12 +44,12 @@ def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> IdsRec
         wanted.setdefault(at, {}).setdefault(block, []).append((number, row))
     ids: list[tuple[int, float | str | None]] = []
     read = 0
-    for piece in source.pieces():
-        blocks = wanted.get(piece.index)
+    for fragment in source.fragments():
+        blocks = wanted.get(fragment.number)
         if not blocks:
             continue
         first, last = min(blocks), max(blocks)
-        for k, rows in zip(range(first, last + 1), source.read(piece, skip=first), strict=False):
+        for k, rows in zip(range(first, last + 1), source.read(fragment, skip=first), strict=False):
             read += rows.n_bytes
             assert rows.ids is not None
             ids += [(number, _plain(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]

@@ -230,7 +230,9 @@ def _rows(path: Path) -> None:
     source, _ = data.sources
     source.identity()
     source.least_rows()
-    found = [kind.read(block.y, block.X.shape[0])[1] for piece in source.pieces() for block in source.read(piece)]
+    found = [
+        kind.read(block.y, block.X.shape[0])[1] for fragment in source.fragments() for block in source.read(fragment)
+    ]
     find_task(source.url, [_part(part) for part in found], data, _PARAMS, lambda _: None)
 
 

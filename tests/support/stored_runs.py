@@ -478,8 +478,8 @@ def _copied_after_each_stage(folder: Path, copies: dict[str, Path]) -> Iterator[
 def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
     """The parts of the file that ``flows.score`` writes, damaged before they are joined."""
     folder.mkdir()
-    (folder / "part.parquet").write_bytes(b"stands for the part of each piece")
-    score_piece = scoring.score_piece
+    (folder / "part.parquet").write_bytes(b"stands for the part of each fragment")
+    score_fragment = scoring.score_fragment
 
     def read_it(copy: Path) -> Result:
         stand_in = copy / "part.parquet"
@@ -487,8 +487,8 @@ def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
         whole = stand_in.exists() and stand_in.read_bytes() == (folder / "part.parquet").read_bytes()
         tries = iter([not whole])
 
-        def damaged(trained: Any, data: Any, piece: Any, url: str) -> Any:
-            record = score_piece(trained, data, piece, url)
+        def damaged(trained: Any, data: Any, fragment: Any, url: str) -> Any:
+            record = score_fragment(trained, data, fragment, url)
             if next(tries, False):
                 part = Path(url.removeprefix("file://"))
                 at = (max(size, 0) * 7919) % part.stat().st_size
@@ -496,7 +496,7 @@ def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
             return record
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scoring, "score_piece", damaged)
+            patch.setattr(scoring, "score_fragment", damaged)
             output = copy.parent / "scores.parquet"
             _, said = run("score", "--model", str(model), "--input", str(rows), "--output", str(output))
         return Result(_table(output), bool(REPAIRS.search(said)))

@@ -212,7 +212,7 @@ def test_columns_and_scores(
     model = open_run(str(run.path))
     partitions, linear = model.load()
     source = open_data(model, str(run.test)).source
-    X = next(source.read(source.pieces()[0])).X
+    X = next(source.read(source.fragments()[0])).X
     scaling = pipeline.rows.prepared.load_scaling(model.store) if name == "table_run" else None
     decision = linear.decision_function(present(partitions).cells(model.preparation().features(X, scaling)))
     index = decision_to_index(decision)
@@ -237,7 +237,7 @@ def test_a_loaded_run_predicts_what_scoring_writes(
     scored(client, run, run.test, tmp_path / "out.parquet", learner)
     table = pq.read_table(tmp_path / "out.parquet")
     source = open_data(open_run(str(run.path)), str(run.test)).source
-    X = np.vstack([as_dense(block.X) for piece in source.pieces() for block in source.read(piece)])
+    X = np.vstack([as_dense(block.X) for fragment in source.fragments() for block in source.read(fragment)])
 
     model = load_run(run.path, learner)
     assert (model.learner, model.n_features_in_) == (learner, 3)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES, other_columns
+from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, other_columns
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.lakehouse import refuse_inside
@@ -98,8 +98,8 @@ class DirectoryFeed:
         row = 1
         if source is None:
             return
-        for piece in source.pieces():
-            for block in source.read(piece):
+        for fragment in source.fragments():
+            for block in source.read(fragment):
                 arrival = Arrival(source.url, name, row, block.X, block.y)
                 row += arrival.rows
                 if row > skip + 1:
@@ -113,11 +113,11 @@ class DirectoryFeed:
                 return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = open_parquet(file, self._label, None, self._require_label, PIECE_BYTES, BLOCK_BYTES)
+        source = open_parquet(file, self._label, None, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
         if self.column_names is None:
             self.column_names = source.column_names
             if self._n_columns is not None:
-                open_parquet(file, self._label, self._n_columns, self._require_label, PIECE_BYTES, BLOCK_BYTES)
+                open_parquet(file, self._label, self._n_columns, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
         assert source.column_names is not None
         assert self.column_names is not None
         if source.column_names != self.column_names:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, PIECE_BYTES
+from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
@@ -107,11 +107,11 @@ class PipeFeed:
         self._quotes = kind == "csv"
         if kind == "csv":
             needed = self._require_label
-            table = open_delimited(file, self._label, self._n_columns, needed, PIECE_BYTES, BLOCK_BYTES)
+            table = open_delimited(file, self._label, self._n_columns, needed, FRAGMENT_BYTES, BLOCK_BYTES)
             self.column_names = table.column_names
             return table, table.data_start, table.data_line
         if kind == "libsvm":
-            return open_libsvm(file, self._n_columns, False, PIECE_BYTES, BLOCK_BYTES), 0, 1
+            return open_libsvm(file, self._n_columns, False, FRAGMENT_BYTES, BLOCK_BYTES), 0, 1
         what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
         raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
 

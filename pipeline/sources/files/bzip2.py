@@ -1,6 +1,6 @@
 """Read bzip2 from the middle of a file: find the marks at which blocks begin, and decompress each block by itself.
 
-Each block has a checksum, which is verified. That of the whole stream is not: no piece sees it all.
+Each block has a checksum, which is verified. That of the whole stream is not: no fragment sees it all.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 
 LEAST_BYTES, MOST_BYTES = MEBIBYTE // 2, 8 * MEBIBYTE
-"""Compressed bytes of a piece. Each decompresses one block (900 kB of text) more than it has, for the end of a line."""
-PIECES = 16
+"""Compressed bytes of a fragment. Each decompresses a block (900 kB of text) more than it has, to end a line."""
+FRAGMENTS = 16
 """As many, where the file is neither small nor large."""
 
 _MARK_BITS = 48
@@ -23,22 +23,22 @@ _CHAINED = 3
 """Marks in the data of a block are random, one in 2^48 bits: two in one block are not believed."""
 
 
-def piece_starts(size: int) -> list[int]:
-    """Where to cut a file of `size` bytes: first byte of each piece, and `size`."""
-    n = max(1, min(PIECES, size // LEAST_BYTES), -(-size // MOST_BYTES))
+def fragment_starts(size: int) -> list[int]:
+    """Where to cut a file of `size` bytes: first byte of each fragment, and `size`."""
+    n = max(1, min(FRAGMENTS, size // LEAST_BYTES), -(-size // MOST_BYTES))
     return [k * size // n for k in range(n + 1)]
 
 
-def lines_of_piece(file: File, start: int, stop: int) -> io.BufferedReader:
-    """Text of the lines of a piece: those that follow the end of a line in its blocks; of the first also the first.
+def lines_of_fragment(file: File, start: int, stop: int) -> io.BufferedReader:
+    """Text of the lines of a fragment: those that follow the end of a line in its blocks; of the first also the first.
 
-    A block belongs to the piece in which its mark begins.
+    A block belongs to the fragment in which its mark begins.
     """
     return io.BufferedReader(_Text(_lines(file, start, stop)), MEBIBYTE)
 
 
 def text_before(file: File, start: int) -> Iterator[bytes]:
-    """Text of the blocks that belong to earlier pieces."""
+    """Text of the blocks that belong to earlier fragments."""
     for at, text in _blocks(file, 0):
         if at >= start:
             return
@@ -48,7 +48,7 @@ def text_before(file: File, start: int) -> Iterator[bytes]:
 def _lines(file: File, start: int, stop: int) -> Iterator[bytes]:
     begun = start == 0
     for at, text in _blocks(file, start):
-        if at >= stop:  # of the next piece, whose first line it leaves to us
+        if at >= stop:  # of the next fragment, whose first line it leaves to us
             if not begun:
                 return
             end = text.find(b"\n") + 1

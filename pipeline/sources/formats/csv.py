@@ -13,7 +13,7 @@ import pyarrow.csv
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
-from pipeline.sources.base import Piece, shown
+from pipeline.sources.base import Fragment, shown
 from pipeline.sources.columns.cells import expected, number_in
 from pipeline.sources.columns.kinds import plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
@@ -41,7 +41,7 @@ SAMPLE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class TextTable(TableFile):
-    """One CSV file. One piece: where a record starts depends on the quotes before it."""
+    """One CSV file. One fragment: where a record starts depends on the quotes before it."""
 
     format: ClassVar[str] = "csv"
     knows_rows: ClassVar[bool] = False
@@ -96,16 +96,24 @@ class TextTable(TableFile):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:  # noqa: ARG002
-        return [Piece(0, self.data_start, None)]
+    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:  # noqa: ARG002
+        return [Fragment(0, self.data_start, None)]
 
     def blocks(
-        self, piece: Piece, skip: int, names: Sequence[str], kinds: Sequence[str], missing: frozenset[str], size: int
+        self,
+        fragment: Fragment,
+        skip: int,
+        names: Sequence[str],
+        kinds: Sequence[str],
+        missing: frozenset[str],
+        size: int,
     ) -> Iterator[Block]:
         at = [self.own_names.index(name) for name in names]
         with self.file.open() as stream:
-            stream.seek(piece.start)
-            blocks = text_blocks(stream, self.file.url, piece.start, piece.stop, size, line=self.data_line, quotes=True)
+            stream.seek(fragment.start)
+            blocks = text_blocks(
+                stream, self.file.url, fragment.start, fragment.stop, size, line=self.data_line, quotes=True
+            )
             for k, (line, text) in enumerate(blocks):
                 if k >= skip:
                     yield Block(self._columns(text, line, at, kinds, missing), line, len(text))

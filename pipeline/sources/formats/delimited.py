@@ -16,7 +16,7 @@ import pyarrow.csv
 
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
-from pipeline.sources.base import WIDE, Piece, RawRows, Source, check_columns, shown
+from pipeline.sources.base import WIDE, Fragment, RawRows, Source, check_columns, shown
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.files.file import File, text_blocks
 from pipeline.sources.files.limits import MEBIBYTE
@@ -39,7 +39,7 @@ TEXT_BLOCK_BYTES = 4 * MEBIBYTE
 
 @dataclass(frozen=True)
 class DelimitedSource(Source):
-    """A table in text. One piece: where a record starts depends on the quotes before it."""
+    """A table in text. One fragment: where a record starts depends on the quotes before it."""
 
     format: ClassVar[str] = "csv"
 
@@ -54,14 +54,14 @@ class DelimitedSource(Source):
     def least_rows(self) -> int:
         return least_records(self.file, self.url, self.delimiter, self.data_start, self.data_line)
 
-    def pieces(self) -> list[Piece]:
-        return [Piece(0, self.data_start, None)]
+    def fragments(self) -> list[Fragment]:
+        return [Fragment(0, self.data_start, None)]
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
         with self.file.open() as stream:
-            stream.seek(piece.start)
+            stream.seek(fragment.start)
             blocks = text_blocks(
-                stream, self.url, piece.start, piece.stop, self.block_bytes, line=self.data_line, quotes=True
+                stream, self.url, fragment.start, fragment.stop, self.block_bytes, line=self.data_line, quotes=True
             )
             for k, (line, text) in enumerate(blocks):
                 if k >= skip:
@@ -172,7 +172,7 @@ def open_delimited(
     label: str | int | None,
     n_columns: int | None,
     require_label: bool,
-    piece_bytes: int,
+    fragment_bytes: int,
     block_bytes: int,
     known: CsvFormat = CsvFormat(),  # noqa: B008 - immutable
 ) -> DelimitedSource:
@@ -195,7 +195,7 @@ def open_delimited(
         file=layout.file,
         n_columns=layout.width - (at is not None),
         column_names=None if names is None else tuple(n for j, n in enumerate(names) if j != at),
-        piece_bytes=piece_bytes,
+        fragment_bytes=fragment_bytes,
         block_bytes=block_bytes,
         delimiter=layout.delimiter,
         names=names,

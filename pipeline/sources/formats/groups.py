@@ -1,4 +1,4 @@
-"""Rows in groups - row groups of Parquet, record batches of Arrow - as pieces of whole groups and as even blocks."""
+"""Rows in groups - row groups of Parquet, record batches of Arrow - as fragments of whole groups and as even blocks."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece
+from pipeline.sources.base import Fragment
 
 CELL_BYTES = 8
 
 
-def pieces_of(group_rows: Sequence[int], limit: int) -> list[Piece]:
+def fragments_of(group_rows: Sequence[int], limit: int) -> list[Fragment]:
     """Runs of whole groups, of at least `limit` rows each but for the last."""
-    pieces: list[Piece] = []
+    fragments: list[Fragment] = []
     start = rows = 0
     for group, n_rows in enumerate(group_rows, start=1):
         rows += n_rows
         if rows >= limit or group == len(group_rows):
-            pieces.append(Piece(len(pieces), start, group))
+            fragments.append(Fragment(len(fragments), start, group))
             start, rows = group, 0
-    return pieces
+    return fragments
 
 
-def from_row(group_rows: Sequence[int], piece: Piece, row: int) -> tuple[range, int]:
-    """The groups of a piece that hold its rows `row`, ..., and how many rows to leave out of the first."""
-    assert piece.stop is not None
-    start = piece.start
-    while start < piece.stop and row >= group_rows[start]:
+def from_row(group_rows: Sequence[int], fragment: Fragment, row: int) -> tuple[range, int]:
+    """The groups of a fragment that hold its rows `row`, ..., and how many rows to leave out of the first."""
+    assert fragment.stop is not None
+    start = fragment.start
+    while start < fragment.stop and row >= group_rows[start]:
         row -= group_rows[start]
         start += 1
-    return range(start, piece.stop), row
+    return range(start, fragment.stop), row
 
 
 def in_blocks(batches: Iterator[pa.RecordBatch], rows: int, drop: int) -> Iterator[pa.Table]:
@@ -53,14 +53,14 @@ def in_blocks(batches: Iterator[pa.RecordBatch], rows: int, drop: int) -> Iterat
         yield pa.Table.from_batches(waiting)
 
 
-def refuse_fewer(url: str, found: int, group_rows: Sequence[int], piece: Piece) -> None:
-    """Refuse a file that has given fewer rows up to the end of a piece than it says.
+def refuse_fewer(url: str, found: int, group_rows: Sequence[int], fragment: Fragment) -> None:
+    """Refuse a file that has given fewer rows up to the end of a fragment than it says.
 
     Raises
     ------
     InputError
     """
-    expected = sum(group_rows[: piece.stop])
+    expected = sum(group_rows[: fragment.stop])
     if found < expected:
         raise InputError(
             f"{url}: damaged: found {found} rows, expected {expected} as in its footer; copy or download it again"

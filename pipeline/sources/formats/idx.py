@@ -18,7 +18,7 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece, RawRows, Source, check_columns, row_pieces
+from pipeline.sources.base import Fragment, RawRows, Source, check_columns, row_fragments
 from pipeline.sources.files.file import MAGIC, File, find_file
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, rows_per_block
 
@@ -58,24 +58,24 @@ class IdxSource(Source):
     def least_rows(self) -> int:
         return self.layout.shape[0]
 
-    def pieces(self) -> list[Piece]:
+    def fragments(self) -> list[Fragment]:
         n_rows, width = self.layout.shape
         if self.file.compression:
-            return [Piece(0, 0, n_rows)]
+            return [Fragment(0, 0, n_rows)]
         per_block = rows_per_block(self.block_bytes, width)
-        return row_pieces(n_rows, per_block * max(1, self.piece_bytes // self.block_bytes))
+        return row_fragments(n_rows, per_block * max(1, self.fragment_bytes // self.block_bytes))
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        assert piece.stop is not None
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        assert fragment.stop is not None
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         with ExitStack() as stack:
             stream = stack.enter_context(self.file.open())
             labels = None if self.labels is None else stack.enter_context(self.labels.open())
-            for start in range(piece.start + skip * per_block, piece.stop, per_block):
-                stop = min(start + per_block, piece.stop)
+            for start in range(fragment.start + skip * per_block, fragment.stop, per_block):
+                stop = min(start + per_block, fragment.stop)
                 raw = self.layout.read(stream, self.url, start, stop)
                 yield RawRows(finite(raw, self.url, start), self._y(labels, start, stop), start + 1, raw.nbytes)
-            if piece.stop == self.layout.shape[0]:
+            if fragment.stop == self.layout.shape[0]:
                 _refuse_more(self.file, self.layout, stream)
                 if self.labels is not None and self.label_layout is not None and labels is not None:
                     _refuse_more(self.labels, self.label_layout, labels)
@@ -92,7 +92,7 @@ def open_idx(
     label: str | int | None,
     n_columns: int | None,
     require_label: bool,
-    piece_bytes: int,
+    fragment_bytes: int,
     block_bytes: int,
 ) -> IdxSource:
     """Read the headers of an idx file and of the file with its labels, which is found by its name.
@@ -128,7 +128,7 @@ def open_idx(
                 f"{labels.url}: found {label_shape[0]:,} labels, expected {shape[0]:,}, one for each row of {url}"
             )
     check_columns(url, layout.shape[1], n_columns)
-    return IdxSource(file, layout.shape[1], None, piece_bytes, block_bytes, layout, labels, of_labels)
+    return IdxSource(file, layout.shape[1], None, fragment_bytes, block_bytes, layout, labels, of_labels)
 
 
 def label_urls(url: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece, RawRows, Source, row_pieces
+from pipeline.sources.base import Fragment, RawRows, Source, row_fragments
 from pipeline.sources.files import bzip2
 from pipeline.sources.files.file import File, text_blocks
 from pipeline.sources.files.limits import MEBIBYTE
@@ -29,9 +29,9 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class LibsvmSource(Source):
-    """LIBSVM text: plain or in bzip2, pieces are byte ranges of the file; otherwise compressed, it is one piece.
+    """LIBSVM text: plain or in bzip2, fragments are byte ranges of the file; otherwise compressed, it is one fragment.
 
-    So is bzip2 behind a URL: servers need not serve parts of files, and each piece would fetch the blocks of others.
+    So is bzip2 behind a URL: servers need not serve parts of files, and each fragment would fetch the blocks of others.
     """
 
     format: ClassVar[str] = "libsvm"
@@ -47,39 +47,39 @@ class LibsvmSource(Source):
             lines = stream.read(MEBIBYTE).split(b"\n")[:-1]
         return max(1, sum(1 for line in lines if line.strip() and not line.lstrip().startswith(b"#")))
 
-    def pieces(self) -> list[Piece]:
+    def fragments(self) -> list[Fragment]:
         if self.file.compression == "bz2" and self.file.local:
-            starts = bzip2.piece_starts(self.size)
+            starts = bzip2.fragment_starts(self.size)
             if len(starts) > 2:
-                return [Piece(k, start, stop) for k, (start, stop) in enumerate(pairwise(starts))]
+                return [Fragment(k, start, stop) for k, (start, stop) in enumerate(pairwise(starts))]
         if self.file.compression:
-            return [Piece(0, 0, None)]
-        return row_pieces(self.size, self.piece_bytes)
+            return [Fragment(0, 0, None)]
+        return row_fragments(self.size, self.fragment_bytes)
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        if self.file.compression and piece.stop is not None:
-            with bzip2.lines_of_piece(self.file, piece.start, piece.stop) as stream:
-                yield from self._blocks(stream, 0, None, piece, skip)
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        if self.file.compression and fragment.stop is not None:
+            with bzip2.lines_of_fragment(self.file, fragment.start, fragment.stop) as stream:
+                yield from self._blocks(stream, 0, None, fragment, skip)
             return
         with self.file.open() as stream:
-            _seek_line(stream, piece.start)
-            yield from self._blocks(stream, piece.start, piece.stop, piece, skip)
+            _seek_line(stream, fragment.start)
+            yield from self._blocks(stream, fragment.start, fragment.stop, fragment, skip)
 
     def _blocks(
-        self, stream: io.BufferedReader, start: int, stop: int | None, piece: Piece, skip: int
+        self, stream: io.BufferedReader, start: int, stop: int | None, fragment: Fragment, skip: int
     ) -> Iterator[RawRows]:
-        """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a piece."""
-        before = partial(self._lines_before, piece)
+        """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a fragment."""
+        before = partial(self._lines_before, fragment)
         blocks = text_blocks(stream, self.url, start, stop, self.block_bytes, lines_before=before)
         for k, (line, text) in enumerate(blocks):
             if k >= skip:
-                yield self._parse(text, line, piece)
+                yield self._parse(text, line, fragment)
 
     def parse(self, text: bytes, line: int) -> RawRows:
         """Rows of some whole lines, of which the first has that number."""
-        return self._parse(text, line, Piece(0, 0, None))
+        return self._parse(text, line, Fragment(0, 0, None))
 
-    def _parse(self, text: bytes, line: int, piece: Piece) -> RawRows:
+    def _parse(self, text: bytes, line: int, fragment: Fragment) -> RawRows:
         n_bytes = len(text)
         if n_bytes < 8 or not text.endswith(b"\n"):
             text = (text + b"\n").ljust(8, b"\n")
@@ -98,19 +98,19 @@ class LibsvmSource(Source):
         infinite = np.flatnonzero(~np.isfinite(values))
         if infinite.size:  # such as 1e400; it stands before whatever stopped the parser
             k = infinite[0]
-            self._refuse(text, starts[k], line, piece, loops.BAD_LABEL if place[k] < 0 else loops.BAD_VALUE)
+            self._refuse(text, starts[k], line, fragment, loops.BAD_LABEL if place[k] < 0 else loops.BAD_VALUE)
         if fault != loops.OK:
-            self._refuse(text, position, line, piece, fault, index)
+            self._refuse(text, position, line, fragment, fault, index)
         data[place[place >= 0]] = values[place >= 0]
         y[-1 - place[place < 0]] = values[place < 0]
         shape = (rows, width if self.n_columns is None else self.n_columns)
         X = sp.csr_array((data[:pairs], indices[:pairs], indptr[: rows + 1]), shape=shape)
         return RawRows(X, y[:rows], line, n_bytes)
 
-    def _refuse(self, text: bytes, position: int, line: int, piece: Piece, fault: int, index: int = 0) -> None:
-        """Raise for the token at `position`; only now is it worth counting the lines before the piece."""
+    def _refuse(self, text: bytes, position: int, line: int, fragment: Fragment, fault: int, index: int = 0) -> None:
+        """Raise for the token at `position`; only now is it worth counting the lines before the fragment."""
         begin = text.rfind(b"\n", 0, position) + 1
-        line += text.count(b"\n", 0, begin) + self._lines_before(piece)
+        line += text.count(b"\n", 0, begin) + self._lines_before(fragment)
         match = _TOKEN.match(text, position)
         token = match.group() if match else b""
         shown_token = repr(token[:40] + (b"..." if len(token) > 40 else b""))[1:]
@@ -141,13 +141,13 @@ class LibsvmSource(Source):
             "give data with the same columns"
         )
 
-    def _lines_before(self, piece: Piece) -> int:
-        if piece.start == 0:
+    def _lines_before(self, fragment: Fragment) -> int:
+        if fragment.start == 0:
             return 0
-        lines = 1  # the one that runs into the piece, or ends where it starts
+        lines = 1  # the one that runs into the fragment, or ends where it starts
         if self.file.compression:
-            return lines + sum(text.count(b"\n") for text in bzip2.text_before(self.file, piece.start))
-        left = piece.start - 1
+            return lines + sum(text.count(b"\n") for text in bzip2.text_before(self.file, fragment.start))
+        left = fragment.start - 1
         with self.file.open() as stream:
             while left and (chunk := stream.read(min(left, MEBIBYTE))):
                 lines += chunk.count(b"\n")
@@ -189,7 +189,7 @@ def _parses(token: bytes) -> bool:
 
 
 def open_libsvm(
-    file: File, n_columns: int | None, zero_based: bool, piece_bytes: int, block_bytes: int
+    file: File, n_columns: int | None, zero_based: bool, fragment_bytes: int, block_bytes: int
 ) -> LibsvmSource:
     """Check that there is at least one row.
 
@@ -198,7 +198,7 @@ def open_libsvm(
     InputError
         If the text has blank and comment lines only.
     """
-    source = LibsvmSource(file, n_columns, None, piece_bytes, block_bytes, zero_based)
+    source = LibsvmSource(file, n_columns, None, fragment_bytes, block_bytes, zero_based)
     if not first_row(file):
         raise InputError(f"{file.url}: found no rows, expected LIBSVM text")
     return source

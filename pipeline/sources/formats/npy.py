@@ -14,7 +14,7 @@ import numpy as np
 
 from ikmap.arrays import Floats
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece, RawRows, Source, check_columns, row_pieces
+from pipeline.sources.base import Fragment, RawRows, Source, check_columns, row_fragments
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
@@ -125,16 +125,16 @@ class NpySource(Source):
     def least_rows(self) -> int:
         return self.layout.shape[0]
 
-    def pieces(self) -> list[Piece]:
+    def fragments(self) -> list[Fragment]:
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
-        return row_pieces(self.layout.shape[0], per_block * max(1, self.piece_bytes // self.block_bytes))
+        return row_fragments(self.layout.shape[0], per_block * max(1, self.fragment_bytes // self.block_bytes))
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        assert piece.stop is not None
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        assert fragment.stop is not None
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         with self.file.open() as stream:
-            for start in range(piece.start + skip * per_block, piece.stop, per_block):
-                stop = min(start + per_block, piece.stop)
+            for start in range(fragment.start + skip * per_block, fragment.stop, per_block):
+                stop = min(start + per_block, fragment.stop)
                 raw = self.layout.read(stream, self.url, start, stop)
                 rows = finite(raw, self.url, start, self.label)
                 y = None if self.label is None else rows[:, self.label].copy()
@@ -147,7 +147,7 @@ def open_npy(
     label: str | int | None,
     n_columns: int | None,
     require_label: bool,
-    piece_bytes: int,
+    fragment_bytes: int,
     block_bytes: int,
 ) -> NpySource:
     """Read the header of a ``.npy`` file.
@@ -168,7 +168,7 @@ def open_npy(
         )
     at = choose_label(url, None, n_total, label, required=require_label, n_columns=n_columns)
     check_columns(url, n_total - (at is not None), n_columns)
-    return NpySource(file, n_total - (at is not None), None, piece_bytes, block_bytes, layout, at)
+    return NpySource(file, n_total - (at is not None), None, fragment_bytes, block_bytes, layout, at)
 
 
 def check_matrix(layout: NpyLayout, url: str, what: str) -> None:

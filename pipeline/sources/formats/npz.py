@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import InputError, writing
-from pipeline.sources.base import Piece, RawRows, Source, check_columns, shown
+from pipeline.sources.base import Fragment, RawRows, Source, check_columns, shown
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, read_layout, rows_per_block
@@ -39,7 +39,7 @@ _ZIP_FAILURES = (
 
 @dataclass(frozen=True)
 class NpzSource(Source):
-    """Members of an archive, read as streams. One piece: a compressed member has one entry point."""
+    """Members of an archive, read as streams. One fragment: a compressed member has one entry point."""
 
     format: ClassVar[str] = "npz"
     knows_rows: ClassVar[bool] = True
@@ -57,14 +57,14 @@ class NpzSource(Source):
     def least_rows(self) -> int:
         return self.n_rows
 
-    def pieces(self) -> list[Piece]:
-        return [Piece(0, 0, self.n_rows)]
+    def fragments(self) -> list[Fragment]:
+        return [Fragment(0, 0, self.n_rows)]
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        assert piece.stop is not None
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+        assert fragment.stop is not None
         if self.X is None:
-            return self._csr_blocks(piece.stop, skip)
-        return self._dense_blocks(self.X, piece.stop, skip)
+            return self._csr_blocks(fragment.stop, skip)
+        return self._dense_blocks(self.X, fragment.stop, skip)
 
     def _dense_blocks(self, layout: NpyLayout, n_rows: int, skip: int) -> Iterator[RawRows]:
         per_block = rows_per_block(self.block_bytes, layout.shape[1])
@@ -187,7 +187,7 @@ def open_npz(
     label: str | int | None,
     n_columns: int | None,
     require_label: bool,
-    piece_bytes: int,
+    fragment_bytes: int,
     block_bytes: int,
 ) -> NpzSource:
     """Read the headers of the members of an archive; `label` names the one with the labels (``y``).
@@ -228,7 +228,7 @@ def open_npz(
         check_row(url, y.item_bytes, "a label")
     check_columns(url, width, n_columns, fewer=X is None)
     columns = width if n_columns is None else n_columns
-    return NpzSource(file, columns, None, piece_bytes, block_bytes, X, csr, y, name, n_rows)
+    return NpzSource(file, columns, None, fragment_bytes, block_bytes, X, csr, y, name, n_rows)
 
 
 def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[NpyLayout, bytes]:

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from ikmap.arrays import Floats
 from pipeline.errors import InputError
-from pipeline.sources.base import Piece, RawRows, Source, check_columns, shown
+from pipeline.sources.base import Fragment, RawRows, Source, check_columns, shown
 from pipeline.sources.columns.labels import check_names, choose_label
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE, check_row
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES, arrow_failures, checked_batch, reason_of
-from pipeline.sources.formats.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
+from pipeline.sources.formats.groups import CELL_BYTES, fragments_of, from_row, in_blocks, refuse_fewer
 
 MOST_COLUMNS = 100_000
 """Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
@@ -26,7 +26,7 @@ MOST_COLUMNS = 100_000
 
 @dataclass(frozen=True)
 class ParquetSource(Source):
-    """One Parquet file; a piece is a run of row groups of about `piece_bytes` dense bytes."""
+    """One Parquet file; a fragment is a run of row groups of about `fragment_bytes` dense bytes."""
 
     format: ClassVar[str] = "parquet"
     knows_rows: ClassVar[bool] = True
@@ -38,18 +38,18 @@ class ParquetSource(Source):
     def least_rows(self) -> int:
         return sum(self.group_rows)
 
-    def pieces(self) -> list[Piece]:
-        return pieces_of(self.group_rows, max(1, self.piece_bytes // (CELL_BYTES * len(self.names))))
+    def fragments(self) -> list[Fragment]:
+        return fragments_of(self.group_rows, max(1, self.fragment_bytes // (CELL_BYTES * len(self.names))))
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
+    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
         per_block = max(1, self.block_bytes // (CELL_BYTES * len(self.names)))
-        row = sum(self.group_rows[: piece.start]) + skip * per_block
-        groups, drop = from_row(self.group_rows, piece, skip * per_block)
+        row = sum(self.group_rows[: fragment.start]) + skip * per_block
+        groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         with self.file.open(scattered=True) as stream, opened(self.file, stream) as file:
             for table in in_blocks(read_batches(self.url, file, per_block, groups, self.names), per_block, drop):
                 yield self._block(table, row)
                 row += table.num_rows
-        refuse_fewer(self.url, row, self.group_rows, piece)
+        refuse_fewer(self.url, row, self.group_rows, fragment)
 
     def _block(self, table: pa.Table, row: int) -> RawRows:
         y = None
@@ -98,7 +98,7 @@ def open_parquet(
     label: str | int | None,
     n_columns: int | None,
     require_label: bool,
-    piece_bytes: int,
+    fragment_bytes: int,
     block_bytes: int,
 ) -> ParquetSource:
     """Read the schema; check label, types and the number of columns.
@@ -139,7 +139,7 @@ def open_parquet(
         file=file,
         n_columns=len(names) - (at is not None),
         column_names=tuple(name for j, name in enumerate(names) if j != at),
-        piece_bytes=piece_bytes,
+        fragment_bytes=fragment_bytes,
         block_bytes=block_bytes,
         names=names,
         label=at,

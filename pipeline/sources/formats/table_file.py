@@ -1,4 +1,4 @@
-"""What a file of a table offers, whatever its format: names, kinds, pieces, and blocks of columns."""
+"""What a file of a table offers, whatever its format: names, kinds, fragments, and blocks of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
-from pipeline.sources.base import Piece
+from pipeline.sources.base import Fragment
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import File
 
@@ -95,14 +95,20 @@ class TableFile(ABC):
         """Rows that there are at least."""
 
     @abstractmethod
-    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:
-        """Independent pieces, in order."""
+    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
+        """Independent fragments, in order."""
 
     @abstractmethod
     def blocks(
-        self, piece: Piece, skip: int, names: Sequence[str], kinds: Sequence[str], missing: frozenset[str], size: int
+        self,
+        fragment: Fragment,
+        skip: int,
+        names: Sequence[str],
+        kinds: Sequence[str],
+        missing: frozenset[str],
+        size: int,
     ) -> Iterator[Block]:
-        """Blocks `skip`, ... of a piece: the columns of these names, as kinds that are "label" too.
+        """Blocks `skip`, ... of a fragment: the columns of these names, as kinds that are "label" too.
 
         Parameters
         ----------

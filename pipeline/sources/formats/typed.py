@@ -1,4 +1,4 @@
-"""What files of typed columns have in common, Parquet and Arrow: kinds by type, pieces of whole groups of rows."""
+"""What files of typed columns have in common, Parquet and Arrow: kinds by type, fragments of whole groups of rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import Piece
+from pipeline.sources.base import Fragment
 from pipeline.sources.columns.cells import text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
-from pipeline.sources.formats.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
+from pipeline.sources.formats.groups import CELL_BYTES, fragments_of, from_row, in_blocks, refuse_fewer
 from pipeline.sources.formats.table_file import Block, TableFile
 
-PIECE_ROWS = 1 << 19
+FRAGMENT_ROWS = 1 << 19
 """Of narrow tables: enough for every worker to have some."""
 
 
@@ -53,12 +53,12 @@ class TypedTable(TableFile):
     def least_rows(self) -> int:
         return sum(self.group_rows)
 
-    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:
-        return pieces_of(self.group_rows, max(1, min(PIECE_ROWS, piece_bytes // (CELL_BYTES * columns))))
+    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
+        return fragments_of(self.group_rows, max(1, min(FRAGMENT_ROWS, fragment_bytes // (CELL_BYTES * columns))))
 
     def blocks(
         self,
-        piece: Piece,
+        fragment: Fragment,
         skip: int,
         names: Sequence[str],
         kinds: Sequence[str],
@@ -66,12 +66,12 @@ class TypedTable(TableFile):
         size: int,
     ) -> Iterator[Block]:
         per_block = max(1, size // (CELL_BYTES * len(names)))
-        row = sum(self.group_rows[: piece.start]) + skip * per_block
-        groups, drop = from_row(self.group_rows, piece, skip * per_block)
+        row = sum(self.group_rows[: fragment.start]) + skip * per_block
+        groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, names, kinds, per_block), per_block, drop):
             yield Block(table.columns, row + 1, table.nbytes)
             row += table.num_rows
-        refuse_fewer(self.file.url, row, self.group_rows, piece)
+        refuse_fewer(self.file.url, row, self.group_rows, fragment)
 
     @abstractmethod
     def batches(self, groups: range, names: Sequence[str], kinds: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

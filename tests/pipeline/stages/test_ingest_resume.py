@@ -22,7 +22,7 @@ from pipeline.sources import Sizes
 from pipeline.sources.datasets import registry as datasets
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages import ingest as ingest_stage
-from pipeline.stages.ingest import ingest, ingest_piece
+from pipeline.stages.ingest import ingest, ingest_fragment
 from pipeline.storage.durable import promised, taken
 from tests.support.narrow import csr
 from tests.support.runs import at_once, context, points
@@ -49,7 +49,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
     opened = sources.open_source
     monkeypatch.setattr(
-        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(piece=1 << 20, block=1000))
+        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(fragment=1 << 20, block=1000))
     )
 
 
@@ -155,12 +155,12 @@ def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_pro
 
     store = context(tmp_path / "killed").store
     source = data.sources[0]
-    (piece,) = source.pieces()
+    (fragment,) = source.fragments()
     with monkeypatch.context() as patch:
         patch.setattr(ingest_stage, "write_part", killed)
         with pytest.raises(Killed), promised():
-            ingest_piece(store, source, piece, "data/train", CLASSIFICATION.name)
+            ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)
     with promised():
-        first = ingest_piece(store, source, piece, "data/train", CLASSIFICATION.name)["outputs"][0]
+        first = ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)["outputs"][0]
         paths = taken()
     assert {str(path) for path in Path(store.path, first).rglob("*")} <= paths

@@ -115,7 +115,7 @@ def test_numbers_may_be_names(tmp_path: Path) -> None:
     data = defined(tmp_path, "header = true\nlabel = '2020'", "2019,2020\n1,0\n2,1\n")
     train, _ = data.sources
     assert train.column_names == ("2019",)
-    (block,) = train.read(train.pieces()[0])
+    (block,) = train.read(train.fragments()[0])
     assert block.y is not None
     assert block.y.tolist() == [0, 1]
 
@@ -193,7 +193,7 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
     assert isinstance(model, TrainedModel)
     (tmp_path / "new.csv").write_text("7|8|y\n9|10|n\n")
     new = open_data(model, str(tmp_path / "new.csv"))
-    (block,) = new.source.read(new.source.pieces()[0])
+    (block,) = new.source.read(new.source.fragments()[0])
     np.testing.assert_array_equal(block.X, [[7, 8], [9, 10]])
 
 

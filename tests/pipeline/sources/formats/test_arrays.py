@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_all(source: Source) -> list[RawRows]:
-    return [block for piece in source.pieces() for block in source.read(piece)]
+    return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def dense(block: RawRows) -> np.ndarray:
@@ -55,9 +55,9 @@ def check(source: Source, X: np.ndarray, y: np.ndarray | None, skip: int) -> Non
         assert block.first_line == row
         assert block.X.shape[0] > 0
         row += block.X.shape[0]
-    for piece in source.pieces():
-        whole = list(source.read(piece))
-        rest = list(source.read(piece, skip=skip))
+    for fragment in source.fragments():
+        whole = list(source.read(fragment))
+        rest = list(source.read(fragment, skip=skip))
         assert len(rest) == len(whole[skip:])
         for a, b in zip(rest, whole[skip:], strict=True):
             assert np.array_equal(dense(a), dense(b))
@@ -79,10 +79,10 @@ def matrices(draw: st.DrawFn) -> np.ndarray:
 sizes = st.integers(1, 400)
 
 
-@given(A=matrices(), piece_bytes=sizes, block_bytes=sizes, label=st.integers(-2, 1), skip=st.integers(0, 5))
-def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, label: int, skip: int) -> None:
+@given(A=matrices(), fragment_bytes=sizes, block_bytes=sizes, label=st.integers(-2, 1), skip=st.integers(0, 5))
+def test_npy(folder: Path, A: np.ndarray, fragment_bytes: int, block_bytes: int, label: int, skip: int) -> None:
     np.save(folder / "a.npy", A)
-    options: dict[str, Any] = {"sizes": Sizes(piece_bytes, block_bytes)}
+    options: dict[str, Any] = {"sizes": Sizes(fragment_bytes, block_bytes)}
     url = str(folder / "a.npy")
     X, y = np.delete(A, label, axis=1).astype(float), A[:, label].astype(float)
     check(open_source(url, label=label, **options), X, y, skip)
@@ -144,14 +144,14 @@ def test_npz_member_with_the_labels(folder: Path) -> None:
 @pytest.mark.slow
 @given(
     seed=st.integers(0, 1000),
-    piece_bytes=sizes,
+    fragment_bytes=sizes,
     block_bytes=sizes,
     group=st.integers(1, 12),
     skip=st.integers(0, 5),
     text=st.booleans(),
 )
 def test_parquet(
-    folder: Path, seed: int, piece_bytes: int, block_bytes: int, group: int, skip: int, text: bool
+    folder: Path, seed: int, fragment_bytes: int, block_bytes: int, group: int, skip: int, text: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
@@ -165,10 +165,10 @@ def test_parquet(
     y = np.array([f"l{v}" for v in rng.integers(0, 3, n)]) if text else rng.integers(0, 3, n)
     table = pa.table({**columns, "Label": pa.array(y).dictionary_encode() if text and seed % 2 else pa.array(y)})
     pq.write_table(table, folder / "a.parquet", row_group_size=group)
-    source = open_source(str(folder / "a.parquet"), sizes=Sizes(piece_bytes, block_bytes))
+    source = open_source(str(folder / "a.parquet"), sizes=Sizes(fragment_bytes, block_bytes))
     assert source.column_names == tuple(columns)
     assert source.n_columns == 5
-    assert source.pieces()[-1].stop == -(-n // group)
+    assert source.fragments()[-1].stop == -(-n // group)
     check(source, np.column_stack([c.astype(float) for c in columns.values()]), y, skip)
 
 
@@ -310,8 +310,8 @@ def test_memory_does_not_grow_with_the_file(folder: Path, kind: str) -> None:
         before = pa.total_allocated_bytes()
         read = used = 0
         tracemalloc.start()
-        for piece in source.pieces():
-            for block in source.read(piece):
+        for fragment in source.fragments():
+            for block in source.read(fragment):
                 read += block.X.shape[0]
                 used = max(used, pa.total_allocated_bytes() - before)
         peaks.append(tracemalloc.get_traced_memory()[1])

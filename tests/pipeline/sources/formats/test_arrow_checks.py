@@ -34,7 +34,7 @@ def ipc(table: pa.Table) -> bytes:
 
 def read(url: Path) -> int:
     source = open_table(str(url))
-    return sum(block.X.shape[0] for piece in source.pieces() for block in source.read(piece))
+    return sum(block.X.shape[0] for fragment in source.fragments() for block in source.read(fragment))
 
 
 def test_a_code_that_no_word_has(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_checksums_of_parquet_pages(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
     source = open_source(str(path))
     with pytest.raises(InputError, match=r"a.parquet: row group 2: damaged: .*(CRC|checksum)"):
-        list(source.read(source.pieces()[0]))
+        list(source.read(source.fragments()[0]))
 
 
 def test_files_of_a_stream_are_checked_too(tmp_path: Path) -> None:

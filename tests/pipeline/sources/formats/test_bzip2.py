@@ -1,4 +1,4 @@
-"""bzip2 in pieces: together they hold every line once, wherever blocks and lines begin and end."""
+"""bzip2 in fragments: together they hold every line once, wherever blocks and lines begin and end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def text(n_lines: int, longest: int) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def pieces(file: File, n: int) -> list[bytes]:
+def fragments(file: File, n: int) -> list[bytes]:
     starts = [k * file.size // n for k in range(n + 1)]
-    return [bzip2.lines_of_piece(file, a, b).read() for a, b in pairwise(starts)]
+    return [bzip2.lines_of_fragment(file, a, b).read() for a, b in pairwise(starts)]
 
 
 def written(path: Path, content: bytes) -> File:
@@ -53,9 +53,9 @@ STREAMS = {
 @pytest.mark.parametrize("kind", list(STREAMS))
 def test_pieces_hold_every_line_once(kind: str, n: int, tmp_path: Path) -> None:
     whole = bz2.decompress(STREAMS[kind])
-    found = pieces(written(tmp_path / "a.bz2", STREAMS[kind]), n)
+    found = fragments(written(tmp_path / "a.bz2", STREAMS[kind]), n)
     assert b"".join(found) == whole
-    assert all(piece.endswith(b"\n") for piece in found[:-1] if piece and not whole.endswith(piece))
+    assert all(fragment.endswith(b"\n") for fragment in found[:-1] if fragment and not whole.endswith(fragment))
 
 
 def test_every_mark_is_found_at_every_bit() -> None:
@@ -79,14 +79,14 @@ def test_a_mark_by_chance_within_a_block_is_seen_through() -> None:
     ("size", "n"), [(1, 1), (1 << 20, 2), (3 << 19, 3), (1 << 24, 16), (1 << 27, 16), (1 << 30, 128)]
 )
 def test_pieces_are_cut_by_the_size_of_the_file(size: int, n: int) -> None:
-    starts = bzip2.piece_starts(size)
+    starts = bzip2.fragment_starts(size)
     assert (starts[0], starts[-1], len(starts)) == (0, size, n + 1)
     assert max(np.diff(starts)) <= bzip2.MOST_BYTES
 
 
 @pytest.fixture
 def libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The same rows plain, and in bzip2 that is read in several pieces."""
+    """The same rows plain, and in bzip2 that is read in several fragments."""
     monkeypatch.setattr(bzip2, "LEAST_BYTES", 20_000)
     rows = [
         " ".join(["1", *(f"{j}:{v:.6f}" for j, v in enumerate(x, start=1))]) for x in RNG.random((5000, 6)).tolist()
@@ -99,19 +99,19 @@ def libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 
 def read(path: Path, **options: Any) -> list[Any]:
     source = open_source(str(path), "libsvm", **options)
-    return [block for piece in source.pieces() for block in source.read(piece)]
+    return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def test_rows_are_those_of_the_plain_file(libsvm: tuple[Path, Path]) -> None:
     plain, packed = (read(path, sizes=Sizes(block=20_000)) for path in libsvm)
-    assert len(open_source(str(libsvm[1]), "libsvm").pieces()) > 2
+    assert len(open_source(str(libsvm[1]), "libsvm").fragments()) > 2
     expected, found = (sp.vstack([block.X for block in blocks if block.X.shape[0]]) for blocks in (plain, packed))
     assert found.shape == expected.shape
     assert (found != expected).nnz == 0
     source = open_source(str(libsvm[1]), "libsvm", sizes=Sizes(block=20_000))
-    for piece in source.pieces():
-        blocks = [csr(block.X).toarray().tobytes() for block in source.read(piece)]
-        assert [csr(block.X).toarray().tobytes() for block in source.read(piece, skip=1)] == blocks[1:]
+    for fragment in source.fragments():
+        blocks = [csr(block.X).toarray().tobytes() for block in source.read(fragment)]
+        assert [csr(block.X).toarray().tobytes() for block in source.read(fragment, skip=1)] == blocks[1:]
 
 
 @pytest.mark.parametrize("line", [1, 2400, 5000])

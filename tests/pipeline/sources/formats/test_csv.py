@@ -29,7 +29,7 @@ def write(path: Path, content: str | bytes) -> str:
 
 
 def read_all(source: Source) -> list[RawRows]:
-    return [block for piece in source.pieces() for block in source.read(piece)]
+    return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def joined(blocks: list[RawRows]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -98,9 +98,9 @@ def test_equals_the_reference_however_it_is_cut(
     assert y.dtype == (object if as_text else np.float64)
     assert y.tolist() == (labels if as_text else [float(c) for c in labels])
 
-    (piece,) = source.pieces()
-    assert sum(b.n_bytes for b in blocks) == len(text.encode()) - piece.start
-    rest = list(source.read(piece, skip=skip))
+    (fragment,) = source.fragments()
+    assert sum(b.n_bytes for b in blocks) == len(text.encode()) - fragment.start
+    rest = list(source.read(fragment, skip=skip))
     assert len(rest) == len(blocks[skip:])
     for a, b in zip(rest, blocks[skip:], strict=True):
         assert np.array_equal(a.X, b.X)
@@ -256,7 +256,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
         source = open_source(url, sizes=Sizes(block=1 << 14))
         read = 0
         tracemalloc.start()
-        for block in source.read(source.pieces()[0]):
+        for block in source.read(source.fragments()[0]):
             read += block.X.shape[0]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -136,6 +136,6 @@ def test_equals_scikit_learn(tmp_path: Path) -> None:
     path.write_text(text.getvalue())
     X, y = load_svmlight_file(str(path), n_features=40)
     source = open_source(str(path), n_columns=40)
-    (block,) = [block for piece in source.pieces() for block in source.read(piece)]
+    (block,) = [block for fragment in source.fragments() for block in source.read(fragment)]
     np.testing.assert_array_equal(csr(block.X).toarray(), X.toarray())
     np.testing.assert_array_equal(block.y, y)

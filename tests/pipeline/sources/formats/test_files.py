@@ -59,7 +59,7 @@ def write(path: Path, content: bytes) -> str:
 
 
 def read_all(source: Source) -> list[RawRows]:
-    return [block for piece in source.pieces() for block in source.read(piece)]
+    return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def same(a: list[RawRows], b: list[RawRows]) -> bool:
@@ -134,9 +134,9 @@ def test_source_is_small_picklable_and_identified(tmp_path: Path, kind: str) -> 
         "sha256": hashlib.sha256(CONTENT[kind]).hexdigest(),
     }
     assert same(read_all(again), read_all(source))
-    for i, piece in enumerate(source.pieces()):
-        assert piece.index == i
-        assert type(piece)(**json.loads(json.dumps(dataclasses.asdict(piece)))) == piece
+    for i, fragment in enumerate(source.fragments()):
+        assert fragment.number == i
+        assert type(fragment)(**json.loads(json.dumps(dataclasses.asdict(fragment)))) == fragment
 
 
 def test_local_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_any_fsspec_url(tmp_path: Path, kind: str) -> None:
     url = f"memory://folder/a.{kind}"
     fsspec.filesystem("memory").pipe(f"/folder/a.{kind}", content)
     remote = open_source(url, sizes=Sizes(256, 64))
-    assert remote.pieces() == local.pieces()
+    assert remote.fragments() == local.fragments()
     assert remote.format == local.format
     assert same(read_all(remote), read_all(local))
     identity = remote.identity()

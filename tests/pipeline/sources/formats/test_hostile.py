@@ -36,8 +36,8 @@ MATRIX = np.random.default_rng(0).integers(0, 9, (12, 4)).astype(float)
 def read_all(source: Source) -> int:
     """Rows that come; all of them are numbers."""
     rows = 0
-    for piece in source.pieces():
-        for block in source.read(piece):
+    for fragment in source.fragments():
+        for block in source.read(fragment):
             rows += block.X.shape[0]
             assert np.isfinite(block.X if isinstance(block.X, np.ndarray) else block.X.data).all()
     return rows
@@ -240,7 +240,7 @@ def test_of_two_members_with_a_name_the_last_counts(tmp_path: Path) -> None:
             packed.writestr("X.npy", npy(X))
         packed.writestr("y.npy", npy(np.arange(12)))
     source = open_source(write(tmp_path / "a.npz", out.getvalue()))
-    (block,) = source.read(source.pieces()[0])
+    (block,) = source.read(source.fragments()[0])
     assert np.array_equal(block.X, np.load(tmp_path / "a.npz")["X"])
 
 
@@ -280,11 +280,11 @@ def test_rows_much_longer_than_the_others_come_in_blocks_of_fewer(tmp_path: Path
     content = csr(data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape),
                   y=np.arange(1020))  # fmt: skip
     source = open_source(write(tmp_path / "a.npz", content), sizes=Sizes(block=12_000))
-    blocks = list(source.read(source.pieces()[0]))
+    blocks = list(source.read(source.fragments()[0]))
     assert max(sparse_rows(block.X).nnz for block in blocks) <= 4000
     assert np.array_equal(sp.vstack([block.X for block in blocks]).toarray(), matrix.toarray())
     assert np.concatenate([block.y for block in blocks]).tolist() == list(range(1020))
-    assert [block.first_line for block in source.read(source.pieces()[0], skip=3)] == [
+    assert [block.first_line for block in source.read(source.fragments()[0], skip=3)] == [
         block.first_line for block in blocks[3:]
     ]
 
@@ -356,7 +356,7 @@ def test_names_are_compared_in_one_pass(tmp_path: Path) -> None:
     url = write(tmp_path / "a.csv", f"{','.join(names)},class\n{numbers},1\n{numbers},0\n".encode())
     source = open_source(url)
     assert source.n_columns == n
-    (block,) = source.read(source.pieces()[0])
+    (block,) = source.read(source.fragments()[0])
     assert block.X.shape == (2, n)
     assert block.y is not None
     assert block.y.tolist() == [1, 0]
@@ -390,7 +390,7 @@ def test_wide_tables_are_read_as_narrow_ones(
     def read() -> Any:
         try:
             source = open_source(url)
-            blocks = list(source.read(source.pieces()[0]))
+            blocks = list(source.read(source.fragments()[0]))
             return [(block.X.tobytes(), block.y.tolist(), block.y.dtype) for block in blocks if block.y is not None]
         except InputError as error:
             return str(error)
@@ -417,7 +417,7 @@ def test_a_worker_takes_shorter_lines(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a later piece of a file too, plain and in bzip2."""
+    """In a later fragment of a file too, plain and in bzip2."""
     monkeypatch.setattr(limits, "LONGEST_ROW", 1 << 20)
     text = b"1 1:1\n" * 1000 + b"1 1:1" + b" " * (3 << 20) + b"\n"
     url = write(tmp_path / "a.libsvm", text)
@@ -427,7 +427,7 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, monkeypatc
     lines = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((120_000, 2)))
     packed = bz2.compress(lines + b"1 1:1" + b" " * (3 << 20) + b"\n")
     source = open_source(write(tmp_path / "a.libsvm.bz2", packed), sizes=Sizes(block=100_000))
-    assert len(source.pieces()) > 1
+    assert len(source.fragments()) > 1
     with pytest.raises(InputError, match=r"line 120001: found a line longer than 1,048,576 bytes"):
         read_all(source)
     quoted = b"a,class\n" + b"1,x\n" * 100 + b'1,"' + b"x\n" * (1 << 20)

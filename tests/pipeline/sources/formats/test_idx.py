@@ -41,7 +41,7 @@ def write(
 
 
 def read(source: Source) -> tuple[np.ndarray, Any]:
-    blocks: list[Any] = [block for piece in source.pieces() for block in source.read(piece)]
+    blocks: list[Any] = [block for fragment in source.fragments() for block in source.read(fragment)]
     y = [block.y for block in blocks]
     return np.concatenate([block.X for block in blocks]), None if y[0] is None else np.concatenate(y)
 
@@ -57,17 +57,17 @@ def refused(url: str, **options: Any) -> str:
 @pytest.mark.parametrize("end", PACK)
 @pytest.mark.parametrize("name", ["train-images-idx3-ubyte", "t10k-images.idx3-ubyte", "e-letters-images-idx3-ubyte"])
 def test_images_and_their_labels(end: str, name: str, tmp_path: Path) -> None:
-    source = open_source(write(tmp_path, end=end, name=name), sizes=Sizes(piece=4000, block=1000))
+    source = open_source(write(tmp_path, end=end, name=name), sizes=Sizes(fragment=4000, block=1000))
     assert (source.format, source.n_columns, source.least_rows(), source.knows_rows) == ("idx", 12, 50, True)
-    assert len(source.pieces()) == (1 if end else 2)
+    assert len(source.fragments()) == (1 if end else 2)
     X, y = read(source)
     assert X.dtype == np.float64
     assert np.array_equal(X, IMAGES.reshape(50, 12))
     assert np.array_equal(y, LABELS)
-    piece = source.pieces()[0]
-    blocks = list(source.read(piece))
+    fragment = source.fragments()[0]
+    blocks = list(source.read(fragment))
     assert len(blocks) > 1
-    later = list(source.read(piece, skip=1))
+    later = list(source.read(fragment, skip=1))
     assert [block.first_line for block in later] == [block.first_line for block in blocks[1:]]
     assert np.array_equal(later[0].X, blocks[1].X)
 

@@ -74,7 +74,7 @@ def write(path: Path, content: bytes) -> str:
 
 
 def read_all(source: Source) -> list[RawRows]:
-    return [block for piece in source.pieces() for block in source.read(piece)]
+    return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def rows_of(blocks: list[RawRows]) -> list[tuple[float, dict[int, float]]]:
@@ -107,42 +107,44 @@ def same(a: RawRows, b: RawRows) -> bool:
 
 
 @pytest.mark.slow
-@given(text=texts(), piece_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80))
-@example(text=b"1", piece_bytes=1, block_bytes=1)
-@example(text=b"-0 1:-0.0", piece_bytes=3, block_bytes=2)
-@example(text=b"1 1:18446744073709551616 2:0.0000000000000000000000001", piece_bytes=9, block_bytes=9)
-@example(text=b"9007199254740993 1:9007199254740992e22 2:1e23", piece_bytes=9, block_bytes=9)
-def test_equals_the_reference_however_it_is_cut(folder: Path, text: bytes, piece_bytes: int, block_bytes: int) -> None:
+@given(text=texts(), fragment_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80))
+@example(text=b"1", fragment_bytes=1, block_bytes=1)
+@example(text=b"-0 1:-0.0", fragment_bytes=3, block_bytes=2)
+@example(text=b"1 1:18446744073709551616 2:0.0000000000000000000000001", fragment_bytes=9, block_bytes=9)
+@example(text=b"9007199254740993 1:9007199254740992e22 2:1e23", fragment_bytes=9, block_bytes=9)
+def test_equals_the_reference_however_it_is_cut(
+    folder: Path, text: bytes, fragment_bytes: int, block_bytes: int
+) -> None:
     expected = bits(libsvm_rows(text))
     url = write(folder / "a.libsvm", text)
-    source = open_source(url, sizes=Sizes(piece_bytes, block_bytes))
-    pieces = source.pieces()
-    assert [piece.index for piece in pieces] == list(range(-(-len(text) // piece_bytes)))
+    source = open_source(url, sizes=Sizes(fragment_bytes, block_bytes))
+    fragments = source.fragments()
+    assert [fragment.number for fragment in fragments] == list(range(-(-len(text) // fragment_bytes)))
     blocks = read_all(source)
     assert bits(rows_of(blocks)) == expected
     assert sum(block.n_bytes for block in blocks) == len(text)
 
-    # Without pieces, the blocks of a compressed file are those of the plain one.
+    # Without fragments, the blocks of a compressed file are those of the plain one.
     whole = open_source(url, sizes=Sizes(len(text), block_bytes))
     plain = read_all(whole)
     for ending in (".bz2", ".gz", ".xz"):
         url = write(folder / f"a.libsvm{ending}", COMPRESS[ending](text))
         packed = open_source(url, sizes=Sizes(block=block_bytes))
-        assert len(packed.pieces()) == 1
+        assert len(packed.fragments()) == 1
         blocks = read_all(packed)
         assert len(blocks) == len(plain)
         assert all(map(same, blocks, plain))
 
 
-@given(text=texts(), piece_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80), skip=st.integers(0, 9))
+@given(text=texts(), fragment_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80), skip=st.integers(0, 9))
 def test_skip_leaves_out_the_first_blocks(
-    folder: Path, text: bytes, piece_bytes: int, block_bytes: int, skip: int
+    folder: Path, text: bytes, fragment_bytes: int, block_bytes: int, skip: int
 ) -> None:
     url = write(folder / "skip.libsvm", text)
-    source = open_source(url, sizes=Sizes(piece_bytes, block_bytes))
-    for piece in source.pieces():
-        expected = list(source.read(piece))[skip:]
-        blocks = list(source.read(piece, skip=skip))
+    source = open_source(url, sizes=Sizes(fragment_bytes, block_bytes))
+    for fragment in source.fragments():
+        expected = list(source.read(fragment))[skip:]
+        blocks = list(source.read(fragment, skip=skip))
         assert len(blocks) == len(expected)
         assert all(map(same, blocks, expected))
 
@@ -159,7 +161,7 @@ def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
 def test_skipped_blocks_are_not_parsed(folder: Path) -> None:
     url = write(folder / "bad-start.libsvm", b"1 1:2\n" + b"1 1:x\n" + b"1 3:4\n")
     source = open_source(url, sizes=Sizes(block=6))
-    blocks = list(source.read(source.pieces()[0], skip=2))
+    blocks = list(source.read(source.fragments()[0], skip=2))
     assert [b.first_line for b in blocks] == [3]
     assert rows_of(blocks) == [(1.0, {2: 4.0})]
 
@@ -218,8 +220,8 @@ def test_line_is_that_of_the_file_in_any_piece(folder: Path) -> None:
     lines = [b"1 1:2 3:4"] * 40
     for at in (0, 7, 23, 39):
         url = write(folder / "line.libsvm", b"\n".join([*lines[:at], b"1 3:oops", *lines[at + 1 :]]))
-        for piece_bytes in (5, 10, 64, 1000):
-            source = open_source(url, sizes=Sizes(piece_bytes, 13))
+        for fragment_bytes in (5, 10, 64, 1000):
+            source = open_source(url, sizes=Sizes(fragment_bytes, 13))
             words = f"line {at + 1}, column 5: found 'oops' for index 3, expected a number"
             with pytest.raises(InputError) as error:
                 read_all(source)
@@ -263,8 +265,8 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
         source = open_source(url, sizes=Sizes(block=1 << 16))
         read = 0
         tracemalloc.start()
-        for piece in source.pieces():
-            for block in source.read(piece):
+        for fragment in source.fragments():
+            for block in source.read(fragment):
                 read += block.X.shape[0]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

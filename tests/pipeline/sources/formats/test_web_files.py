@@ -241,7 +241,7 @@ def test_signed_urls_open_and_another_signature_is_the_same_file(tmp_path: Path)
             open_source(readable(f"{site}/rows.csv?sig={sig}", tmp_path / "data", say=ignored)) for sig in ("s1", "s2")
         )
         assert (str(first.url), first.format) == (f"{site}/rows.csv?...", "csv")
-        assert [block.X.tolist() for block in first.read(first.pieces()[0])] == [[[1.0], [2.0]]]
+        assert [block.X.tolist() for block in first.read(first.fragments()[0])] == [[[1.0], [2.0]]]
         assert first.file.identity() == second.file.identity()
         for opened in (open_source, lambda url: readable(url, tmp_path / "data", say=ignored)):
             with pytest.raises(InputError, match="found no query, expected the whole address"):
@@ -257,7 +257,7 @@ def test_headers_come_from_the_settings_of_fsspec(tmp_path: Path, monkeypatch: p
     (tmp_path / "rows.csv").write_text("a,label\n1,0\n2,1\n")
     with serving(partial(Signed, directory=str(tmp_path))) as site:
         source = open_source(readable(f"{site}/rows.csv", tmp_path / "data", say=ignored))
-        assert len(next(iter(source.read(source.pieces()[0]))).X) == 2
+        assert len(next(iter(source.read(source.fragments()[0]))).X) == 2
 
 
 def test_files_that_differ_by_the_query_are_kept_apart() -> None:

@@ -32,8 +32,8 @@ def rows(source: TableSource) -> tuple[list[list[Any]], list[Any]]:
     """Cells as they were meant, and labels."""
     found: list[list[Any]] = []
     labels: list[Any] = []
-    for piece in source.pieces():
-        for block in source.read(piece):
+    for fragment in source.fragments():
+        for block in source.read(fragment):
             levels = block.levels or (None,) * block.X.shape[1]
             for row in np.asarray(block.X).tolist():
                 found.append(
@@ -85,12 +85,12 @@ def test_typed_files_give_the_same(kind: str, tmp_path: Path) -> None:
             writer.write_table(typed(), max_chunksize=2)
     else:
         pq.write_table(typed(), path, row_group_size=1, compression="snappy" if kind == "parquet" else kind)
-    source = open_table(str(path), label="label", sizes=Sizes(piece=1, block=64))
-    assert len(source.pieces()) > 1
+    source = open_table(str(path), label="label", sizes=Sizes(fragment=1, block=64))
+    assert len(source.fragments()) > 1
     assert rows(source) == (EXPECTED, ["yes", "no", "yes"])
-    for piece in source.pieces():  # blocks that are skipped are those that would have come first
-        blocks = list(source.read(piece))
-        after = [block.X.tobytes() for block in source.read(piece, skip=1)]
+    for fragment in source.fragments():  # blocks that are skipped are those that would have come first
+        blocks = list(source.read(fragment))
+        after = [block.X.tobytes() for block in source.read(fragment, skip=1)]
         assert after == [block.X.tobytes() for block in blocks[1:]]
 
 

@@ -97,7 +97,7 @@ def prepared(directory: Path) -> dict[str, Any]:
 
 def test_bits_depend_on_no_piece_and_no_block(run: Path, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(table_source, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(table_source, "PIECE_BYTES", 2000)
+    monkeypatch.setattr(table_source, "FRAGMENT_BYTES", 2000)
     monkeypatch.setattr("pipeline.stages.encode.TASK_ROWS", 50)
     Command(options(folder)).run(tmp_path / "cut")
     assert prepared(tmp_path / "cut") == prepared(run)
