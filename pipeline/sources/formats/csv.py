@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
-from pipeline.monitoring.plain_text import not_utf8
-from pipeline.sources.base import Fragment, shown
+from pipeline.monitoring.plain_text import not_utf8, shown
+from pipeline.sources.base import Fragment, RawRows, ReadRequest
 from pipeline.sources.columns.cells import expected, number_in
 from pipeline.sources.columns.kinds import plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.rows import LABEL, Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
-    CsvFormat,
     find_layout,
     first_records,
     is_broken,
@@ -34,8 +41,9 @@ from pipeline.sources.formats.csv_text import (
 )
 from pipeline.sources.formats.table_file import Block, TableFile
 
+# A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
+TEXT_BLOCK_BYTES = 4 * MEBIBYTE
 DELIMITERS = ",\t;|"
-LABEL = "label"
 SAMPLE_ROWS = 10_000
 
 
@@ -69,9 +77,9 @@ class TextTable(TableFile):
         decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
-    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
+    def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         lines, rows = self._sample()
-        at = [self.own_names.index(name) for name in names]
+        at = self._places(names)
         cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
         if self.decimal == ",":
             cells = [[with_point(cell) for cell in row] for row in cells]
@@ -79,11 +87,22 @@ class TextTable(TableFile):
         refuse_dressed(self.file.url, plan, lines, cells, request)
         return plan
 
+    def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
+        at = self._places(names)
+        missing = frozenset(request.missing) | {""}
+        rows = [row for row in self._sample()[1] if len(row) == self.width]
+        return self.decimal == "." and bool(rows) and all(numbers_in(row, at, missing) is not None for row in rows)
+
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
-        at = self.own_names.index(name)
+        (at,) = self._places([name])
         cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
         plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
         return not all(map(is_numeric, plain))
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Return the places of columns."""
+        places = {name: j for j, name in enumerate(self.own_names)}
+        return [places[name] for name in names]
 
     def _sample(self) -> tuple[list[int], list[list[str]]]:
         """The first rows, and the line of each."""
@@ -96,27 +115,56 @@ class TextTable(TableFile):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:  # noqa: ARG002
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         return [Fragment(0, self.data_start, None)]
 
-    def blocks(
-        self,
-        fragment: Fragment,
-        skip: int,
-        names: Sequence[str],
-        kinds: Sequence[str],
-        missing: frozenset[str],
-        size: int,
-    ) -> Iterator[Block]:
-        at = [self.own_names.index(name) for name in names]
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+        size = self.sizes.of_block(TEXT_BLOCK_BYTES)
         with self.file.open() as stream:
             stream.seek(fragment.start)
-            blocks = text_blocks(
-                stream, self.file.url, fragment.start, fragment.stop, size, line=self.data_line, quotes=True
-            )
+            start, stop = fragment.start, fragment.stop
+            blocks = text_blocks(stream, self.file.url, start, stop, size, line=self.data_line, quotes=True)
             for k, (line, text) in enumerate(blocks):
                 if k >= skip:
-                    yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
+                    yield self._block(text, line, wanted)
+
+    def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
+        """Return the rows of some whole records, of which the first stands in that line."""
+        wanted = wanted_of(self, plan)
+        return rows_of(self, self._block(text, line, wanted), wanted, plan)
+
+    def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+        at = self._places(wanted.names)
+        # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
+        if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
+            return block
+        columns = self._columns(text, line, at, wanted.kinds, wanted.missing)
+        return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
+
+    def _line_of(self, text: bytes, line: int, row: int) -> int:
+        """Return the line of a row of some text that begins with `line`; asked in need only."""
+        rows = records(text, self.file.url, self.delimiter, line)
+        return next((at for at, _ in islice(rows, row, None)), line + row)
+
+    def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
+        """Return a block of a table of numbers, parsed row by row; None where a cell is none, or some row is amiss."""
+        n = wanted.numbers
+        X: list[Floats] = []
+        others: list[list[str]] = [[] for _ in at[n:]]
+        for _, row in records(text, self.file.url, self.delimiter, line):
+            if len(row) != self.width or (values := numbers_in(row, at[:n], wanted.missing)) is None:
+                return None
+            X.append(values)
+            for cells, j in zip(others, at[n:], strict=True):
+                cells.append(row[j].strip())
+        numbers = np.stack(X) if X else np.empty((0, n))
+        columns = []
+        for cells, kind in zip(others, wanted.kinds[n:], strict=True):
+            if any(map(is_broken, cells)):
+                return None
+            column = pa.array(cells, pa.string())
+            columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
+        return Block(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
 
     def _columns(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
@@ -179,20 +227,43 @@ class TextTable(TableFile):
         ]
 
 
-def open_text_table(
-    file: File, partition: tuple[tuple[str, str | None], ...], label: str | int | None, known: CsvFormat
-) -> TextTable:
+def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -> Floats | None:
+    """Return the finite numbers that some cells of a row are, NaN where one is missing; None where one is neither."""
+    cells = itemgetter(*at)(row) if len(at) > 1 else (row[at[0]],)
+    text = "".join(cells)
+    if not text.isascii() or "_" in text:  # what float() takes beside plain numbers
+        return None
+    try:
+        values = np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        found = [math.nan if (cell := word.strip()) in missing else number_in(cell) for word in cells]
+        if None in found:
+            return None
+        values = np.array(found, dtype=np.float64)
+    return None if np.isinf(values).any() else values
+
+
+def open_csv(file: File, request: ReadRequest) -> TextTable:
     """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
     ------
     InputError
     """
+    known = request.csv
     if known.encoding is None:
         with file.open() as stream:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
-    layout = find_layout(file, label, known, DELIMITERS)
+    layout = find_layout(file, request.label, known, DELIMITERS)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
     return TextTable(
-        layout.file, partition, layout.delimiter, layout.names, layout.width, layout.start, layout.line, decimal
+        layout.file,
+        request.sizes,
+        request.partition,
+        layout.delimiter,
+        layout.names,
+        layout.width,
+        layout.start,
+        layout.line,
+        decimal,
     )

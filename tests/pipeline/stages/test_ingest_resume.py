@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,13 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
-from pipeline import sources
 from pipeline.record_types import TaskRecord
 from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
-from pipeline.sources import Sizes
+from pipeline.sources import ReadRequest, Sizes
 from pipeline.sources.datasets import registry as datasets
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages import ingest as ingest_stage
@@ -47,10 +47,7 @@ def data(tmp_path: Path) -> ResolvedDataset:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
-    opened = sources.open_source
-    monkeypatch.setattr(
-        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(fragment=1 << 20, block=1000))
-    )
+    monkeypatch.setattr(datasets, "ReadRequest", partial(ReadRequest, sizes=Sizes(fragment=1 << 20, block=1000)))
 
 
 def doing(order: Callable[[Sequence[Task]], Sequence[Task]], kill_after: int, done: list[str]) -> Any:
