@@ -29,8 +29,6 @@ from pipeline.runs.trained_model import TrainedModel, decisions
 from pipeline.sources import Fragment, Source
 from pipeline.sources.base import is_wide
 from pipeline.sources.files.remote import filesystem
-from pipeline.sources.table_source import TableSource
-from pipeline.stages.ingest import place
 
 STAGE = "score"
 
@@ -57,12 +55,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     InputError
         The data or the place of the output is at fault.
     """
-    files = (
-        [named_file.file for named_file in data.source.files]
-        if isinstance(data.source, TableSource)
-        else [data.source.file]
-    )
-    input_paths = {os.path.realpath(file.path) for file in files if file.local}
+    input_paths = {os.path.realpath(file.path) for file in data.source.all_files() if file.local}
     if output.is_local and os.path.realpath(output.path) in input_paths:
         raise InputError(f"--output {output.url}: is the input, expected another file")
     if seen := model.has_seen(data.source):
@@ -149,11 +142,11 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
             try:
                 targets = task.codec.encode(block.y, n)
             except BadLabel as error:
-                raise InputError(f"{place(data.source, block, error.row)}: {error}") from None
+                raise InputError(f"{data.source.place(block, error.row)}: {error}") from None
             unknown = task.codec.unknown(targets)
             rows_labelled += int((~unknown).sum())
             scored = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
-            features = model.features(X, block.levels, partial(place, data.source, block))
+            features = model.features(X, block.levels, partial(data.source.place, block))
             outputs: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
             for rows, decision in decisions(model, features, preparation, where):
                 for name, values in task.decisions.values(decision).items():
@@ -185,7 +178,7 @@ def _where(prefix: str, first: int, row: int) -> str:
 
 def ids_of(source: Source) -> tuple[str, pa.DataType] | None:
     """Return name and type of the column that tells rows apart, if there is one."""
-    return (source.request.id, source.id_type) if isinstance(source, TableSource) and source.request.id else None
+    return None if source.id_column is None else (source.id_column, source.id_type)
 
 
 def _schema(

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.json_values import JsonObject
+from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
@@ -108,6 +109,8 @@ class Source(ABC):
 
     format: ClassVar[str]
     knows_rows: ClassVar[bool] = False
+    unit: ClassVar[str] = "row"
+    """What a row is in the file: "line" in text, else "row"."""
 
     file: File
     n_columns: int | None
@@ -129,6 +132,37 @@ class Source(ABC):
     def sparse(self) -> bool:
         """Whether blocks hold CSR rows."""
         return False
+
+    @property
+    def column_plans(self) -> tuple[ColumnPlan, ...]:
+        """Plans of the feature columns; () where the source knows no kinds of columns, but numbers alone."""
+        return ()
+
+    @property
+    def id_column(self) -> str | None:
+        """Name of the column that tells rows apart, if one was named."""
+        return None
+
+    @property
+    def id_type(self) -> pa.DataType | None:
+        """Arrow type of the column that tells rows apart."""
+        return None
+
+    def all_files(self) -> list[File]:
+        """Return the files that hold the rows."""
+        return [self.file]
+
+    def said(self) -> list[str]:
+        """Return lines for people that say how the source is read."""
+        return []
+
+    def encodes(self, missing: int) -> bool:  # noqa: ARG002
+        """Return whether the columns need an encoder, given the number of missing cells."""
+        return False
+
+    def place(self, rows: RawRows, row: int) -> str:
+        """Return, for people, the file of a row of a block, and its line of text there or its number."""
+        return f"{rows.url or self.url}: {self.unit} {rows.first_line + row}"
 
     def identity(self) -> JsonObject:
         """Size and SHA-256 of a local file; size and version tag of a remote one."""

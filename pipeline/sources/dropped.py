@@ -35,6 +35,10 @@ class Dropped(Source):
         return self.whole.knows_rows
 
     @property
+    def unit(self) -> str:  # type: ignore[override]
+        return self.whole.unit
+
+    @property
     def sparse(self) -> bool:
         return self.whole.sparse
 

@@ -19,6 +19,7 @@ from pipeline.sources.columns.cells import as_numbers, is_text
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import of_weight, weights_in
+from pipeline.sources.files.file import File
 from pipeline.sources.formats.csv import LABEL
 from pipeline.sources.formats.csv_text import CsvFormat
 from pipeline.sources.formats.delimited import TEXT_BLOCK_BYTES
@@ -62,6 +63,10 @@ class TableSource(Source):
         return self.files[0].knows_rows
 
     @property
+    def unit(self) -> str:  # type: ignore[override]
+        return self.files[0].unit
+
+    @property
     def url(self) -> str:
         return self.given
 
@@ -70,9 +75,12 @@ class TableSource(Source):
         return sum(file.file.size for file in self.files)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its columns are numbers and no encoding is asked for: then they are features as they are."""
-        return not self.request.encodes and all(column.kind == NUMBER for column in self.columns)
+    def column_plans(self) -> tuple[ColumnPlan, ...]:
+        return self.columns
+
+    def encodes(self, missing: int) -> bool:
+        plain = not self.request.encodes and all(column.kind == NUMBER for column in self.columns)
+        return not plain or missing > 0
 
     def identity(self) -> JsonObject:
         identities = [{**file.file.identity(), **dict(file.partition)} for file in self.files]
@@ -84,9 +92,15 @@ class TableSource(Source):
     def least_rows(self) -> int:
         return sum(file.least_rows() for file in self.files)
 
+    def all_files(self) -> list[File]:
+        return [file.file for file in self.files]
+
+    @property
+    def id_column(self) -> str | None:
+        return self.request.id
+
     @property
     def id_type(self) -> pa.DataType | None:
-        """Arrow type of the column that tells rows apart."""
         if self.request.id is None:
             return None
         types = dict(getattr(self.files[0], "fields", ()))
@@ -100,7 +114,6 @@ class TableSource(Source):
         return [name for name in self.files[0].names if name not in known]
 
     def said(self) -> list[str]:
-        """How it is read, for people."""
         how = self.files[0].said()
         several = [f"{self.given}: {len(self.files)} files"] if len(self.files) > 1 else []
         above = self.request.above

@@ -39,20 +39,17 @@ from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
 from pipeline.sources import Fragment, Source
-from pipeline.sources.base import RawRows, is_wide, other_columns
+from pipeline.sources.base import is_wide, other_columns
 from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
 from pipeline.sources.columns.plan_file import plan_text
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.task import refuse_unsuited, requested_task, requested_word
-from pipeline.sources.table_source import TableSource
 from pipeline.stages.encode import fit_encoding, ids_of_plain
 from pipeline.stages.split import beside_of, say_weights, split_rows, split_rule_of, split_sides
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 
 SCALE_ROWS = 1 << 18
-TEXTS = ("csv", "libsvm")
-"""Formats in which a row is a line."""
 
 
 def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> IngestResult:
@@ -82,7 +79,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
         refuse_ignored_weights(params.settled(kind), data.table.weight, [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
-    for line in train.said() if isinstance(train, TableSource) else ():
+    for line in train.said():
         context.events.message(line)
     n_tasks = len(train.fragments()) + (len(test.fragments()) if test else 0)
     # The number of tasks that find ranges is known when the rows are counted, that of tasks by labels when those are.
@@ -141,11 +138,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
         # All other rows are test rows: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(split, train=False))}
-    if isinstance(train, TableSource):
-        missing = sum(part.get("missing", 0) for side in parts.values() for part in side)
-        is_encoded = not train.is_plain or missing > 0
-    else:
-        is_encoded = False
+    is_encoded = train.encodes(sum(part.get("missing", 0) for side in parts.values() for part in side))
     if data.drop:
         context.events.message(
             f"{train.url}: {len(data.drop)} columns are left out, as the definition of data set {data.name} says: "
@@ -163,9 +156,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
     table: MutableJsonObject = {} if data.table.id is None else {"id": data.table.id}
     table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
-        assert isinstance(train, TableSource)
         encoder, ids = fit_encoding(
-            stage, train.columns, train.request.encode, preparation.task, by_targets=not every, url=train.url
+            stage, train.column_plans, data.table.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
         preparation = replace(
@@ -184,7 +176,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
         table["columns_plan"] = [column.as_json() for column in encoder.columns]
         write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
     else:
-        ids = ids_of_plain(PreparedRows(context.store, "train", DATA)) if isinstance(train, TableSource) else []
+        ids = ids_of_plain(PreparedRows(context.store, "train", DATA)) if train.column_plans else []
     table |= {"ids": ids} if ids else {}
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
@@ -264,8 +256,8 @@ def ingest_fragment(
             block.y,
             block.url or source.url,
             known_kind,
-            partial(place, source, block),
-            **beside_of(split_rule, block, partial(place, source, block)),
+            partial(source.place, block),
+            **beside_of(split_rule, block, partial(source.place, block)),
         )
         written += size
         read += block.n_bytes
@@ -277,11 +269,6 @@ def ingest_fragment(
         "outputs": [part["name"] for part in parts],
         "parts": parts,
     }
-
-
-def place(source: Source, block: RawRows, row: int) -> str:
-    """Return the file of a row of a block, and its line of text there, or its row."""
-    return f"{block.url or source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
 
 
 def store_block(

@@ -42,6 +42,7 @@ class DelimitedSource(Source):
     """A table in text. One fragment: where a record starts depends on the quotes before it."""
 
     format: ClassVar[str] = "csv"
+    unit: ClassVar[str] = "line"
 
     delimiter: str
     names: tuple[str, ...] | None

@@ -35,6 +35,7 @@ class LibsvmSource(Source):
     """
 
     format: ClassVar[str] = "libsvm"
+    unit: ClassVar[str] = "line"
 
     zero_based: bool = False
 
