@@ -70,9 +70,9 @@ class Source:
         return len(self.plan.names or ()) >= WIDE
 
     @property
-    def columns(self) -> tuple[ColumnPlan, ...]:
-        """The plan of each feature column of a table."""
-        return self.plan.each
+    def column_plans(self) -> tuple[ColumnPlan, ...]:
+        """The plan of each feature column of a table; of numbers without names there is none."""
+        return () if self.plan.request is None else self.plan.each
 
     @property
     def request(self) -> TableRequest:

@@ -133,7 +133,7 @@ def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) ->
     source = found_in(path, "a;b;y\n1,5;-2,25e1;0,5\n3;;1,5\n7,125;1;0\n")
     assert rows(source) == ([[1.5, -22.5], [3.0, None], [7.125, 1.0]], [0.5, 1.5, 0.0])
     assert source.said()[0].endswith("names in line 1, numbers with a decimal comma")
-    assert [column.kind for column in source.columns] == ["number", "number"]
+    assert [column.kind for column in source.column_plans] == ["number", "number"]
     # Points elsewhere: then the commas are no decimals.
     assert refused(path, "a;b;y\n1,500;1.5;0\n2,000;2.5;1\n") == (
         f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5, without signs or marks "
@@ -146,9 +146,9 @@ def test_dressed_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: 
     path = tmp_path / "t.csv"
     content = f'a,b,y\n5,"7",0\n5,"{cell}",1\n'
     assert f"{path}: line 3, column 'b': found '{cell}', expected plain numbers" in refused(path, content)
-    assert found_in(path, content, category=("b",)).columns[1].kind == "category"
+    assert found_in(path, content, category=("b",)).column_plans[1].kind == "category"
     assert found_in(path, content, drop=("b",)).column_names == ("a",)
-    assert found_in(path, content + "1,some,0\n").columns[1].kind == "category"
+    assert found_in(path, content + "1,some,0\n").column_plans[1].kind == "category"
 
 
 @pytest.mark.parametrize("cell", ["31/12/2001", "31.12.01 23:59", "2001/12/31"])

@@ -201,10 +201,10 @@ def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tm
     bare = str(tmp_path / "bare.csv")
     assert opened(bare).plan.label == "1"
     assert opened(bare, require_label=False).plan.label is None
-    assert len(opened(bare, require_label=False).columns) == 2
+    assert len(opened(bare, require_label=False).column_plans) == 2
     (tmp_path / "named.csv").write_text("a,label,b\n1,2,3\n2,3,4\n")
     named, dropped = str(tmp_path / "named.csv"), TableRequest(drop=("label",))
     source = opened(named, request=dropped, require_label=False)
-    assert (source.plan.label, [column.name for column in source.columns]) == (None, ["a", "b"])
+    assert (source.plan.label, [column.name for column in source.column_plans]) == (None, ["a", "b"])
     with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
         opened(named, label="label", request=dropped)

@@ -276,8 +276,7 @@ def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: 
     assert not rows.preparation.dense
     assert sp.issparse(rows.read(0, 10).rows)
     with monkeypatch.context() as patch:
-        for place in ("pipeline.stages.ingest", "pipeline.stages.encode"):
-            patch.setattr(f"{place}.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
+        patch.setattr("pipeline.stages.encode.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
         Command(words).run(tmp_path / "dense")
     sparse, dense = (results(tmp_path / name) for name in ("sparse", "dense"))
     kinds = ("cells/", "predictions/", "models/")
