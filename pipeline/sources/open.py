@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pipeline.errors import InputError
 from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Source, shown
 from pipeline.sources.files.file import File, find_file
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES
 from pipeline.sources.formats import delimited, libsvm
 from pipeline.sources.formats.csv_text import CsvFormat
 from pipeline.sources.formats.delimited import open_delimited
@@ -44,7 +45,7 @@ class Sizes(NamedTuple):
     Attributes
     ----------
     fragment : int or None
-        What a task reads; default 64 MiB.
+        What a task reads; default 16 MiB of text, 64 MiB otherwise.
     block : int or None
         What is parsed at once; default 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB of dense float64 rows.
     """
@@ -101,10 +102,10 @@ def open_source(
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
     if kind == "arrow":
         raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text, NumPy or idx here")
-    fragment_bytes, block_bytes = sizes.fragment or FRAGMENT_BYTES, sizes.block
     if kind == "libsvm":
-        size = block_bytes or libsvm.TEXT_BLOCK_BYTES
-        return open_libsvm(file, n_columns, zero_based, fragment_bytes, size)
+        text_sizes = sizes.fragment or TEXT_FRAGMENT_BYTES, sizes.block or libsvm.TEXT_BLOCK_BYTES
+        return open_libsvm(file, n_columns, zero_based, *text_sizes)
+    fragment_bytes, block_bytes = sizes.fragment or FRAGMENT_BYTES, sizes.block
     if kind == "csv":
         size = block_bytes or delimited.TEXT_BLOCK_BYTES
         return open_delimited(file, label, n_columns, require_label, fragment_bytes, size, csv)

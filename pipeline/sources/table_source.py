@@ -19,6 +19,7 @@ from pipeline.sources.columns.cells import as_numbers, is_text
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import of_weight, weights_in
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES
 from pipeline.sources.formats.csv import LABEL
 from pipeline.sources.formats.csv_text import CsvFormat
 from pipeline.sources.formats.delimited import TEXT_BLOCK_BYTES
@@ -109,22 +110,13 @@ class TableSource(Source):
 
     def fragments(self) -> list[Fragment]:
         fragments: list[Fragment] = []
-        for file in self.files:
-            for fragment in file.fragments(self.fragment_bytes, len(self.columns) + 1):
-                fragments.append(Fragment(len(fragments), fragment.start, fragment.stop))
+        for k, file in enumerate(self.files):
+            for fragment in file.fragments(self.fragment_bytes, len(self.columns) + 1, self.block_bytes):
+                fragments.append(replace(fragment, number=len(fragments), file=k))
         return fragments
 
-    def _file_of(self, fragment: Fragment) -> TableFile:
-        at = fragment.number
-        for file in self.files:
-            here = len(file.fragments(self.fragment_bytes, len(self.columns) + 1))
-            if at < here:
-                return file
-            at -= here
-        raise AssertionError(fragment)
-
     def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
-        file = self._file_of(fragment)
+        file = self.files[fragment.file]
         missing = frozenset(self.request.missing) | {""}
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
@@ -347,13 +339,14 @@ def open_table(
             f"{first.file.url}: column {chosen!r} (the label): found words, expected numbers for --above "
             f"{request.above:g}"
         )
-    block = TEXT_BLOCK_BYTES if first.format == "csv" else BLOCK_BYTES
+    text_sizes, other_sizes = (TEXT_FRAGMENT_BYTES, TEXT_BLOCK_BYTES), (FRAGMENT_BYTES, BLOCK_BYTES)
+    fragment_bytes, block_bytes = text_sizes if first.format == "csv" else other_sizes
     return TableSource(
         file=first.file,
         n_columns=len(columns),
         column_names=tuple(column.name for column in columns) if first.has_names else None,
-        fragment_bytes=sizes.fragment or FRAGMENT_BYTES,
-        block_bytes=sizes.block or block,
+        fragment_bytes=sizes.fragment or fragment_bytes,
+        block_bytes=sizes.block or block_bytes,
         given=given,
         files=files,
         columns=tuple(columns),

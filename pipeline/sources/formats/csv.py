@@ -18,8 +18,9 @@ from pipeline.sources.columns.cells import expected, number_in
 from pipeline.sources.columns.kinds import plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.file import File
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.text_ranges import TextRange, csv_blocks, csv_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
@@ -41,7 +42,7 @@ SAMPLE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class TextTable(TableFile):
-    """One CSV file. One fragment: where a record starts depends on the quotes before it."""
+    """One CSV file. Where it can be cut, fragments are byte ranges, found by a survey of its quotes and line ends."""
 
     format: ClassVar[str] = "csv"
     knows_rows: ClassVar[bool] = False
@@ -96,8 +97,9 @@ class TextTable(TableFile):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:  # noqa: ARG002
-        return [Fragment(0, self.data_start, None)]
+    def fragments(self, fragment_bytes: int, columns: int, block_bytes: int) -> list[Fragment]:  # noqa: ARG002
+        ranges = csv_ranges(self.file, self.data_start, self.data_line, fragment_bytes, block_bytes)
+        return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
     def blocks(
         self,
@@ -109,14 +111,9 @@ class TextTable(TableFile):
         size: int,
     ) -> Iterator[Block]:
         at = [self.own_names.index(name) for name in names]
-        with self.file.open() as stream:
-            stream.seek(fragment.start)
-            blocks = text_blocks(
-                stream, self.file.url, fragment.start, fragment.stop, size, line=self.data_line, quotes=True
-            )
-            for k, (line, text) in enumerate(blocks):
-                if k >= skip:
-                    yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
+        text_range = TextRange(fragment.start, fragment.stop, fragment.first)
+        for line, text in islice(csv_blocks(self.file, text_range, self.data_start, size), skip, None):
+            yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
 
     def _columns(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]

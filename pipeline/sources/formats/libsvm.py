@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from pipeline.sources.base import Fragment, RawRows, Source, row_fragments
 from pipeline.sources.files import bzip2
 from pipeline.sources.files.file import File, text_blocks
 from pipeline.sources.files.limits import MEBIBYTE
+from pipeline.sources.files.read_ahead import read_ahead
+from pipeline.sources.files.text_ranges import is_divisible
 from pipeline.sources.formats import _libsvm_loops as loops
 
 TEXT_BLOCK_BYTES = 8 * MEBIBYTE
@@ -71,9 +73,10 @@ class LibsvmSource(Source):
         """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a fragment."""
         before = partial(self._lines_before, fragment)
         blocks = text_blocks(stream, self.url, start, stop, self.block_bytes, lines_before=before)
-        for k, (line, text) in enumerate(blocks):
-            if k >= skip:
-                yield self._parse(text, line, fragment)
+        # Decompression and a network are slow enough to be worth a thread of their own.
+        ready = blocks if is_divisible(self.file) else read_ahead(blocks)
+        for line, text in islice(ready, skip, None):
+            yield self._parse(text, line, fragment)
 
     def parse(self, text: bytes, line: int) -> RawRows:
         """Rows of some whole lines, of which the first has that number."""

@@ -95,8 +95,8 @@ class TableFile(ABC):
         """Rows that there are at least."""
 
     @abstractmethod
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
-        """Independent fragments, in order."""
+    def fragments(self, fragment_bytes: int, columns: int, block_bytes: int) -> list[Fragment]:
+        """Independent fragments, in order; each has whole blocks, as those of the file read as one."""
 
     @abstractmethod
     def blocks(

@@ -53,7 +53,7 @@ class TypedTable(TableFile):
     def least_rows(self) -> int:
         return sum(self.group_rows)
 
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
+    def fragments(self, fragment_bytes: int, columns: int, block_bytes: int) -> list[Fragment]:  # noqa: ARG002
         return fragments_of(self.group_rows, max(1, min(FRAGMENT_ROWS, fragment_bytes // (CELL_BYTES * columns))))
 
     def blocks(
