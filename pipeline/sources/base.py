@@ -107,18 +107,14 @@ class Sizes:
 
     Attributes
     ----------
-    fragment : int
-        Bytes that a task reads.
+    fragment : int or None
+        Bytes that a task reads; None: as many as suit the format.
     block : int or None
         Bytes that are parsed at once; None: as many as suit the format.
     """
 
-    fragment: int = FRAGMENT_BYTES
+    fragment: int | None = None
     block: int | None = None
-
-    def of_block(self, default: int) -> int:
-        """Return the bytes of a block, which are `default` where nothing else is wanted."""
-        return self.block or default
 
 
 @dataclass(frozen=True)
@@ -188,9 +184,22 @@ class DataFile(ABC):
     """Whether the file says how many rows it has."""
     unit: ClassVar[str] = "row"
     """What a row is called in messages: a line of text, or a row."""
+    FRAGMENT: ClassVar[int] = FRAGMENT_BYTES
+    BLOCK: ClassVar[int] = BLOCK_BYTES
+    """Bytes of a fragment and of a block, where nothing else is wanted."""
 
     file: File
     sizes: Sizes
+
+    @property
+    def fragment_bytes(self) -> int:
+        """Bytes of a fragment."""
+        return self.sizes.fragment or self.FRAGMENT
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block."""
+        return self.sizes.block or self.BLOCK
 
     @property
     def url(self) -> Location:

@@ -25,9 +25,10 @@ from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_d
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import LABEL, Wanted, rows_of, wanted_of
-from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, csv_blocks, csv_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
@@ -41,8 +42,6 @@ from pipeline.sources.formats.csv_text import (
 )
 from pipeline.sources.formats.table_file import Block, TableFile
 
-# A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
-TEXT_BLOCK_BYTES = 4 * MEBIBYTE
 DELIMITERS = ",\t;|"
 SAMPLE_ROWS = 10_000
 
@@ -54,6 +53,9 @@ class TextTable(TableFile):
     format: ClassVar[str] = "csv"
     knows_rows: ClassVar[bool] = False
     unit: ClassVar[str] = "line"
+    FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
+    BLOCK: ClassVar[int] = 4 * MEBIBYTE
+    """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
 
     delimiter: str
     header: tuple[str, ...] | None
@@ -116,17 +118,13 @@ class TextTable(TableFile):
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
     def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
-        return [Fragment(0, self.data_start, None)]
+        ranges = csv_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
+        return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
-        size = self.sizes.of_block(TEXT_BLOCK_BYTES)
-        with self.file.open() as stream:
-            stream.seek(fragment.start)
-            start, stop = fragment.start, fragment.stop
-            blocks = text_blocks(stream, self.file.url, start, stop, size, line=self.data_line, quotes=True)
-            for k, (line, text) in enumerate(blocks):
-                if k >= skip:
-                    yield self._block(text, line, wanted)
+        text_range = TextRange(fragment.start, fragment.stop, fragment.first)
+        for line, text in islice(csv_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
+            yield self._block(text, line, wanted)
 
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
         """Return the rows of some whole records, of which the first stands in that line."""

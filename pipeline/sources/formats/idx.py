@@ -64,7 +64,7 @@ class IdxFile(MatrixFile):
         if self.file.compression:
             return [Fragment(0, 0, n_rows)]
         per_block = rows_per_block(self.block_bytes, width)
-        return row_fragments(n_rows, per_block * max(1, self.sizes.fragment // self.block_bytes))
+        return row_fragments(n_rows, per_block * max(1, self.fragment_bytes // self.block_bytes))
 
     def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:  # noqa: ARG002
         assert fragment.stop is not None

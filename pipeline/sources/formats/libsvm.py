@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,8 @@ from pipeline.sources.columns.plan import Plan
 from pipeline.sources.files import bzip2
 from pipeline.sources.files.file import File, text_blocks
 from pipeline.sources.files.limits import MEBIBYTE
+from pipeline.sources.files.read_ahead import read_ahead
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, is_divisible
 from pipeline.sources.formats import _libsvm_loops as loops
 from pipeline.sources.formats.matrix import MatrixFile
 
@@ -37,6 +39,7 @@ class LibsvmFile(MatrixFile):
     format: ClassVar[str] = "libsvm"
     knows_rows: ClassVar[bool] = False
     unit: ClassVar[str] = "line"
+    FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
     BLOCK: ClassVar[int] = 8 * MEBIBYTE
 
     zero_based: bool = False
@@ -59,7 +62,7 @@ class LibsvmFile(MatrixFile):
                 return [Fragment(k, start, stop) for k, (start, stop) in enumerate(pairwise(starts))]
         if self.file.compression:
             return [Fragment(0, 0, None)]
-        return row_fragments(self.file.size, self.sizes.fragment)
+        return row_fragments(self.file.size, self.fragment_bytes)
 
     def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:
         if self.file.compression and fragment.stop is not None:
@@ -76,9 +79,10 @@ class LibsvmFile(MatrixFile):
         """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a fragment."""
         before = partial(self._lines_before, fragment)
         blocks = text_blocks(stream, self.file.url, start, stop, self.block_bytes, lines_before=before)
-        for k, (line, text) in enumerate(blocks):
-            if k >= skip:
-                yield self._parse(text, line, fragment, plan)
+        # Decompression and a network are slow enough to be worth a thread of their own.
+        ready = blocks if is_divisible(self.file) else read_ahead(blocks)
+        for line, text in islice(ready, skip, None):
+            yield self._parse(text, line, fragment, plan)
 
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
         """Rows of some whole lines, of which the first has that number."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, DataFile, ReadRequest
+from pipeline.sources.base import DataFile, ReadRequest
 from pipeline.sources.columns.plan import Plan
 
 
@@ -22,15 +21,7 @@ class MatrixFile(DataFile):
         Feature columns; None for LIBSVM text unless it was given.
     """
 
-    BLOCK: ClassVar[int] = BLOCK_BYTES
-    """Bytes of a block, where nothing else is wanted."""
-
     n_columns: int | None
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of a block."""
-        return self.sizes.of_block(self.BLOCK)
 
     def plan(self, given: str, files: Sequence[DataFile], request: ReadRequest) -> Plan:
         if len(files) > 1:

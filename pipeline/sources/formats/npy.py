@@ -128,7 +128,7 @@ class NpyFile(MatrixFile):
 
     def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
-        return row_fragments(self.layout.shape[0], per_block * max(1, self.sizes.fragment // self.block_bytes))
+        return row_fragments(self.layout.shape[0], per_block * max(1, self.fragment_bytes // self.block_bytes))
 
     def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:  # noqa: ARG002
         assert fragment.stop is not None

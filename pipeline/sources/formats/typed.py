@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import BLOCK_BYTES, Fragment
+from pipeline.sources.base import Fragment
 from pipeline.sources.columns.cells import is_number, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
@@ -65,11 +65,11 @@ class TypedTable(TableFile):
 
     def fragments(self, plan: Plan) -> list[Fragment]:
         columns = (plan.n_columns or 0) + 1
-        limit = max(1, min(FRAGMENT_ROWS, self.sizes.fragment // (CELL_BYTES * columns)))
+        limit = max(1, min(FRAGMENT_ROWS, self.fragment_bytes // (CELL_BYTES * columns)))
         return fragments_of(self.group_rows, limit)
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
-        per_block = max(1, self.sizes.of_block(BLOCK_BYTES) // (CELL_BYTES * len(wanted.names)))
+        per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):
