@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import dropwhile, islice
 from typing import ClassVar
 
 import pyarrow as pa
@@ -15,10 +16,11 @@ from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.base import Fragment, shown
 from pipeline.sources.columns.cells import expected, number_in
-from pipeline.sources.columns.kinds import plan_of_cells
+from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
@@ -37,6 +39,35 @@ from pipeline.sources.formats.table_file import Block, TableFile
 DELIMITERS = ",\t;|"
 LABEL = "label"
 SAMPLE_ROWS = 10_000
+STRETCHES, STRETCH_BYTES = 8, 64 * 1024
+"""From so many places behind the first rows, so much text tells of what kind columns are further down."""
+
+
+@dataclass
+class _Sample:
+    """Some rows of a file: the first of them, with their lines, and others from further down."""
+
+    file: File
+    lines: list[int]
+    rows: list[list[str]]
+    further: list[list[str]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of each row from further down, the byte where its stretch begins, and its line from there."""
+
+    def add(self, start: int, rows: Sequence[tuple[int, list[str]]]) -> None:
+        """Add the rows of a stretch that begins at a byte of the file."""
+        self.further += [row for _, row in rows]
+        self.places += [(start, line) for line, _ in rows]
+
+    def line(self, row: int) -> int:
+        """Line of a row, where those from further down follow the first; for these the text before is read."""
+        if row < len(self.lines):
+            return self.lines[row]
+        start, line = self.places[row - len(self.lines)]
+        with self.file.open() as stream:
+            while (rest := start - stream.tell()) > 0:
+                line += stream.read(min(rest, MEBIBYTE)).count(b"\n")
+        return line + 1
 
 
 @dataclass(frozen=True)
@@ -70,28 +101,60 @@ class TextTable(TableFile):
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
     def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
-        lines, rows = self._sample()
+        sample = self._sample()
         at = [self.own_names.index(name) for name in names]
-        cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
-        if self.decimal == ",":
-            cells = [[with_point(cell) for cell in row] for row in cells]
-        plan = plan_of_cells(names, cells, request)
-        refuse_dressed(self.file.url, plan, lines, cells, request)
+
+        def chosen(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+            cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
+            return [[with_point(cell) for cell in row] for row in cells] if self.decimal == "," else cells
+
+        first, further = chosen(sample.rows), chosen(sample.further)
+        plan = plan_of_cells(names, first, request, further)
+        refuse_dressed(self.file.url, plan, sample.line, [*first, *further], request)
         return plan
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
-        at = self.own_names.index(name)
-        cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
-        plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
-        return not all(map(is_numeric, plain))
+        at, sample = self.own_names.index(name), self._sample()
 
-    def _sample(self) -> tuple[list[int], list[list[str]]]:
-        """The first rows, and the line of each."""
+        def cells(rows: Sequence[Sequence[str]]) -> Counter[str]:
+            labels = cells_of(at, (row for row in rows if len(row) == self.width), {*missing, ""})
+            return Counter({with_point(word): n for word, n in labels.items()}) if self.decimal == "," else labels
+
+        first, further = cells(sample.rows), cells(sample.further)
+        return not all(map(is_numeric, first)) or not few((word for word in further if not is_numeric(word)), further)
+
+    def _sample(self) -> _Sample:
+        """The first rows, and some from places further down where that is nearly free: in plain local text."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
             _, _, first, more = first_records(stream, self.file.url)
-        cells = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        return [line for line, _ in cells], [row for _, row in cells]
+        head = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        sample = _Sample(self.file, [line for line, _ in head], [row for _, row in head])
+        behind = self.data_start + len(first) + len(more)
+        if not self.file.local or self.file.compression or self.file.encoding or behind >= self.file.size:
+            return sample
+        with self.file.open() as stream:
+            for k in range(STRETCHES):
+                start = behind + (self.file.size - behind) * k // STRETCHES
+                stream.seek(start)
+                text = stream.read(STRETCH_BYTES)
+                begin = text.find(b"\n") + 1
+                end = len(text) if start + len(text) >= self.file.size else text.rfind(b"\n") + 1
+                if begin < end:
+                    sample.add(start + begin, self._rows_of_stretch(text[begin:end]))
+        return sample
+
+    def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
+        """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
+
+        It may begin within quotes: then its first rows are of another width, or some behind them are.
+        """
+        try:
+            rows = list(records(text, self.file.url, self.delimiter, 0))
+        except InputError:
+            return []
+        rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
+        return rows if all(len(row) == self.width for _, row in rows) else []
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
