@@ -15,7 +15,7 @@ from ikmap.json_values import JsonObject
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Fragment, RawRows, Source, check_columns, shown
-from pipeline.sources.columns.cells import as_numbers, is_text
+from pipeline.sources.columns.cells import as_numbers, label_words
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import of_weight, weights_in
@@ -210,7 +210,7 @@ class TableSource(Source):
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
         if self.text_labels:
-            words = cells.to_numpy() if is_text(cells.type) else cells.cast(pa.string()).to_numpy()
+            words = label_words(cells, dict(getattr(self.files[0], "fields", ())).get(self.label), where)
             labels = np.empty(len(words), dtype=object)
             labels[:] = [None if word is None else str(word).strip() for word in words]
             bad = [k for k, word in enumerate(labels) if not word or word in missing]

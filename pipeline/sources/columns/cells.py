@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
-    """Whether labels of an Arrow type are words.
+    """Whether labels of an Arrow type are words, as booleans are too: true and false.
 
     Raises
     ------
@@ -51,7 +51,26 @@ def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
         raise InputError(
             f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
         )
-    return is_text(value_type)
+    return is_text(value_type) or pa.types.is_boolean(value_type)
+
+
+def label_words(cells: pa.ChunkedArray, first: pa.DataType | None, where: Where) -> np.ndarray:
+    """Labels that are words in the first file, whose type may be known: objects, None where there is no label.
+
+    Raises
+    ------
+    InputError
+        Booleans are expected, and these are numbers other than 0 and 1.
+    """
+    if first is not None and pa.types.is_boolean(first) and is_number(cells.type) and cells.type != first:
+        numbers = cells.cast(pa.float64(), safe=False)
+        strange = pc.not_equal(numbers, pc.not_equal(numbers, 0).cast(pa.float64())).fill_null(False).to_numpy()
+        if strange.any():
+            row = int(np.flatnonzero(strange)[0])
+            raise InputError(f"{where(row)}: found {numbers[row].as_py():g}, expected true or false (the label)")
+        cells = pc.not_equal(numbers, 0)
+    words = cells if is_text(cells.type) else cells.cast(pa.string())
+    return np.asarray(words.to_numpy())
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
@@ -173,6 +192,7 @@ def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: 
 _TYPES = {NUMBER: "numbers", TIME: "dates or times"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 """What these words are in a column of numbers, in any case: what booleans of Parquet and Arrow are."""
+_STARTS = frozenset("tTfF ")
 _ISO = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 EXACT = 2**53
 """Whole numbers up to this one are float64 numbers, all of them."""
@@ -222,9 +242,13 @@ def expected(kind: str) -> str:
     )
 
 
-def are_booleans(words: Collection[str]) -> bool:
-    """Whether all words are true or false, in any case, and there are some."""
-    return bool(words) and all(word.lower() in _TRUTH for word in words)
+def boolean_columns(rows: Iterable[Sequence[str]]) -> frozenset[int]:
+    """Numbers of the columns of text that have the words true and false, in any case, and no number but 0 and 1."""
+    rows = list(rows)
+    found = {j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in _TRUTH}
+    for row in rows if found else ():
+        found -= {j for j in found if j < len(row) and number_in(row[j].strip()) not in (None, 0.0, 1.0)}
+    return frozenset(found)
 
 
 def number_in(word: str) -> float | None:

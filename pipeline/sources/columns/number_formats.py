@@ -81,7 +81,9 @@ def refuse_dressed(
         expected = _expected(words)
         if expected is None:
             continue
-        word = next(word for word in words if number_in(word) is None and seconds_in(word) is None)
+        word = next((word for word in words if number_in(word) is None and seconds_in(word) is None), None)
+        if word is None:
+            continue
         raise InputError(
             f"{url}: line {line(first[word])}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
             f"if its cells are words: --category {column.name}; to leave it out: --drop {column.name}"

@@ -11,11 +11,11 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.csv
 
-from ikmap.tables import NUMBER, ColumnPlan
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.base import Fragment, shown
-from pipeline.sources.columns.cells import expected, number_in
+from pipeline.sources.columns.cells import boolean_columns, expected, number_in
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.request import TableRequest
@@ -84,6 +84,8 @@ class TextTable(TableFile):
     data_start: int
     data_line: int
     decimal: str = "."
+    booleans: frozenset[int] = frozenset()
+    """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -110,7 +112,8 @@ class TextTable(TableFile):
 
         first, further = chosen(sample.rows), chosen(sample.further)
         plan = plan_of_cells(names, first, request, further)
-        refuse_dressed(self.file.url, plan, sample.line, [*first, *further], request)
+        for rows in (first, [*first, *further]):
+            refuse_dressed(self.file.url, plan, sample.line, rows, request)
         return plan
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
@@ -186,7 +189,7 @@ class TextTable(TableFile):
     ) -> list[pa.ChunkedArray]:
         if not text.strip():
             return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
-        names = [str(j) for j in range(self.width)]
+        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
             names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
@@ -209,6 +212,10 @@ class TextTable(TableFile):
             return self._careful(text, line, at, kinds, missing)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
+
+    def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
+        """Kinds as which columns are read: true and false are words, also where numbers are to be made of them."""
+        return [CATEGORY if kind == NUMBER and j in self.booleans else kind for j, kind in zip(at, kinds, strict=True)]
 
     def _careful(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
@@ -257,5 +264,6 @@ def open_text_table(
     layout = find_layout(file, label, known, DELIMITERS)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
     return TextTable(
-        layout.file, partition, layout.delimiter, layout.names, layout.width, layout.start, layout.line, decimal
-    )
+        layout.file, partition, layout.delimiter, layout.names, layout.width, layout.start, layout.line, decimal,
+        boolean_columns(layout.rows),
+    )  # fmt: skip
