@@ -32,6 +32,8 @@ class Plan:
     label : str or None
     text_labels : bool
         Whether labels are words.
+    label_type : pa.DataType or None
+        Arrow type of the labels, where the first file has typed columns.
     request : TableRequest or None
         What is wanted of a table; None where rows are no table.
     kept : ColumnPlan or None
@@ -46,6 +48,7 @@ class Plan:
     names: tuple[str, ...] | None = None
     label: str | None = None
     text_labels: bool = False
+    label_type: pa.DataType | None = None
     request: TableRequest | None = None
     kept: ColumnPlan | None = None
     id_type: pa.DataType | None = None

@@ -14,7 +14,7 @@ from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.base import RawRows
-from pipeline.sources.columns.cells import as_numbers, is_text
+from pipeline.sources.columns.cells import as_numbers, label_words
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import EXPECTED, weights_in
@@ -200,7 +200,7 @@ def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.n
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if plan.text_labels:
-        words = column.to_numpy() if is_text(column.type) else column.cast(pa.string()).to_numpy()
+        words = label_words(column, plan.label_type, where)
         labels = np.empty(len(words), dtype=object)
         labels[:] = [None if word is None else str(word).strip() for word in words]
         bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]

@@ -67,9 +67,10 @@ def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -
         names=tuple(column.name for column in columns) if first.has_names else None,
         label=label,
         text_labels=text,
+        label_type=None if label is None else first.type_of(label),
         request=request,
         kept=_kept(files, columns, label, request),
-        id_type=None if request.id is None else first.type_of(request.id),
+        id_type=None if request.id is None else first.type_of(request.id) or pa.string(),
         first=first.file.url,
     )
 
@@ -159,8 +160,3 @@ def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:
     values = [dict(file.partition).get(name) for file in files]
     numbers = all(value is None or number_in(value) is not None for value in values)
     return ColumnPlan(name, NUMBER if numbers else CATEGORY, why="in the names of the folders")
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values of a column, of codes too."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import dropwhile, islice
 from operator import itemgetter
 from typing import ClassVar
 
@@ -15,12 +16,12 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ikmap.arrays import Floats
-from ikmap.tables import NUMBER, ColumnPlan
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.base import Fragment, RawRows, ReadRequest
-from pipeline.sources.columns.cells import expected, number_in
-from pipeline.sources.columns.kinds import plan_of_cells
+from pipeline.sources.columns.cells import boolean_columns, expected, number_in
+from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
@@ -44,6 +45,35 @@ from pipeline.sources.formats.table_file import Block, TableFile
 
 DELIMITERS = ",\t;|"
 SAMPLE_ROWS = 10_000
+STRETCHES, STRETCH_BYTES = 8, 64 * 1024
+"""From so many places behind the first rows, so much text tells of what kind columns are further down."""
+
+
+@dataclass
+class _Sample:
+    """Some rows of a file: the first of them, with their lines, and others from further down."""
+
+    file: File
+    lines: list[int]
+    rows: list[list[str]]
+    further: list[list[str]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of each row from further down, the byte where its stretch begins, and its line from there."""
+
+    def add(self, start: int, rows: Sequence[tuple[int, list[str]]]) -> None:
+        """Add the rows of a stretch that begins at a byte of the file."""
+        self.further += [row for _, row in rows]
+        self.places += [(start, line) for line, _ in rows]
+
+    def line(self, row: int) -> int:
+        """Line of a row, where those from further down follow the first; for these the text before is read."""
+        if row < len(self.lines):
+            return self.lines[row]
+        start, line = self.places[row - len(self.lines)]
+        with self.file.open() as stream:
+            while (rest := start - stream.tell()) > 0:
+                line += stream.read(min(rest, MEBIBYTE)).count(b"\n")
+        return line + 1
 
 
 @dataclass(frozen=True)
@@ -63,6 +93,8 @@ class TextTable(TableFile):
     data_start: int
     data_line: int
     decimal: str = "."
+    booleans: frozenset[int] = frozenset()
+    """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -80,39 +112,71 @@ class TextTable(TableFile):
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
     def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
-        lines, rows = self._sample()
-        at = self._places(names)
-        cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
-        if self.decimal == ",":
-            cells = [[with_point(cell) for cell in row] for row in cells]
-        plan = plan_of_cells(names, cells, request)
-        refuse_dressed(self.file.url, plan, lines, cells, request)
+        sample, at = self._sample(), self._places(names)
+
+        def chosen(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+            cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
+            return [[with_point(cell) for cell in row] for row in cells] if self.decimal == "," else cells
+
+        first, further = chosen(sample.rows), chosen(sample.further)
+        plan = plan_of_cells(names, first, request, further)
+        for rows in (first, [*first, *further]):
+            refuse_dressed(self.file.url, plan, sample.line, rows, request)
         return plan
 
     def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
-        at = self._places(names)
+        sample, at = self._sample(), self._places(names)
         missing = frozenset(request.missing) | {""}
-        rows = [row for row in self._sample()[1] if len(row) == self.width]
+        rows = [row for row in (*sample.rows, *sample.further) if len(row) == self.width]
         return self.decimal == "." and bool(rows) and all(numbers_in(row, at, missing) is not None for row in rows)
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
-        (at,) = self._places([name])
-        cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
-        plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
-        return not all(map(is_numeric, plain))
+        (at,), sample = self._places([name]), self._sample()
+
+        def cells(rows: Sequence[Sequence[str]]) -> Counter[str]:
+            labels = cells_of(at, (row for row in rows if len(row) == self.width), {*missing, ""})
+            return Counter({with_point(word): n for word, n in labels.items()}) if self.decimal == "," else labels
+
+        first, further = cells(sample.rows), cells(sample.further)
+        return not all(map(is_numeric, first)) or not few((word for word in further if not is_numeric(word)), further)
 
     def _places(self, names: Sequence[str]) -> list[int]:
         """Return the places of columns."""
         places = {name: j for j, name in enumerate(self.own_names)}
         return [places[name] for name in names]
 
-    def _sample(self) -> tuple[list[int], list[list[str]]]:
-        """The first rows, and the line of each."""
+    def _sample(self) -> _Sample:
+        """The first rows, and some from places further down where that is nearly free: in plain local text."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
             _, _, first, more = first_records(stream, self.file.url)
-        cells = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        return [line for line, _ in cells], [row for _, row in cells]
+        head = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        sample = _Sample(self.file, [line for line, _ in head], [row for _, row in head])
+        behind = self.data_start + len(first) + len(more)
+        if not self.file.local or self.file.compression or self.file.encoding or behind >= self.file.size:
+            return sample
+        with self.file.open() as stream:
+            for k in range(STRETCHES):
+                start = behind + (self.file.size - behind) * k // STRETCHES
+                stream.seek(start)
+                text = stream.read(STRETCH_BYTES)
+                begin = text.find(b"\n") + 1
+                end = len(text) if start + len(text) >= self.file.size else text.rfind(b"\n") + 1
+                if begin < end:
+                    sample.add(start + begin, self._rows_of_stretch(text[begin:end]))
+        return sample
+
+    def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
+        """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
+
+        It may begin within quotes: then its first rows are of another width, or some behind them are.
+        """
+        try:
+            rows = list(records(text, self.file.url, self.delimiter, 0))
+        except InputError:
+            return []
+        rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
+        return rows if all(len(row) == self.width for _, row in rows) else []
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
@@ -169,7 +233,7 @@ class TextTable(TableFile):
     ) -> list[pa.ChunkedArray]:
         if not text.strip():
             return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
-        names = [str(j) for j in range(self.width)]
+        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
             names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
@@ -192,6 +256,10 @@ class TextTable(TableFile):
             return self._careful(text, line, at, kinds, missing)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
+
+    def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
+        """Kinds as which columns are read: true and false are words, also where numbers are to be made of them."""
+        return [CATEGORY if kind == NUMBER and j in self.booleans else kind for j, kind in zip(at, kinds, strict=True)]
 
     def _careful(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
@@ -264,4 +332,5 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
         layout.start,
         layout.line,
         decimal,
+        boolean_columns(layout.rows),
     )

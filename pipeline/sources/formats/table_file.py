@@ -81,9 +81,9 @@ class TableFile(DataFile):
         """Whether the file names its columns."""
         return True
 
-    def type_of(self, name: str) -> pa.DataType:  # noqa: ARG002
-        """Return the Arrow type of the values of a column."""
-        return pa.string()
+    def type_of(self, name: str) -> pa.DataType | None:  # noqa: ARG002
+        """Return the Arrow type of the values of a column; None: they are text."""
+        return None
 
     @abstractmethod
     def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:

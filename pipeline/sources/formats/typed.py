@@ -45,9 +45,9 @@ class TypedTable(TableFile):
     def own_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.fields)
 
-    def type_of(self, name: str) -> pa.DataType:
-        kind = dict(self.fields).get(name, pa.string())
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
+    def type_of(self, name: str) -> pa.DataType | None:
+        kind = dict(self.fields).get(name)
+        return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
 
     def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         types = dict(self.fields)
