@@ -16,7 +16,7 @@ from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Fragment, RawRows, Source, check_columns, shown
 from pipeline.sources.columns.cells import as_numbers, label_words
-from pipeline.sources.columns.labels import choose_label
+from pipeline.sources.columns.labels import choose_label, of_label
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import of_weight, weights_in
 from pipeline.sources.formats.csv import LABEL
@@ -140,7 +140,7 @@ class TableSource(Source):
             for block in file.blocks(fragment, skip, names, requested_kinds, missing, self.block_bytes):
                 yield self._rows(file, block, names, missing)
         except InputError as error:
-            raise of_weight(error, self.request.weight) from None
+            raise of_label(of_weight(error, self.request.weight), self.label) from None
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))

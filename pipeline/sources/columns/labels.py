@@ -95,6 +95,14 @@ def choose_label(
     raise InputError(f"{url}: no label column {str(label)!r}; {hint}the columns are {_listed(names)}")
 
 
+def of_label(error: InputError, column: str | None) -> InputError:
+    """What is said of a cell that is no number, where it stands in the column of the labels."""
+    before, found, _ = str(error).partition(", expected a number; if its cells")
+    if found and column is not None and f", column {shown(column)}: " in before:
+        return InputError(f"{before}, expected a number as in the first rows (the label)")
+    return error
+
+
 def _position(label: str | int, n_total: int) -> int | None:
     try:
         position = int(label)
