@@ -221,6 +221,7 @@ def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]], kind: TaskK
                 split_rule if side == "train" else None,
             ),
             large=is_wide(source),
+            ordered=True,
         )
         for source, side in files
         for fragment in source.fragments()
