@@ -143,14 +143,14 @@ def source_of(options: OnlineOptions) -> dict[str, Any]:
 
 def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     """Open an unbounded source; nothing is read yet."""
+    from pipeline.sources import ReadRequest
     from pipeline.sources.feeds.directory import IDLE_SECONDS, DirectoryFeed
     from pipeline.sources.feeds.pipe import PipeFeed
 
     assert options.input is not None
-    columns = (options.label, options.columns)
     needed = options.label is not None or options.inliers is not None or task_named(options.task).labels.needed
     needed = needed and options.labels_input is None
+    request = ReadRequest(label=options.label, require_label=needed, count=options.columns)
     if options.input == STANDARD_INPUT:
-        return PipeFeed(options.format, *columns, options.initial or 0, require_label=needed)
-    idle_seconds = options.idle_seconds or IDLE_SECONDS
-    return DirectoryFeed(options.input, *columns, idle_seconds, say, require_label=needed)
+        return PipeFeed(options.format, request, options.initial or 0)
+    return DirectoryFeed(options.input, options.format, request, options.idle_seconds or IDLE_SECONDS, say)

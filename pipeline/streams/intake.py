@@ -21,7 +21,7 @@ from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
 from pipeline.sources.base import other_columns
 from pipeline.sources.feeds.feed import Arrival, Feed
-from pipeline.stages.ingest import store_block
+from pipeline.stages.read import store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
 from pipeline.streams.arrived import check, joined, place

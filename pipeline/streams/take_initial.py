@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from pipeline.errors import InputError
 from pipeline.record_types import IngestResult, PartsRecord, SideRecord
 from pipeline.rows.density import is_dense
+from pipeline.rows.description import RowsDescription
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages.ingest import about_task, find_task, fit_scaling, leave_out_rows, total
+from pipeline.stages.label import about_task, find_task
+from pipeline.stages.read import total
+from pipeline.stages.scale import scale
 from pipeline.stages.shuffle import chunk_rows_of
+from pipeline.stages.split import leave_out_rows
 from pipeline.streams.intake import Intake
 
 
@@ -65,18 +68,10 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
     }
 
     if data.inliers is not None:
-        leave_out_rows(stage, initial_side, preparation, data)
+        initial_side = leave_out_rows(stage, initial_side, preparation, data)
     for line in preparation.task.codec.summary.notes:
         context.events.message(line)
-
-    def prepared(preparation: Preparation) -> None:
-        for name in (DATA, STREAM_DATA):
-            store.set_attributes(name, {"preparation": preparation.as_json(), "sides": {"train": initial_side}})
-
-    prepared(preparation)
-    if params.scale == "minmax":
-        fit_scaling(stage, preparation)
-        prepared(replace(preparation, scale="minmax"))
+    scale(stage, RowsDescription(preparation, {"train": initial_side}, (DATA, STREAM_DATA)).write(store))
     result = {
         "rows_train": n_initial,
         "rows_test": 0,

@@ -13,7 +13,7 @@ from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 
 # The names that make a column the label when none is named (in any case).
 LABEL_NAMES = ("label", "target", "class", "y")
@@ -93,14 +93,6 @@ def choose_label(
     near = difflib.get_close_matches(str(label)[:COMPARED_LENGTH], compared, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"{url}: no label column {str(label)!r}; {hint}the columns are {_listed(names)}")
-
-
-def of_label(error: InputError, column: str | None) -> InputError:
-    """What is said of a cell that is no number, where it stands in the column of the labels."""
-    before, found, _ = str(error).partition(", expected a number; if its cells")
-    if found and column is not None and f", column {shown(column)}: " in before:
-        return InputError(f"{before}, expected a number as in the first rows (the label)")
-    return error
 
 
 def _position(label: str | int, n_total: int) -> int | None:

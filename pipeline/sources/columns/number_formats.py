@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ikmap.tables import CATEGORY, ColumnPlan
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.cells import number_in
 from pipeline.sources.columns.request import TableRequest
 

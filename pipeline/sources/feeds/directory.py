@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, other_columns
+from pipeline.errors import InputError, NoRows
+from pipeline.sources.base import ReadRequest
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
-from pipeline.sources.files.file import find_file
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.formats.parquet import ParquetSource, has_rows, open_parquet
-from pipeline.urls import Location
+from pipeline.sources.open import open_source
+from pipeline.sources.source import Source
 
 IDLE_SECONDS = 60.0
 END = "_SUCCESS"
@@ -29,14 +27,12 @@ class DirectoryFeed:
     Parameters
     ----------
     path : str
-    label, n_columns
-        As of :func:`~pipeline.sources.open_source`.
+    format : str
+    request : ReadRequest
     idle_seconds : float
         The end is reached when no file has come for so long.
     say : callable
         Told, in one line, of a file that comes too late.
-    require_label : bool
-        As of :func:`~pipeline.sources.open_source`.
     """
 
     replays: ClassVar[bool] = False
@@ -44,17 +40,15 @@ class DirectoryFeed:
     def __init__(
         self,
         path: str,
-        label: str | int | None,
-        n_columns: int | None,
+        format: str,
+        request: ReadRequest,
         idle_seconds: float,
         say: Callable[[str], None],
-        *,
-        require_label: bool = True,
     ) -> None:
         self.url = path.rstrip("/") or "/"
         self.column_names: tuple[str, ...] | None = None
         self._folder = Path(path).expanduser().absolute()
-        self._label, self._n_columns, self._require_label = label, n_columns, require_label
+        self._format, self._request = format, request
         self._idle_seconds, self._say = idle_seconds, say
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
@@ -105,21 +99,15 @@ class DirectoryFeed:
                 if row > skip + 1:
                     yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)
 
-    def _open(self, name: str) -> ParquetSource | None:
+    def _open(self, name: str) -> Source | None:
         """A file, which must have the columns of those before; None where it has no row."""
-        file = replace(find_file(str(self._folder / name)), url=Location(f"{self.url}/{name}"))
         try:
-            if not has_rows(file):
-                return None
+            source = open_source(f"{self.url}/{name}", self._format, self._request)
+        except NoRows:
+            return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = open_parquet(file, self._label, None, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
         if self.column_names is None:
             self.column_names = source.column_names
-            if self._n_columns is not None:
-                open_parquet(file, self._label, self._n_columns, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
-        assert source.column_names is not None
-        assert self.column_names is not None
-        if source.column_names != self.column_names:
-            raise InputError(other_columns(source.url, source.column_names, self.column_names))
+            self._request = self._request.like(source.plan)
         return source

@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES
+from pipeline.sources.base import ReadRequest, TextFile
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
+from pipeline.sources.formats import known_formats
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.formats.delimited import DelimitedSource, open_delimited
-from pipeline.sources.formats.libsvm import LibsvmSource, open_libsvm
-from pipeline.sources.open import format_of
+from pipeline.sources.open import format_of, planned
+from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 STANDARD_INPUT = "standard input"
@@ -44,14 +44,11 @@ class PipeFeed:
     Parameters
     ----------
     format : {"auto", "libsvm", "csv"}
-    label, n_columns
-        As of :func:`~pipeline.sources.open_source`.
+    request : ReadRequest
     head_rows : int
         After so many lines, at the latest, it is told what the text holds.
     handle : int
         File descriptor; default: that of standard input.
-    require_label : bool
-        As of :func:`~pipeline.sources.open_source`.
     """
 
     replays: ClassVar[bool] = True
@@ -59,17 +56,14 @@ class PipeFeed:
     def __init__(
         self,
         format: str,
-        label: str | int | None,
-        n_columns: int | None,
+        request: ReadRequest,
         head_rows: int,
         handle: int = 0,
-        *,
-        require_label: bool = True,
     ) -> None:
         self.url = STANDARD_INPUT
         self.column_names: tuple[str, ...] | None = None
-        self._format, self._label, self._n_columns = format, label, n_columns
-        self._head_rows, self._handle, self._require_label = head_rows, handle, require_label
+        self._format, self._request = format, request
+        self._head_rows, self._handle = head_rows, handle
         self._quotes = format != "libsvm"
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
@@ -86,34 +80,32 @@ class PipeFeed:
                 yield None
         if not head:
             return
-        source, start, line = self._open(head)
-        row, text = 1, head[start:]
+        source = self._open(head)
+        file = cast("TextFile", source.files[0])
+        row, line, text = 1, file.data_line, head[file.data_start :]
         while text != b"":
             if text is None:
                 yield None
             else:
-                block = source.parse(text, line)
+                block = file.parse(text, line, source.plan)
                 rows = int(block.X.shape[0])
                 if rows:
                     yield Arrival(self.url, self.url, row, block.X, block.y)
                 row, line = row + rows, line + text.count(b"\n")
             text = next(records, b"")
 
-    def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
-        """What the text holds, and offset and line of its first row."""
+    def _open(self, head: bytes) -> Source:
+        """Return what the text holds."""
         file = Head(Location(self.url), "", True, len(head), None, text=head)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-        kind = packed or format_of(file, self._format)
+        kind = packed or format_of(file, self._format).name
         self._quotes = kind == "csv"
-        if kind == "csv":
-            needed = self._require_label
-            table = open_delimited(file, self._label, self._n_columns, needed, FRAGMENT_BYTES, BLOCK_BYTES)
-            self.column_names = table.column_names
-            return table, table.data_start, table.data_line
-        if kind == "libsvm":
-            return open_libsvm(file, self._n_columns, False, FRAGMENT_BYTES, BLOCK_BYTES), 0, 1
-        what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
-        raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
+        if kind not in ("csv", "libsvm"):
+            what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
+            raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
+        source = planned(self.url, (known_formats()[kind].open(file, self._request),), self._request)
+        self.column_names = source.column_names
+        return source
 
     def _records(self) -> Iterator[bytes | None]:
         """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""

@@ -31,6 +31,7 @@ from pipeline.rows.stream_data import Stream, chunk_name
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
+from pipeline.sources import ReadRequest
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
@@ -89,12 +90,12 @@ def piped(text: bytes, at_a_time: int = 1 << 16, **more: Any) -> PipeFeed:
                 stream.flush()
 
     Thread(target=write, daemon=True).start()
-    asked = {"format": "csv", "label": "y", "n_columns": None, "head_rows": INITIAL, **more}
-    return PipeFeed(handle=reading, **asked)
+    wanted = {"format": "csv", "head_rows": INITIAL, "request": ReadRequest(label="y"), **more}
+    return PipeFeed(handle=reading, **wanted)
 
 
 def directory(path: Path, idle_seconds: float = 30.0, say: Callable[[str], None] = print) -> DirectoryFeed:
-    return DirectoryFeed(str(path), "y", None, idle_seconds, say)
+    return DirectoryFeed(str(path), "auto", ReadRequest(label="y"), idle_seconds, say)
 
 
 def run(

@@ -16,8 +16,9 @@ import pytest
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from pipeline.errors import InputError
+from pipeline.sources import Source
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.table_source import TableSource, open_table
+from tests.support.opening import opened
 
 ROWS = 60_000
 PAD = "x" * 20
@@ -30,17 +31,17 @@ def text(path: Path, cell: Callable[[int], str], label: Callable[[int], str] = l
 
 
 def plan(path: str, **request: Any) -> tuple[str, str]:
-    column = {column.name: column for column in open_table(path, request=TableRequest(**request)).columns}["c"]
+    column = {column.name: column for column in opened(path, request=TableRequest(**request)).column_plans}["c"]
     return column.kind, column.why
 
 
-def cells(source: TableSource, column: int = 0) -> list[float]:
+def cells(source: Source, column: int = 0) -> list[float]:
     return [v for f in source.fragments() for block in source.read(f) for v in np.asarray(block.X)[:, column].tolist()]
 
 
 def refused(path: str, **request: Any) -> str:
     with pytest.raises(InputError) as error:
-        cells(open_table(path, request=TableRequest(**request)))
+        cells(opened(path, request=TableRequest(**request)))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -108,18 +109,18 @@ def test_a_place_within_quotes_does_no_harm(ending: str, tmp_path: Path) -> None
     path = tmp_path / "t.csv"
     path.write_bytes(f"pad,c,label{ending}".encode() + f'"{inside}{ending}",7.5,1{ending}'.encode() * 400)
     assert plan(str(path))[0] == NUMBER
-    assert set(cells(open_table(str(path)), 1)) == {7.5}
+    assert set(cells(opened(str(path)), 1)) == {7.5}
 
 
 def test_labels_further_down_may_be_words(tmp_path: Path) -> None:
     path = text(tmp_path / "t.csv", lambda k: f"{k}", lambda k: "1" if k < ROWS // 2 else "one")
-    assert open_table(path).text_labels
+    assert opened(path).plan.text_labels
     path = text(tmp_path / "f.csv", lambda k: f"{k}", lambda k: "one" if k == ROWS - 1 else "1")
-    source = open_table(path)
-    assert not source.text_labels
+    source = opened(path)
+    assert not source.plan.text_labels
     with pytest.raises(
         InputError,
-        match=f"line {ROWS + 1}, column 'label': found 'one', expected a number as in the first rows .the label.",
+        match=f"line {ROWS + 1}, column 'label': found 'one', expected a number .the label.",
     ):
         cells(source)
 
@@ -171,11 +172,11 @@ def test_files_of_other_types_are_read_or_refused(
     if isinstance(expected, str):
         assert f"files/1.{suffix}: {expected}" in refused(path).replace("list<item", "list<element")
         return
-    assert [None if v != v else v for v in cells(open_table(path))[3:]] == expected
+    assert [None if v != v else v for v in cells(opened(path))[3:]] == expected
 
 
 def test_a_column_of_dates_takes_dates_alone(tmp_path: Path) -> None:
-    assert cells(open_table(two_files(tmp_path / "a", ["date", "dates"], "parquet"))) == [978_307_200.0] * 6
+    assert cells(opened(two_files(tmp_path / "a", ["date", "dates"], "parquet"))) == [978_307_200.0] * 6
     said = refused(two_files(tmp_path / "b", ["date", "int"], "parquet"))
     assert "b/1.parquet: row 1, column 'c': found values of type int64, expected dates or times as before it" in said
 
@@ -184,7 +185,7 @@ def test_booleans_and_numbers_in_csv_files(tmp_path: Path) -> None:
     """In a column of numbers, true and false are 1 and 0 in a file that has them; else the line is said."""
     (tmp_path / "0.csv").write_text("c,label\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(["0", "1"])))
     (tmp_path / "1.csv").write_text("c,label\nTRUE,0\n,1\n False,1\n1,0\n")
-    found = cells(open_table(str(tmp_path)))
+    found = cells(opened(str(tmp_path)))
     assert [None if v != v else v for v in found] == [0.0, 1.0, 1.0, None, 0.0, 1.0]
     (tmp_path / "1.csv").write_text("c,label\n7,0\ntrue,1\n")
     assert "1.csv: line 3, column 'c': found 'true', expected a number" in refused(str(tmp_path))

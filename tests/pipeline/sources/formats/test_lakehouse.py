@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import InputError
+from pipeline.sources import ReadRequest
 from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.files.named import named_files
 
@@ -76,6 +77,6 @@ def test_remote_ones(kind: str, given: str) -> None:
 
 
 def test_as_a_stream(tmp_path: Path) -> None:
-    feed = DirectoryFeed(str(make(tmp_path / "t", "Delta")), None, None, 1.0, print)
+    feed = DirectoryFeed(str(make(tmp_path / "t", "Delta")), "auto", ReadRequest(), 1.0, print)
     with pytest.raises(InputError, match="found a Delta table"):
         next(iter(feed.arrivals({})))
