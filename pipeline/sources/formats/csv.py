@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -310,11 +309,12 @@ def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -
         return None
     try:
         values = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        found = [math.nan if (cell := word.strip()) in missing else number_in(cell) for word in cells]
-        if None in found:
+    except ValueError:  # a cell is missing, or is no number
+        words = ("nan" if cell in missing or cell.strip() in missing else cell for cell in cells)
+        try:
+            values = np.fromiter(map(float, words), np.float64, len(cells))
+        except ValueError:
             return None
-        values = np.array(found, dtype=np.float64)
     return None if np.isinf(values).any() else values
 
 
