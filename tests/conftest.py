@@ -80,6 +80,14 @@ def no_dask_report() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Runs in this process, each of which flushes a hundred files, wait for no disk: nothing here cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which looks at the file too
+        yield
+
+
 @pytest.fixture
 def one_blas_thread() -> Iterator[None]:
     """Products of matrices are computed on one thread, where a second one only waits for a core that others have."""
