@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster import ClusterHandle, connect
+from ikmap._threads import single_threaded_blas
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
@@ -38,20 +39,37 @@ processes, come some that compute. What the waiting ones run has been compiled b
 those with the most tests first: the loops that these compile, the pipelines load.
 """
 
+WHOLE_RUNS = (
+    "pipeline/sources/tables/table_runs",
+    "pipeline/sources/tables/weights",
+    "pipeline/sources/tables/remote_tables",
+)
+"""Files in which nearly every test is a whole run: these are slow."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in that order, file by file; tests of a file stay in theirs."""
     place = {name: k for k, name in enumerate(LONGEST)}
     tests = Counter(item.path for item in items)
 
-    def key(item: pytest.Item) -> tuple[int, int, str]:
-        name = (item.path.parent.relative_to(TESTS) / item.path.stem.removeprefix("test_")).as_posix()
-        return place.get(name, len(place)), -tests[item.path], str(item.path)
+    def key(path: Path) -> tuple[int, int, str]:
+        name = _name(path)
+        return place.get(name, len(place)), -tests[path], str(path)
 
-    items.sort(key=key)
+    # Once for each file: there are forty times as many tests.
+    keys = {path: key(path) for path in tests}
+    system = {path for path in tests if "system" in path.relative_to(TESTS).parts}
+    slow = {path for path in tests if _name(path) in WHOLE_RUNS}
+    items.sort(key=lambda item: keys[item.path])
     for item in items:
-        if "system" in item.path.relative_to(TESTS).parts:
+        if item.path in system:
             item.add_marker("system")
+        if item.path in slow:
+            item.add_marker("slow")
+
+
+def _name(path: Path) -> str:
+    return (path.parent.relative_to(TESTS) / path.stem.removeprefix("test_")).as_posix()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,6 +77,21 @@ def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Runs in this process, each of which flushes a hundred files, wait for no disk: nothing here cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which looks at the file too
+        yield
+
+
+@pytest.fixture
+def one_blas_thread() -> Iterator[None]:
+    """Products of matrices are computed on one thread, where a second one only waits for a core that others have."""
+    with single_threaded_blas:
         yield
 
 
