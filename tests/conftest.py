@@ -39,13 +39,6 @@ processes, come some that compute. What the waiting ones run has been compiled b
 those with the most tests first: the loops that these compile, the pipelines load.
 """
 
-WHOLE_RUNS = (
-    "pipeline/sources/tables/table_runs",
-    "pipeline/sources/tables/weights",
-    "pipeline/sources/tables/remote_tables",
-)
-"""Files in which nearly every test is a whole run: these are slow."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in that order, file by file; tests of a file stay in theirs."""
@@ -59,13 +52,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Once for each file: there are forty times as many tests.
     keys = {path: key(path) for path in tests}
     system = {path for path in tests if "system" in path.relative_to(TESTS).parts}
-    slow = {path for path in tests if _name(path) in WHOLE_RUNS}
     items.sort(key=lambda item: keys[item.path])
     for item in items:
         if item.path in system:
             item.add_marker("system")
-        if item.path in slow:
-            item.add_marker("slow")
 
 
 def _name(path: Path) -> str:
@@ -77,14 +67,6 @@ def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_waiting_for_the_disk() -> Iterator[None]:
-    """Runs in this process, each of which flushes a hundred files, wait for no disk: nothing here cuts the power."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", os.fstat)  # which looks at the file too
         yield
 
 

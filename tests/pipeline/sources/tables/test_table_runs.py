@@ -31,6 +31,8 @@ from pipeline.storage.store import Store
 from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
+pytestmark = pytest.mark.slow
+
 N = 240
 
 
