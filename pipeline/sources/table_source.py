@@ -19,7 +19,7 @@ from pipeline.sources.columns.cells import as_numbers, is_text
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.weights import of_weight, weights_in
-from pipeline.sources.formats.csv import LABEL
+from pipeline.sources.formats.csv import LABEL, TextTable
 from pipeline.sources.formats.csv_text import CsvFormat
 from pipeline.sources.formats.delimited import TEXT_BLOCK_BYTES
 from pipeline.sources.formats.table_file import Block, TableFile
@@ -125,6 +125,25 @@ class TableSource(Source):
 
     def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
         file = self._file_of(fragment)
+        names, kinds, missing = self._wanted(file)
+        try:
+            for block in file.blocks(fragment, skip, names, kinds, missing, self.block_bytes):
+                yield self._rows(file, block, names, missing)
+        except InputError as error:
+            raise of_weight(error, self.request.weight) from None
+
+    def parse(self, text: bytes, line: int) -> RawRows:
+        """Return the rows of some whole records of CSV, of which the first stands in that line."""
+        (file,) = self.files
+        assert isinstance(file, TextTable)
+        names, kinds, missing = self._wanted(file)
+        try:
+            return self._rows(file, file.parse(text, line, names, kinds, missing), names, missing)
+        except InputError as error:
+            raise of_weight(error, self.request.weight) from None
+
+    def _wanted(self, file: TableFile) -> tuple[list[str], list[str], frozenset[str]]:
+        """Return names and kinds of the columns to be read from a file, and the cells that are missing ones."""
         missing = frozenset(self.request.missing) | {""}
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
@@ -135,12 +154,7 @@ class TableSource(Source):
         kinds = dict.fromkeys(extra, LABEL)
         kinds |= {name: kind for name, kind in ((self.label, label_kind), (request.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
-        requested_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
-        try:
-            for block in file.blocks(fragment, skip, names, requested_kinds, missing, self.block_bytes):
-                yield self._rows(file, block, names, missing)
-        except InputError as error:
-            raise of_weight(error, self.request.weight) from None
+        return names, [kinds[name] if name in kinds else dict(wanted)[name] for name in names], missing
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))
@@ -260,6 +274,7 @@ def open_table(
     columns: Sequence[ColumnPlan] | None = None,
     csv: CsvFormat = CsvFormat(),  # noqa: B008
     sizes: Sizes = Sizes(),  # noqa: B008
+    files: tuple[TableFile, ...] | None = None,
 ) -> TableSource:
     """Open files as one table. Cheap: reads heads, footers and first rows.
 
@@ -269,13 +284,15 @@ def open_table(
         What the user has named: a file, a folder, a glob or a list.
     columns : sequence of ColumnPlan, optional
         The columns that there must be, of these kinds, such as those of the training data; others are left alone.
+    files : tuple of TableFile, optional
+        The files, where they are open.
 
     Raises
     ------
     InputError
         A file cannot be read, lacks a column, or has a column that is of no kind.
     """
-    files = files_with_rows(given, format, label, csv)
+    files = files or files_with_rows(given, format, label, csv)
     first = files[0]
     formats = {file.format for file in files}
     if len(formats) > 1:

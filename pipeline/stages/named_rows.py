@@ -52,10 +52,10 @@ def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> IdsRec
         for k, rows in zip(range(first, last + 1), source.read(fragment, skip=first), strict=False):
             read += rows.n_bytes
             assert rows.ids is not None
-            ids += [(number, _plain(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]
+            ids += [(number, plain_id(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]
     return {"rows": 0, "bytes_read": read, "ids": ids}
 
 
-def _plain(value: object) -> float | str | None:
+def plain_id(value: object) -> float | str | None:
     """Return an id as JSON: a number as a number."""
     return value if value is None or isinstance(value, int | float | str) else str(value)

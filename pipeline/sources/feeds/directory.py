@@ -1,4 +1,4 @@
-"""A directory that grows: Parquet files, written elsewhere and renamed into it, in order of name."""
+"""A directory that grows: files of one format, written elsewhere and renamed into it, in order of name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, other_columns
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.errors import InputError, NoRows
+from pipeline.sources.base import Source, other_columns
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
+from pipeline.sources.feeds.opened import FeedRequest, known_columns
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.formats.parquet import ParquetSource, has_rows, open_parquet
+from pipeline.sources.open import format_of, requested_format
 from pipeline.urls import Location
 
 IDLE_SECONDS = 60.0
@@ -23,20 +24,17 @@ END = "_SUCCESS"
 UNFINISHED = ".tmp"
 
 
-class DirectoryFeed:
+class DirectoryFeed(Feed):
     """Rows of the files in a directory, and of those that will be there.
 
     Parameters
     ----------
     path : str
-    label, n_columns
-        As of :func:`~pipeline.sources.open_source`.
+    request : FeedRequest
     idle_seconds : float
         The end is reached when no file has come for so long.
     say : callable
-        Told, in one line, of a file that comes too late.
-    require_label : bool
-        As of :func:`~pipeline.sources.open_source`.
+        Function that shows one line to the user, such as of a file that comes too late.
     """
 
     replays: ClassVar[bool] = False
@@ -44,17 +42,12 @@ class DirectoryFeed:
     def __init__(
         self,
         path: str,
-        label: str | int | None,
-        n_columns: int | None,
+        request: FeedRequest,
         idle_seconds: float,
         say: Callable[[str], None],
-        *,
-        require_label: bool = True,
     ) -> None:
         self.url = path.rstrip("/") or "/"
-        self.column_names: tuple[str, ...] | None = None
-        self._folder = Path(path).expanduser().absolute()
-        self._label, self._n_columns, self._require_label = label, n_columns, require_label
+        self._folder, self._request = Path(path).expanduser().absolute(), request
         self._idle_seconds, self._say = idle_seconds, say
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
@@ -100,26 +93,36 @@ class DirectoryFeed:
             return
         for fragment in source.fragments():
             for block in source.read(fragment):
-                arrival = Arrival(source.url, name, row, block.X, block.y)
+                arrival = Arrival.of(source.url, name, row, block)
                 row += arrival.rows
                 if row > skip + 1:
                     yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)
 
-    def _open(self, name: str) -> ParquetSource | None:
-        """A file, which must have the columns of those before; None where it has no row."""
+    def _open(self, name: str) -> Source | None:
+        """Return a file, opened, which must have the columns of those before; None if it has no row."""
         file = replace(find_file(str(self._folder / name)), url=Location(f"{self.url}/{name}"))
+        if file.size == 0:
+            return None
+        kind = format_of(file, requested_format(file, self._request.format, self._request.csv))
+        if self.source is not None and kind != self.source.format:
+            raise InputError(
+                f"{file.url}: found a file of format {kind}, expected {self.source.format} as the files before; give "
+                "files of one format"
+            )
         try:
-            if not has_rows(file):
-                return None
-        except InputError as error:
-            raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = open_parquet(file, self._label, None, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
-        if self.column_names is None:
-            self.column_names = source.column_names
-            if self._n_columns is not None:
-                open_parquet(file, self._label, self._n_columns, self._require_label, FRAGMENT_BYTES, BLOCK_BYTES)
-        assert source.column_names is not None
-        assert self.column_names is not None
-        if source.column_names != self.column_names:
-            raise InputError(other_columns(source.url, source.column_names, self.column_names))
+            source = self._request.open(file, kind, self.known, _to_be_renamed)
+        except NoRows:
+            return None
+        if self.source is None:
+            self.source = source
+            self.known = self.known or known_columns(source)
+        elif self.known is None and source.column_names and self.column_names != source.column_names:
+            raise InputError(other_columns(source.url, source.column_names, self.column_names or ()))
         return source
+
+
+def _to_be_renamed(error: InputError) -> InputError:
+    """Return the error of a file that may not have been written to its end."""
+    if isinstance(error, NoRows):
+        return error
+    return InputError(f"{error} (write files elsewhere and rename them into the directory)")

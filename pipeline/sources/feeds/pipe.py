@@ -8,18 +8,21 @@ import select
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
+from pipeline.sources.feeds.opened import FeedRequest, known_columns
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
+from pipeline.sources.files.recoded import as_utf8
+from pipeline.sources.formats.csv import TextTable
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.formats.delimited import DelimitedSource, open_delimited
-from pipeline.sources.formats.libsvm import LibsvmSource, open_libsvm
-from pipeline.sources.open import format_of
+from pipeline.sources.formats.delimited import DelimitedSource
+from pipeline.sources.formats.libsvm import LibsvmSource
+from pipeline.sources.open import format_of, requested_format
+from pipeline.sources.table_source import TableSource
 from pipeline.urls import Location
 
 STANDARD_INPUT = "standard input"
@@ -35,49 +38,35 @@ class Head(File):
 
     @contextmanager
     def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:  # noqa: ARG002
-        yield io.BufferedReader(io.BytesIO(self.text))
+        stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.text))
+        yield stream if self.encoding is None else as_utf8(stream, self.encoding, self.url)
 
 
-class PipeFeed:
-    """Rows of text from a file descriptor. What it holds is told by its first records, as with a file.
+class PipeFeed(Feed):
+    """Rows of text from a file descriptor. Their columns are found from the first records, as with a file.
 
     Parameters
     ----------
-    format : {"auto", "libsvm", "csv"}
-    label, n_columns
-        As of :func:`~pipeline.sources.open_source`.
+    request : FeedRequest
     head_rows : int
-        After so many lines, at the latest, it is told what the text holds.
+        Number of lines from which, at the latest, the columns are found.
     handle : int
         File descriptor; default: that of standard input.
-    require_label : bool
-        As of :func:`~pipeline.sources.open_source`.
     """
 
     replays: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        format: str,
-        label: str | int | None,
-        n_columns: int | None,
-        head_rows: int,
-        handle: int = 0,
-        *,
-        require_label: bool = True,
-    ) -> None:
+    def __init__(self, request: FeedRequest, head_rows: int, handle: int = 0) -> None:
         self.url = STANDARD_INPUT
-        self.column_names: tuple[str, ...] | None = None
-        self._format, self._label, self._n_columns = format, label, n_columns
-        self._head_rows, self._handle, self._require_label = head_rows, handle, require_label
-        self._quotes = format != "libsvm"
+        self._request, self._head_rows, self._handle = request, head_rows, handle
+        self._quotes = request.format != "libsvm"
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
         """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
         records = self._records()
         head = b""
         # A header alone may be longer than the sample.
-        while head.count(b"\n") <= self._head_rows and (len(head) < SAMPLE_BYTES or head.count(b"\n") < 2):
+        while head.count(b"\n") <= self._head_rows and (len(head) < 2 * SAMPLE_BYTES or head.count(b"\n") < 2):
             text = next(records, b"")
             if text == b"":
                 break
@@ -87,7 +76,7 @@ class PipeFeed:
         if not head:
             return
         source, start, line = self._open(head)
-        row, text = 1, head[start:]
+        row, text = 1, self._as_utf8(head, source.file.encoding)[start:]
         while text != b"":
             if text is None:
                 yield None
@@ -95,25 +84,55 @@ class PipeFeed:
                 block = source.parse(text, line)
                 rows = int(block.X.shape[0])
                 if rows:
-                    yield Arrival(self.url, self.url, row, block.X, block.y)
+                    yield Arrival.of(self.url, self.url, row, block)
                 row, line = row + rows, line + text.count(b"\n")
-            text = next(records, b"")
+            text = self._as_utf8(next(records, b""), source.file.encoding)
 
-    def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
-        """What the text holds, and offset and line of its first row."""
-        file = Head(Location(self.url), "", True, len(head), None, text=head)
+    def _open(self, head: bytes) -> tuple[TableSource | DelimitedSource | LibsvmSource, int, int]:
+        """Find out what the text holds; return it with offset and line of its first row."""
+        sample = head[: self._end_of_sample(head)]
+        file = Head(Location(self.url), "", True, len(sample), None, text=sample)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-        kind = packed or format_of(file, self._format)
+        kind = packed or format_of(file, requested_format(file, self._request.format, self._request.csv))
         self._quotes = kind == "csv"
-        if kind == "csv":
-            needed = self._require_label
-            table = open_delimited(file, self._label, self._n_columns, needed, FRAGMENT_BYTES, BLOCK_BYTES)
-            self.column_names = table.column_names
-            return table, table.data_start, table.data_line
-        if kind == "libsvm":
-            return open_libsvm(file, self._n_columns, False, FRAGMENT_BYTES, BLOCK_BYTES), 0, 1
-        what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
-        raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
+        if kind not in ("csv", "libsvm"):
+            what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
+            raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
+        self.source = source = self._request.open(file, kind, self.known)
+        if isinstance(source, LibsvmSource):
+            return source, 0, 1
+        self.known = self.known or known_columns(source)
+        if isinstance(source, DelimitedSource):
+            return source, source.data_start, source.data_line
+        assert isinstance(source, TableSource)
+        (table,) = source.files
+        assert isinstance(table, TextTable)
+        if (table.file.encoding or "").lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+            raise InputError(
+                f"{self.url}: found {table.file.encoding} text, expected an encoding in which a line end is one byte; "
+                f"recode it on its way: iconv -f {table.file.encoding} -t utf-8"
+            )
+        return replace(source, file=table.file), table.data_start, table.data_line
+
+    def _end_of_sample(self, head: bytes) -> int:
+        """Return where the records end by which the columns are found, whatever has come behind them by now."""
+        end = len(head) - len(head.lstrip(b"\r\n"))
+        quotes = 0
+        for _ in range(self._head_rows + 1):
+            while True:
+                start, end = end, head.find(b"\n", end) + 1
+                if not end:
+                    return len(head)
+                quotes += head.count(b'"', start, end)
+                if not self._quotes or quotes % 2 == 0:
+                    break
+        return end
+
+    def _as_utf8[T: bytes | None](self, text: T, encoding: str | None) -> T | bytes:
+        """Return text as UTF-8."""
+        if text is None or encoding is None:
+            return text
+        return as_utf8(io.BytesIO(text), encoding, self.url).read()
 
     def _records(self) -> Iterator[bytes | None]:
         """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""

@@ -118,6 +118,13 @@ class TextTable(TableFile):
                 if k >= skip:
                     yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
 
+    def parse(
+        self, text: bytes, line: int, names: Sequence[str], kinds: Sequence[str], missing: frozenset[str]
+    ) -> Block:
+        """Return the columns of some whole records, of which the first stands in that line."""
+        at = [self.own_names.index(name) for name in names]
+        return Block(self._columns(text, line, at, kinds, missing), line, len(text))
+
     def _columns(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
     ) -> list[pa.ChunkedArray]:

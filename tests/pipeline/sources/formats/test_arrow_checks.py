@@ -16,6 +16,7 @@ from ikmap.tables.frames import column_of
 from pipeline.errors import InputError
 from pipeline.sources import open_source
 from pipeline.sources.feeds.directory import DirectoryFeed
+from pipeline.sources.feeds.opened import FeedRequest
 from pipeline.sources.formats.arrow_checks import checked_batch
 from pipeline.sources.table_source import open_table
 from tests.support.damaged_files import HUGE, Outcome, outcomes
@@ -80,7 +81,7 @@ def test_checksums_of_parquet_pages(tmp_path: Path) -> None:
 def test_files_of_a_stream_are_checked_too(tmp_path: Path) -> None:
     flipped(tmp_path / "a.parquet")
     (tmp_path / "_SUCCESS").touch()
-    feed = DirectoryFeed(str(tmp_path), None, None, 1.0, print)
+    feed = DirectoryFeed(str(tmp_path), FeedRequest(), 1.0, print)
     with pytest.raises(InputError, match=r"a.parquet: row group 2: damaged: "):
         list(feed.arrivals({}))
 
