@@ -15,7 +15,8 @@ from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
 from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
 from pipeline.rows.split import Split
-from pipeline.sources import open_source, without
+from pipeline.sources import ReadRequest, open_source
+from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.known import load_registry
 from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 
@@ -101,9 +102,10 @@ def _load(name: str, data_dir: Path) -> Data:
 
 
 def _read(url: str, found: ResolvedDataset, columns: int | None = None) -> tuple[Rows, np.ndarray]:
-    source = without(open_source(url, found.format, found.label, columns or found.n_columns), found.drop)
-    blocks = [block for piece in source.fragments() for block in source.read(piece)]
-    labels: list[Any] = [plain_label(value) for block in blocks for value in block.y]  # type: ignore[union-attr]
+    request = ReadRequest(label=found.label, count=columns or found.n_columns, table=TableRequest(drop=found.drop))
+    source = open_source(url, found.format, request)
+    blocks = [block for fragment in source.fragments() for block in source.read(fragment)]
+    labels: list[Any] = [plain_label(value) for block in blocks if block.y is not None for value in block.y]
     if isinstance(blocks[0].X, np.ndarray):
         return np.concatenate([block.X for block in blocks]), np.array(labels)
     return stack([block.X for block in blocks]), np.array(labels)

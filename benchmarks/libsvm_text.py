@@ -39,7 +39,7 @@ def read_all(name: str, options: Options) -> Comparison:
 
     def ours() -> Any:
         source = open_source(str(path), "libsvm")
-        blocks = [block for piece in source.fragments() for block in source.read(piece)]
+        blocks = [block for fragment in source.fragments() for block in source.read(fragment)]
         return stack([block.X for block in blocks]), np.concatenate([block.y for block in blocks])
 
     def scikit() -> Any:

@@ -22,8 +22,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from pipeline.sources import Fragment, Source, open_source
-from pipeline.sources.base import RawRows
+from pipeline.sources import Fragment, RawRows, ReadRequest, Source, open_source
 
 TITLE = "The whole pipeline"
 ABOUT = (
@@ -96,7 +95,7 @@ def run_kernels(name: str, method: str, psi: int, t: int, options: Options) -> t
     def read(source: Source, fragment: Fragment) -> list[RawRows]:
         return list(source.read(fragment))
 
-    sources = [open_source(url, found.format, found.label, found.n_columns) for url in urls]
+    sources = [open_source(url, found.format, ReadRequest(label=found.label, count=found.n_columns)) for url in urls]
     fragments = [(source, fragment) for source in sources for fragment in source.fragments()]
     with ThreadPoolExecutor(options.threads) as pool:
         list(pool.map(read, *zip(*fragments, strict=True)))

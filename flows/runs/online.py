@@ -137,22 +137,20 @@ def source_of(options: OnlineOptions) -> dict[str, Any]:
 
 def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     """Open an unbounded source; nothing is read yet."""
+    from pipeline.sources import CsvFormat, ReadRequest
     from pipeline.sources.feeds.directory import IDLE_SECONDS, DirectoryFeed
-    from pipeline.sources.feeds.opened import FeedRequest
     from pipeline.sources.feeds.pipe import PipeFeed
-    from pipeline.sources.formats.csv_text import CsvFormat
 
     assert options.input is not None
     needed = options.label is not None or options.inliers is not None or task_named(options.task).labels.needed
     needed = needed and options.labels_input is None
-    request = FeedRequest(
-        options.format,
-        options.label,
-        options.columns,
-        needed,
-        table_request(options),
-        CsvFormat(**csv_request(options)),
+    request = ReadRequest(
+        label=options.label,
+        require_label=needed,
+        count=options.columns,
+        csv=CsvFormat(**csv_request(options)),
+        table=table_request(options),
     )
     if options.input == STANDARD_INPUT:
-        return PipeFeed(request, options.initial or 0)
-    return DirectoryFeed(options.input, request, options.idle_seconds or IDLE_SECONDS, say)
+        return PipeFeed(options.format, request, options.initial or 0)
+    return DirectoryFeed(options.input, options.format, request, options.idle_seconds or IDLE_SECONDS, say)

@@ -37,6 +37,8 @@ RARE, RARE_SHARE = 10, 1000
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
+EXACT, WHOLE = 2**53, ("type int64", "type uint64")
+"""Whole numbers up to this one are float64 numbers; the types of columns that may have others."""
 OFTEN = 6
 """A part of a time recurs if it comes round so often among the training rows."""
 ENOUGH = 500
@@ -143,6 +145,8 @@ def _chosen(
     encoding, why = request.of(column.kind), "asked for"
     if encoding == "auto":
         encoding, why = usual[column.kind], ""
+    if max(-float(statistics.low[j]), float(statistics.high[j])) > EXACT and column.why in WHOLE:
+        why = "; ".join(part for part in ("whole numbers beyond 2^53 are rounded", why) if part)
     if encoding == "recurring":
         if not _recurring(j, statistics):
             return _with(column, DROP, f"no part of it comes round {OFTEN} times among the training rows")

@@ -35,3 +35,8 @@ def not_utf8(expected: str) -> str:
 
 def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def shown(text: str, limit: int = 40) -> str:
+    """Return `text` quoted for a message: in one line, and not too long."""
+    return repr(text if len(text) <= limit else text[:limit] + "...")

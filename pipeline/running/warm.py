@@ -8,9 +8,10 @@ from importlib import import_module
 from distributed import Worker, WorkerPlugin
 
 MODULES = (
-    "pipeline.stages.ingest",
+    "pipeline.stages.read",
     "pipeline.stages.split",
     "pipeline.stages.encode",
+    "pipeline.stages.scale",
     "pipeline.stages.shuffle",
     "pipeline.stages.select",
     "pipeline.stages.select_cells",

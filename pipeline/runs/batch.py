@@ -380,7 +380,7 @@ def _plan(
     plan.check(invocation.memory_limit, context.run.path)
 
 
-LAYOUT = 8
+LAYOUT = 9
 """Version of the store: increase it whenever unfinished runs of the version before cannot go on."""
 
 

@@ -52,8 +52,9 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.task import requested_task
 from pipeline.sources.feeds.feed import Feed
 from pipeline.stages.cells import explain
-from pipeline.stages.ingest import ingest, refuse_sparse_scaling
+from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import cores_of_a_host, partition
+from pipeline.stages.scale import refuse_sparse_scaling
 from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
 from pipeline.storage.durable import write_text

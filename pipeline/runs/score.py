@@ -27,10 +27,7 @@ from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions
 from pipeline.sources import Fragment, Source
-from pipeline.sources.base import is_wide
 from pipeline.sources.files.remote import filesystem
-from pipeline.sources.table_source import TableSource
-from pipeline.stages.ingest import place
 
 STAGE = "score"
 
@@ -57,12 +54,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     InputError
         The data or the place of the output is at fault.
     """
-    files = (
-        [named_file.file for named_file in data.source.files]
-        if isinstance(data.source, TableSource)
-        else [data.source.file]
-    )
-    input_paths = {os.path.realpath(file.path) for file in files if file.local}
+    input_paths = {os.path.realpath(opened.file.path) for opened in data.source.files if opened.file.local}
     if output.is_local and os.path.realpath(output.path) in input_paths:
         raise InputError(f"--output {output.url}: is the input, expected another file")
     if seen := model.has_seen(data.source):
@@ -73,7 +65,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
     fragments = data.source.fragments()
-    wide = is_wide(data.source)
+    wide = data.source.is_wide
     tasks = [
         Task(f"{fragment.number:06d}", (model, data, fragment, output.part(fragment.number)), large=wide)
         for fragment in fragments
@@ -142,18 +134,17 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
             n = block.X.shape[0]
             if n == 0:
                 continue
-            X = block.X if data.columns is None else block.X[:, data.columns]
             prefix = f"{block.url or data.source.url}: " + (f"part {fragment.number + 1}, " if fragment.number else "")
             where = partial(_where, prefix, n_rows + 1)
             n_rows += n
             try:
                 targets = task.codec.encode(block.y, n)
             except BadLabel as error:
-                raise InputError(f"{place(data.source, block, error.row)}: {error}") from None
+                raise InputError(f"{data.source.place(block, error.row)}: {error}") from None
             unknown = task.codec.unknown(targets)
             rows_labelled += int((~unknown).sum())
             scored = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
-            features = model.features(X, block.levels, partial(place, data.source, block))
+            features = model.features(block.X, block.levels, partial(data.source.place, block))
             outputs: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
             for rows, decision in decisions(model, features, preparation, where):
                 for name, values in task.decisions.values(decision).items():
@@ -185,7 +176,7 @@ def _where(prefix: str, first: int, row: int) -> str:
 
 def ids_of(source: Source) -> tuple[str, pa.DataType] | None:
     """Return name and type of the column that tells rows apart, if there is one."""
-    return (source.request.id, source.id_type) if isinstance(source, TableSource) and source.request.id else None
+    return None if source.id_column is None else (source.id_column, source.id_type)
 
 
 def _schema(

@@ -1,17 +1,26 @@
-"""Streaming readers: LIBSVM text, CSV, Parquet, NumPy and idx files, local or on any fsspec URL.
+"""Rows come in by one door, whatever their format: files, folders, globs, lists and URLs; or as they arrive.
 
-    source = open_source("s3://bucket/train.csv.gz", label="clicked")
+    source = open_source("s3://bucket/train.csv.gz", request=ReadRequest(label="clicked"))
     for fragment in source.fragments():        # independent: any process may read any fragment
         for block in source.read(fragment):
             block.X, block.y
 
-A source is small and picklable; its fragments and blocks depend on the file alone, and memory on the size of a
-block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` with one line.
+source.py   a source: files that are open, and the plan of their columns
+open.py     how it is opened: open_source is where to begin
+base.py     what every format offers
+formats/    one module a format
+columns/    which columns there are, of what kind, and how they become rows
+files/      bytes: local or remote, compressed, in another encoding; folders, globs and lists
+feeds/      rows that arrive over time
+datasets/   data sets that are known by name
+
+A source is small and picklable; its fragments and blocks depend on the files alone, and memory on the size of a block
+alone. Whatever is wrong with a file raises `pipeline.errors.InputError` with one line.
 """
 
-from pipeline.sources.base import Fragment, RawRows, Source
-from pipeline.sources.dropped import without
+from pipeline.sources.base import Fragment, RawRows, ReadRequest, Sizes
 from pipeline.sources.formats.csv_text import CsvFormat
-from pipeline.sources.open import FORMATS, Sizes, open_source
+from pipeline.sources.open import open_source
+from pipeline.sources.source import Source
 
-__all__ = ["FORMATS", "CsvFormat", "Fragment", "RawRows", "Sizes", "Source", "open_source", "without"]
+__all__ = ["CsvFormat", "Fragment", "RawRows", "ReadRequest", "Sizes", "Source", "open_source"]

@@ -1,143 +1,141 @@
-"""Open a data file: find it, tell its format by its name, then by its content."""
+"""Open what a user has named: find its files, tell their format by name, then by content, and plan their columns."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import replace
 
-from pipeline.errors import InputError
-from pipeline.sources.base import BLOCK_BYTES, FRAGMENT_BYTES, Source, shown
+from pipeline.errors import InputError, NoRows
+from pipeline.monitoring.plain_text import shown
+from pipeline.sources.base import DataFile, ReadRequest
 from pipeline.sources.files.file import File, find_file
-from pipeline.sources.formats import delimited, libsvm
+from pipeline.sources.files.named import Named, named_files
+from pipeline.sources.formats import Format, known_formats
 from pipeline.sources.formats.csv_text import CsvFormat
-from pipeline.sources.formats.delimited import open_delimited
-from pipeline.sources.formats.idx import TYPES, open_idx
-from pipeline.sources.formats.libsvm import first_row, looks_like_libsvm, open_libsvm
-from pipeline.sources.formats.npy import open_npy
-from pipeline.sources.formats.npz import open_npz
-from pipeline.sources.formats.parquet import open_parquet
+from pipeline.sources.formats.libsvm import first_row, looks_like_libsvm
+from pipeline.sources.source import Source
 
-FORMATS = ("auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx")
-
-_BY_NAME = {
-    "libsvm": "libsvm", "svm": "libsvm", "svmlight": "libsvm",
-    "csv": "csv", "tsv": "csv",
-    "parquet": "parquet", "pq": "parquet",
-    "npy": "npy", "npz": "npz",
-    "arrow": "arrow", "feather": "arrow", "ipc": "arrow",
-}  # fmt: skip
-_IDX = re.compile(r"[-._]idx\d?(-u?byte|-short|-int|-float|-double)?$", re.IGNORECASE)
+AUTO = "auto"
 _OTHER = re.compile(
     r"\.(xlsx?|xlsm|ods|json|jsonl|ndjson|xml|html?|sqlite3?|db|orc|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda)$",
     re.IGNORECASE,
 )
 """Files of other programs."""
-_BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
-_BY_CONTENT |= {bytes([0, 0, code]): "idx" for code in TYPES}
-_OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz, "idx": open_idx}
-_MAY_BE_COMPRESSED = ("libsvm", "csv", "idx")
 
 
-class Sizes(NamedTuple):
-    """Aimed-at bytes of what a file is cut into.
-
-    Attributes
-    ----------
-    fragment : int or None
-        What a task reads; default 64 MiB.
-    block : int or None
-        What is parsed at once; default 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB of dense float64 rows.
-    """
-
-    fragment: int | None = None
-    block: int | None = None
-
-
-def open_source(
-    url: str,
-    format: str = "auto",
-    label: str | int | None = None,
-    n_columns: int | None = None,
-    zero_based: bool = False,
-    *,
-    require_label: bool = True,
-    csv: CsvFormat = CsvFormat(),  # noqa: B008 - immutable
-    sizes: Sizes = Sizes(),  # noqa: B008
-) -> Source:
-    """Open a data file. Cheap: reads a header or the first rows.
+def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadRequest()) -> Source:  # noqa: B008 - immutable
+    """Open files. Cheap: reads heads, footers and first rows.
 
     Parameters
     ----------
-    url : str
-        Path or fsspec URL. Text and idx files may be compressed (.bz2, .gz, .xz, .zst).
-    format : {"auto", "libsvm", "csv", "parquet", "npy", "idx"}
-        "auto" goes by the ending of the name, then by the content. "csv" finds its delimiter (comma, tab,
-        semicolon); "npy" covers .npz.
-    label : str or int, optional
-        Label column of a table by name or position (negative ones count from the end); for .npz the member
-        with the labels (default "y"). Without it: the column named label, target, class or y, else - in a
-        table without names - the last. LIBSVM text has its label in front, idx files in a file beside them.
-    n_columns : int, optional
-        Feature columns that there must be (LIBSVM and sparse .npz: at most).
-    zero_based : bool
-        LIBSVM indices count from 0 instead of 1.
-    require_label : bool
-        If False, a table may come without the label column; its blocks then have ``y = None``.
-    csv : CsvFormat
-        What is known of CSV text.
-    sizes : Sizes
-        Into what the file is cut.
+    given : str
+        A file, a folder, a glob or a list of files; paths or fsspec URLs. Text and idx files may be compressed (.bz2,
+        .gz, .xz, .zst).
+    format : str
+        Name of a format, or "auto": by the ending of the name, then by the content. "csv" finds its delimiter; "npy"
+        covers .npz.
+    request : ReadRequest
 
     Raises
     ------
     InputError
-        If the file does not exist, is empty, or its header is not as expected.
+        A file does not exist, is empty, is of no known format, or its header is not as expected.
     """
-    if format not in FORMATS:
-        raise InputError(f"{url}: unknown format {format!r}, expected one of {', '.join(FORMATS)}")
-    file = find_file(url)
-    kind = format_of(file, format)
-    if file.compression and kind not in _MAY_BE_COMPRESSED:
-        raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
-    if kind == "arrow":
-        raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text, NumPy or idx here")
-    fragment_bytes, block_bytes = sizes.fragment or FRAGMENT_BYTES, sizes.block
-    if kind == "libsvm":
-        size = block_bytes or libsvm.TEXT_BLOCK_BYTES
-        return open_libsvm(file, n_columns, zero_based, fragment_bytes, size)
-    if kind == "csv":
-        size = block_bytes or delimited.TEXT_BLOCK_BYTES
-        return open_delimited(file, label, n_columns, require_label, fragment_bytes, size, csv)
-    return _OPEN_TABLE[kind](file, label, n_columns, require_label, fragment_bytes, block_bytes or BLOCK_BYTES)
+    if format != AUTO and format not in known_formats():
+        raise InputError(f"{given}: unknown format {format!r}, expected one of {', '.join((AUTO, *known_formats()))}")
+    files, empty = [], None
+    for named in named_files(given):
+        try:
+            files.append(opened_file(named, format, request))
+        except NoRows as error:
+            empty = empty or error
+    if empty is not None and not files:
+        raise empty
+    return planned(given, tuple(files), request)
 
 
-def format_of(file: File, requested: str = "auto") -> str:
-    """Format of a file: as asked for, else by its name, else by its content."""
-    start = b""
-    if requested in ("auto", "npy"):
-        with file.open() as stream:
-            start = stream.read(8)
-    by_content = next((kind for magic, kind in _BY_CONTENT.items() if start.startswith(magic)), None)
-    if requested == "npy":
-        return "npz" if by_content == "npz" else "npy"
-    if requested != "auto":
-        return requested
-    if (format := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
+def planned(given: str, files: tuple[DataFile, ...], request: ReadRequest) -> Source:
+    """Return the rows of files that are open.
+
+    Raises
+    ------
+    InputError
+        The files do not go together, or do not have the columns that there must be.
+    """
+    first = files[0]
+    if others := [file for file in files if file.format != first.format]:
         raise InputError(
-            f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text, "
-            "NumPy or idx; save it as CSV or Parquet (or name its format: --format csv)"
+            f"{others[0].url}: found a file of format {others[0].format}, expected {first.format} as {first.url} is; "
+            "give files of one format"
         )
-    return format or by_content or _text_format(file)
+    if request.csv != CsvFormat() and first.format != "csv":
+        raise NotCsv(given, first.format, request.csv)
+    return Source(given, files, first.plan(given, files, request))
 
 
-def _by_name(file: File) -> str | None:
-    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url.name, flags=re.IGNORECASE)
-    return "idx" if _IDX.search(name) else _BY_NAME.get(name.rpartition(".")[2].lower())
+class NotCsv(InputError):
+    """Something is said of CSV text, and the file is of another format."""
+
+    def __init__(self, given: str, format: str, csv: CsvFormat) -> None:
+        option = next(name for name, value in zip(CsvFormat._fields, csv, strict=True) if value is not None)
+        super().__init__(f"{given}: read as {format}, but --{option} is for CSV; leave it out")
+        self.format = format
+
+
+def opened_file(named: Named, format: str, request: ReadRequest) -> DataFile:
+    """Open one file.
+
+    Raises
+    ------
+    InputError
+        It does not exist, or its header is not as expected. NoRows: it has no rows.
+    """
+    file = find_file(named.url)
+    known = format_of(file, requested_format(file, format, request.csv))
+    if file.compression and not known.compressed:
+        raise InputError(
+            f"{file.url}: found a compressed .{known.name} file, expected it uncompressed; decompress it first"
+        )
+    return known.open(file, replace(request, partition=named.partition))
+
+
+def format_of(file: File, requested: str = AUTO) -> Format:
+    """Return the format of a file: as requested, else by its name, else by its content.
+
+    Raises
+    ------
+    InputError
+        It is of none.
+    """
+    formats = known_formats()
+    if requested not in (AUTO, "npy"):
+        return formats[requested]
+    with file.open() as stream:
+        start = stream.read(8)
+    by_content = next((one for one in formats.values() if start.startswith(one.starts)), None)
+    if requested == "npy":
+        return formats["npz" if by_content is formats["npz"] else "npy"]
+    if (by_name := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
+        raise InputError(
+            f"{file.url}: found a .{other[1].lower()} file by its name, expected {_listed()}; save it as CSV or "
+            "Parquet (or name its format: --format csv)"
+        )
+    return by_name or by_content or formats[_text_format(file)]
 
 
 def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
-    """The format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
-    return "csv" if requested == "auto" and csv != CsvFormat() and _by_name(file) is None else requested
+    """Return the format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
+    return "csv" if requested == AUTO and csv != CsvFormat() and _by_name(file) is None else requested
+
+
+def _by_name(file: File) -> Format | None:
+    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url.name, flags=re.IGNORECASE)
+    return next((one for one in known_formats().values() if one.has_name(name)), None)
+
+
+def _listed() -> str:
+    names = [one.shown for one in known_formats().values() if one.shown]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _text_format(file: File) -> str:

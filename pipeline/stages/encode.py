@@ -1,13 +1,15 @@
-"""Encode: count the training rows of a table in one pass, choose how each column is encoded, and fit that."""
+"""Encode, the fourth step of ingest: count the training rows of a table once, choose how to encode columns, and fit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
 from ikmap.arrays import Floats
+from ikmap.json_values import MutableJsonObject
 from ikmap.tables import NUMBER, ColumnPlan, Encoder, EncodingRequest, Statistics, choose, fit
 from ikmap.tables.ids import numbers_rows
 from ikmap.tables.plan import ENOUGH
@@ -17,16 +19,113 @@ from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
 from pipeline.record_types import CountedRecord
 from pipeline.rows.density import encodes_dense
+from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import save_encoder
-from pipeline.rows.prepared import READ_BYTES, PreparedRows
+from pipeline.rows.prepared import DATA, READ_BYTES, PreparedRows
 from pipeline.rows.split_rule import goes_by_time, keeps_groups
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
+from pipeline.sources import Source
+from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
+from pipeline.sources.columns.plan_file import plan_text
+from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 
 COUNTED = "data/counted"
 """Group of the store in which each task leaves its counts."""
 TASK_ROWS = 1 << 19
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """The rows of a run, with an encoder if their columns need one.
+
+    Attributes
+    ----------
+    description : RowsDescription
+    encoder : Encoder or None
+    ids : list of str
+        Names of the columns that look like ids.
+    """
+
+    description: RowsDescription
+    encoder: Encoder | None
+    ids: list[str]
+
+    def fields(self) -> MutableJsonObject:
+        """Return the fields of ``data`` in ``metrics.json`` that describe columns."""
+        fields: MutableJsonObject = {}
+        if self.encoder is not None:
+            fields["columns_plan"] = [column.as_json() for column in self.encoder.columns]
+        if self.ids:
+            fields["ids"] = list(self.ids)
+        return fields
+
+
+def encode(
+    stage: Stage,
+    description: RowsDescription,
+    source: Source,
+    missing: int,
+    request: EncodingRequest,
+    *,
+    by_targets: bool,
+) -> EncodedRows:
+    """Fit an encoder to the training rows, if the columns of their source need one.
+
+    Parameters
+    ----------
+    missing : int
+        Number of missing cells in all rows.
+    by_targets : bool
+        Whether an encoding may go by the targets.
+
+    Raises
+    ------
+    InputError
+        A column cannot be encoded, or no column is left.
+    """
+    if source.encodes(missing):
+        return encode_columns(stage, description, source.column_plans, request, by_targets=by_targets, url=source.url)
+    plain = PreparedRows(stage.context.store, "train", DATA)
+    return EncodedRows(description, None, ids_of_plain(plain) if source.column_plans else [])
+
+
+def encode_columns(
+    stage: Stage,
+    description: RowsDescription,
+    columns: Sequence[ColumnPlan],
+    request: EncodingRequest,
+    *,
+    by_targets: bool,
+    url: str,
+) -> EncodedRows:
+    """Fit an encoder of these columns to the training rows; describe the encoded rows, and write the plan of columns.
+
+    Parameters
+    ----------
+    by_targets : bool
+        Whether an encoding may go by the targets.
+
+    Raises
+    ------
+    InputError
+        A column cannot be encoded, or no column is left.
+    """
+    context, preparation = stage.context, description.preparation
+    encoder, ids = fit_encoding(stage, columns, request, preparation.task, by_targets=by_targets, url=url)
+    encoded = replace(
+        preparation,
+        n_columns=len(encoder.names),
+        column_names=list(encoder.names),
+        dense=encodes_dense(encoder, context.params.scale),
+        encoded=True,
+    )
+    description = description.with_preparation(encoded).write(context.store)
+    for line in encoder.lines():
+        context.events.message(line)
+    write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
+    return EncodedRows(description, encoder, ids)
 
 
 def fit_encoding(

@@ -17,6 +17,7 @@ from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.foreign import checked_decisions
 from pipeline.running.stage import Context, Stage
+from pipeline.sources import Source
 from pipeline.stages.calibrate import calibrator_of
 from pipeline.stages.named_rows import name_rows
 from pipeline.storage.arrays import read
@@ -34,7 +35,7 @@ def evaluate(
     fitted: Fitted | None,
     content_hash: str,
     calibrator_hash: str | None = None,
-    source: object = None,
+    source: Source | None = None,
 ) -> JsonObject:
     """Predict the test rows, by their cells where the learner works on cells.
 

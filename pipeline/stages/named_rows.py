@@ -12,13 +12,13 @@ from pipeline.record_types import IdsRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
-from pipeline.sources.table_source import TableSource
+from pipeline.sources import Source
 from pipeline.storage.store import Store
 
 
-def name_rows(stage: Stage, source: object, metrics: Mapping[str, Json]) -> None:
+def name_rows(stage: Stage, source: Source | None, metrics: Mapping[str, Json]) -> None:
     """Add an ``id`` to each row in lists of single rows, where the file of the test rows has ids."""
-    if not isinstance(source, TableSource) or source.request.id is None:
+    if source is None or source.id_column is None:
         return
     listed = [row for rows in metrics.values() for row in _single(rows)]
     numbers = sorted({whole_number(row["row"]) for row in listed})
@@ -36,7 +36,7 @@ def _single(rows: object) -> Iterable[dict[str, Json]]:
     return [row for row in rows if isinstance(row, dict) and "row" in row] if isinstance(rows, list) else []
 
 
-def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> IdsRecord:
+def ids_of_rows(store: Store, source: Source, numbers: list[int]) -> IdsRecord:
     """Task: read the ids of some test rows, by their numbers in their file."""
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for number, (part, row) in zip(numbers, PreparedRows(store, "test").places(numbers), strict=True):

@@ -13,6 +13,7 @@ from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks.capabilities import settled, stored_targets
 from pipeline.errors import InputError
 from pipeline.record_types import ShuffleResult, SideRecord, TaskRecord
+from pipeline.rows.description import RowsDescription
 from pipeline.rows.parts import WEIGHTS, write_part
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
@@ -20,7 +21,8 @@ from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages.ingest import fit_scaling, leave_out_rows
+from pipeline.stages.scale import scale
+from pipeline.stages.split import leave_out_rows
 from pipeline.storage.store import Store
 
 CHUNK_BYTES = 16 << 20
@@ -86,13 +88,8 @@ def shuffle(
         "split": {"rule": "all", "n_rows": n_initial},
     }
     if data is not None and data.inliers is not None:
-        leave_out_rows(stage, initial_side, preparation, data)
-    attributes = {"preparation": preparation.as_json(), "sides": {"train": initial_side}}
-    store.set_attributes(STREAM_DATA, attributes)
-    if context.params.scale == "minmax":
-        fit_scaling(stage, preparation)
-        scaled = replace(preparation, scale="minmax")
-        store.set_attributes(STREAM_DATA, {**attributes, "preparation": scaled.as_json()})
+        initial_side = leave_out_rows(stage, initial_side, preparation, data)
+    scale(stage, RowsDescription(preparation, {"train": initial_side}, (STREAM_DATA,)).write(store))
     result: ShuffleResult = {
         "rows_initial": n_initial,
         "rows_stream": n - n_initial,

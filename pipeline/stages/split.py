@@ -1,33 +1,27 @@
-"""Split rows into training and test rows, and keep the values for it beside the rows as they are read."""
+"""Split, the third step of ingest: find out which rows are training rows and which are test rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import TypedDict
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from itertools import accumulate
 
-import numpy as np
-
-from ikmap.tables.statistics import packed
-from ikmap.tasks import Task
+from ikmap.tasks import Task as LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import PartName, PartRecord, SideRecord, SplitRecord
-from pipeline.rows.encoding import LEVELS
-from pipeline.rows.fitted_split import KEPT, checked, divide
-from pipeline.rows.parts import WEIGHTS
+from pipeline.record_types import LearnedRecord, PartName, PartRecord, SideRecord, SplitRecord
+from pipeline.rows.fitted_split import divide
+from pipeline.rows.parts import learned_of
+from pipeline.rows.prepared import Preparation
 from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
-from pipeline.running.stage import Context
-from pipeline.sources.base import RawRows
+from pipeline.running.dispatch import Task
+from pipeline.running.stage import Stage
+from pipeline.sources.datasets.registry import ResolvedDataset
+from pipeline.stages.read import StoredFile
 from pipeline.storage.store import Store
-
-
-class Beside(TypedDict, total=False):
-    """Arguments of ``store_block``: arrays beside the rows, and the words of the values that rows are split by."""
-
-    beside: dict[str, np.ndarray]
-    kept_words: list[str]
 
 
 def split_rule_of(params: Params) -> SplitRule | None:
@@ -35,35 +29,43 @@ def split_rule_of(params: Params) -> SplitRule | None:
     return None if params.split_by is None else SplitRule.parse(params.split_by, params.seed)
 
 
-def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int], str]) -> Beside:
-    """Return the arrays to store beside rows: words, weights, and the values that rows are split by."""
-    arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
-    if block.weights is not None:
-        arrays[WEIGHTS] = block.weights
-    if split_rule is None or not split_rule.column:
-        return {"beside": arrays}
-    if block.kept is None:
-        raise InputError(
-            f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {split_rule.rule}:"
-            f"{split_rule.column}"
-        )
-    values, words = block.kept
-    split_values = {KEPT: checked(split_rule, values, words, where)}
-    beside: Beside = {"beside": arrays | split_values}
-    if words is not None:
-        beside["kept_words"] = list(words)
-    return beside
+def split(
+    stage: Stage, data: ResolvedDataset, files: Mapping[str, StoredFile], task: LearningTask
+) -> dict[str, SideRecord]:
+    """Return training and test rows: two files, or one whose rows are split by a rule, by the seed or by their order.
+
+    Raises
+    ------
+    InputError
+        The rows cannot be split in that way.
+    """
+    if "test" in files:
+        return {name: _side(file.url, file.parts, Split("all", file.rows)) for name, file in files.items()}
+    train, params = files["train"], stage.context.params
+    split_rule = split_rule_of(params)
+    n_train = data.split.train_rows(train.rows, train.url)
+    if split_rule is not None:
+        names = [(part["name"], int(part["rows"])) for part in train.parts]
+        args = (stage.context.store, split_rule, names, task, n_train)
+        (record,) = stage.run(split_rows, [Task("divide", args)])
+        return _sides_by_rule(train.url, train.parts, record)
+    chosen = Split(data.split.rule, train.rows, n_train, True, params.seed)
+    train_side = _side(train.url, train.parts, chosen)
+    # All other rows are test rows: to shuffle all rows once more would take as long as to store them.
+    test_counts = [part["rows"] - k for part, k in zip(train.parts, train_side["counts"], strict=True)]
+    test_side: SideRecord = {**train_side, "counts": test_counts, "split": asdict(replace(chosen, train=False))}
+    return {"train": train_side, "test": test_side}
 
 
 def split_rows(
-    store: Store, split_rule: SplitRule, parts: list[tuple[str, int]], task: Task, n_train: int
+    store: Store, split_rule: SplitRule, parts: list[tuple[str, int]], task: LearningTask, n_train: int
 ) -> SplitRecord:
     """Task: find out which rows are training rows, by a column of theirs or by their targets."""
     fitted_split, counts = divide(split_rule, store, parts, task, n_train)
     return {"divided": fitted_split.as_json(), "counts": counts}
 
 
-def split_sides(url: str, parts: list[PartRecord], record: SplitRecord) -> dict[str, SideRecord]:
+def _sides_by_rule(url: str, parts: list[PartRecord], record: SplitRecord) -> dict[str, SideRecord]:
     """Return training and test rows as :func:`split_rows` has split them."""
     rows, counts = sum(int(part["rows"]) for part in parts), record["counts"]
     names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
@@ -80,22 +82,41 @@ def split_sides(url: str, parts: list[PartRecord], record: SplitRecord) -> dict[
     }
 
 
-def say_weights(context: Context, column: str | None, parts: list[PartRecord]) -> dict[str, str]:
-    """Say what rows weigh on average, where that changes what C means; return the entry of ``metrics.json``.
+def _side(url: str, parts: list[PartRecord], chosen: Split) -> SideRecord:
+    """Return the rows of a file that are chosen: file, parts, and the number of rows of each."""
+    rows = [int(part["rows"]) for part in parts]
+    firsts = accumulate(rows[:-1], initial=0)
+    # Shuffling millions of rows takes a while, in which the workers have nothing to do.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda first, n: int(chosen.of_part(first, n).size), firsts, rows))
+    names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
+    return {"url": url, "parts": names, "counts": counts, "split": asdict(chosen)}
+
+
+def leave_out_rows(stage: Stage, side: SideRecord, preparation: Preparation, data: ResolvedDataset) -> SideRecord:
+    """Return training rows without those that the task does not learn from: count the other rows of each part.
 
     Raises
     ------
     InputError
-        All rows weigh nothing.
+        The task learns from none of them.
     """
-    if column is None:
-        return {}
-    mean = sum(part["weight"] for part in parts) / sum(part["rows"] for part in parts)
-    if mean == 0:
-        raise InputError(f"--weight {column}: found 0 in every row, expected rows that count")
-    if not 0.1 < mean < 10:
-        context.events.message(
-            f"--weight {column}: rows weigh {mean:.4g} on average, which is as good as a C so many times as large: "
-            f"divide them by that, or give --C {1 / mean:.2g} in place of 1 (--C auto tries what suits weights near 1)"
+    chosen = Split(**side["split"])
+    firsts = accumulate((part["rows"] for part in side["parts"]), initial=0)
+    tasks = [
+        Task(f"learned-{k:05d}", (stage.context.store, preparation, chosen, first, part))
+        for k, (first, part) in enumerate(zip(firsts, side["parts"], strict=False))
+    ]
+    counts = [record["learned"] for record in stage.run(learned_rows, tasks)]
+    if not sum(counts):
+        raise InputError(
+            f"{data.train_url}: found no training row with the label {', '.join(data.inliers or ())} (--inliers); "
+            "give another --seed or --test-size"
         )
-    return {"weight": column}
+    return {**side, "counts": counts, "learned": True}
+
+
+def learned_rows(store: Store, preparation: Preparation, split: Split, first: int, part: PartName) -> LearnedRecord:
+    """Task: count the training rows of a part, which begins at row `first`, that the task learns from."""
+    numbers = split.of_part(first, part["rows"])
+    return {"learned": int(learned_of(store, part["name"], numbers, preparation).size)}

@@ -22,11 +22,9 @@ from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
 from pipeline.sources.base import RawRows, other_columns
-from pipeline.sources.feeds.feed import Arrival, Feed
-from pipeline.sources.feeds.opened import KnownColumns
-from pipeline.stages.ingest import store_block
+from pipeline.sources.feeds.feed import Arrival, Feed, KnownColumns
+from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
-from pipeline.stages.split import beside_of
 from pipeline.storage.store import Store
 from pipeline.streams.arrived import check, ids_of, joined, place
 from pipeline.streams.late_labels import LateLabels, stored
@@ -34,6 +32,8 @@ from pipeline.streams.late_labels import LateLabels, stored
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
 LOOK_SECONDS = 0.5
+COLUMNS = "stream/columns"
+"""Group of the store with the columns of a table that arrives, as they were found with its first rows."""
 
 
 def initial_name(k: int) -> str:
@@ -180,7 +180,7 @@ class Intake:
         self.store.delete(LABELS_AT_END)  # as more rows may come
         starts_anew = self._items is None
         if starts_anew:
-            if (known := self.store.need(STREAM_DATA).get("known")) is not None:
+            if (known := self.store.attributes(COLUMNS)) is not None:
                 self.feed.known = KnownColumns.from_json(known)
             self._items = self.feed.arrivals(taken)
         if starts_anew and self.feed.replays:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from ikmap.json_values import MutableJsonObject
-from ikmap.tasks import AUTO, TaskKind
 from pipeline.errors import InputError
-from pipeline.params import Params
 from pipeline.record_types import IngestResult, PartsRecord, SideRecord
-from pipeline.rows.density import encodes_dense, is_dense
+from pipeline.rows.density import is_dense
+from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import ENCODING
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
-from pipeline.rows.row_weights import every_task, refuse_ignored_weights
+from pipeline.rows.row_weights import refuse_ignored_weights
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
-from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
-from pipeline.sources.columns.plan_file import plan_text
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.table_source import TableSource
-from pipeline.stages.encode import fit_encoding
-from pipeline.stages.ingest import about_task, find_task, fit_scaling, leave_out_rows, total
+from pipeline.stages.encode import encode
+from pipeline.stages.ingest import say_weights
+from pipeline.stages.label import about_task, find_task, kind_of_task
+from pipeline.stages.read import total
+from pipeline.stages.scale import scale
 from pipeline.stages.shuffle import chunk_rows_of
-from pipeline.stages.split import say_weights
-from pipeline.storage.durable import write_text
-from pipeline.streams.intake import Intake
+from pipeline.stages.split import leave_out_rows
+from pipeline.streams.intake import COLUMNS, Intake
 
 
 def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> IngestResult:
@@ -42,7 +39,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         There are too few rows, or something is wrong with them.
     """
     store, params, url = context.store, context.params, intake.feed.url
-    refuse_ignoring(params, intake.kind, data)
+    kind_of_task(params, data)
     stage = Stage(context, "ingest", None, n_initial)
 
     def say_rows(rows: int) -> None:
@@ -70,7 +67,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         task=find_task(url, parts, data, params, context.events.message),
         weighted=data.table.weight is not None,
     )
-    refuse_ignoring(params, preparation.task.kind, data)
+    refuse_ignored_weights(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
     rows = [part["rows"] for part in parts]
     initial_side: SideRecord = {
         "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
@@ -79,62 +76,31 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
     }
 
     if data.inliers is not None:
-        leave_out_rows(stage, initial_side, preparation, data)
+        initial_side = leave_out_rows(stage, initial_side, preparation, data)
     source = intake.feed.source
-    for line in [*(source.said() if isinstance(source, TableSource) else ()), *preparation.task.codec.summary.notes]:
+    for line in [*([] if source is None else source.said()), *preparation.task.codec.summary.notes]:
         context.events.message(line)
-    known = None if intake.feed.known is None else intake.feed.known.as_json()
-
-    def prepared(preparation: Preparation) -> None:
-        for name in (DATA, STREAM_DATA):
-            attributes = {"preparation": preparation.as_json(), "sides": {"train": initial_side}, "known": known}
-            store.set_attributes(name, attributes)
-
-    prepared(preparation)
+    description = RowsDescription(preparation, {"train": initial_side}, (DATA, STREAM_DATA)).write(store)
+    if intake.feed.known is not None:
+        store.set_attributes(COLUMNS, intake.feed.known.as_json())
     table: MutableJsonObject = {} if data.table.id is None else {"id": data.table.id}
     table |= say_weights(context, data.table.weight, parts)
-    if isinstance(source, TableSource) and (not source.is_plain or any(part.get("missing") for part in parts)):
-        encoder, ids = fit_encoding(
-            stage, source.columns, source.request.encode, preparation.task, by_targets=False, url=url
-        )
-        columns = len(encoder.names)
-        preparation = replace(
-            preparation,
-            n_columns=columns,
-            column_names=list(encoder.names),
-            dense=encodes_dense(encoder, params.scale),
-            encoded=True,
-        )
-        if not preparation.dense:
-            nnz = encoder.entries * n_initial
-        prepared(preparation)
-        for line in encoder.lines():
-            context.events.message(line)
-        table["columns_plan"] = [column.as_json() for column in encoder.columns]
-        table |= {"ids": ids} if ids else {}
-        write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
-    if params.scale == "minmax":
-        fit_scaling(stage, preparation)
-        prepared(replace(preparation, scale="minmax"))
+    encoder = None
+    if source is not None:
+        missing = sum(part.get("missing", 0) for part in parts)
+        # The encoder goes by no labels: the initial rows are learned from as the others are, one after the other.
+        encoded = encode(stage, description, source, missing, source.request.encode, by_targets=False)
+        description, encoder = encoded.description, encoded.encoder
+        table |= encoded.fields()
+    description = scale(stage, description)
+    if encoder is not None and not description.preparation.dense:
+        nnz = encoder.entries * n_initial
     result = {
         "rows_train": n_initial,
         "rows_test": 0,
-        "columns": columns,
+        "columns": description.preparation.n_columns,
         "nnz": nnz,
         **about_task(preparation.task),
         **table,
     }
-    return stage.finish(cast("IngestResult", result), [ENCODING] if preparation.encoded else [])
-
-
-def refuse_ignoring(params: Params, kind: TaskKind, data: ResolvedDataset) -> None:
-    """Refuse learners that count every row once, where a column has weights of rows.
-
-    Raises
-    ------
-    InputError
-    """
-    if kind.name == AUTO:
-        refuse_ignored_weights(params, data.table.weight, every_task())
-    else:
-        refuse_ignored_weights(params.settled(kind), data.table.weight, [kind.name])
+    return stage.finish(cast("IngestResult", result), [] if encoder is None else [ENCODING])

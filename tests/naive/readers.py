@@ -38,3 +38,15 @@ def csv_cells(text: str, delimiter: str = ",") -> list[list[str]]:
     if not blank:
         records.append([*record, cell])
     return records
+
+
+def csv_blocks(text: bytes, size: int) -> list[tuple[int, bytes]]:
+    """Return line and text of each block: the records that start in each `size` bytes of CSV text."""
+    blocks = [b""] * -(-len(text) // size)
+    begin, quoted = 0, False
+    for position, code in enumerate(text, start=1):
+        quoted ^= code == ord('"')
+        if position == len(text) or (code == ord("\n") and not quoted):
+            blocks[begin // size] += text[begin:position]
+            begin = position
+    return [(1 + b"".join(blocks[:k]).count(b"\n"), block) for k, block in enumerate(blocks)]

@@ -30,10 +30,10 @@ from pipeline.monitoring.events import QuietProgress
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
-from pipeline.sources import open_source
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
+from tests.support.opening import opened
 
 
 def write_libsvm(path: Path, n: int, seed: int = 0, classes: int = 2) -> Path:
@@ -57,7 +57,7 @@ def run(cluster: ClusterHandle, directory: Path, **options: Any) -> dict[str, An
     asked = BatchOptions(run_dir=str(directory), **{**METHODS, **options})
     data = find_data(asked, QuietProgress())
     urls = [url for url in (data.train_url, data.test_url) if url]
-    contents = [dict(open_source(url, data.format, data.label, data.n_columns).identity()) for url in urls]
+    contents = [dict(opened(url, data.format, data.label, data.n_columns).identity()) for url in urls]
     params = batch_params(asked)
     held = RunDirectory(directory, run_identity(params.as_json(), data, contents), fresh=asked.fresh)
     try:

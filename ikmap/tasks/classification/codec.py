@@ -11,6 +11,7 @@ import numpy as np
 from ikmap.json_values import Json, Label, labels_of, whole_numbers
 from ikmap.tasks.capabilities import Census, EncodesWords, KnowsLabels, StoresOtherwise
 from ikmap.tasks.int_codec import IntCodec
+from ikmap.tasks.known_label import known_label
 from ikmap.tasks.task import ColumnType, LabelSummary, PartLabels
 
 MOST_ENCODED = 32
@@ -45,7 +46,9 @@ class ClassCodec(IntCodec, KnowsLabels, StoresOtherwise, Census, EncodesWords):
         """Return the class number of a label, or None if it has none."""
         if self.two_class is not None:
             positive, negative = self.two_class
+            label = known_label(label, [*positive, *negative])
             return 1 if label in positive else 0 if label in negative else None
+        label = known_label(label, self.labels)
         return self.labels.index(label) if label in self.labels else None
 
     def targets(self, stored: np.ndarray, part: PartLabels) -> np.ndarray:

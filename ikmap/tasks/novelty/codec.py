@@ -10,6 +10,7 @@ import numpy as np
 from ikmap.json_values import Json, Label, labels_of, whole_number
 from ikmap.tasks.capabilities import Census, LearnsFromSome, StoresOtherwise
 from ikmap.tasks.int_codec import IntCodec
+from ikmap.tasks.known_label import known_label
 from ikmap.tasks.task import LabelSummary, PartLabels
 
 NORMAL, NOVEL = 0, 1
@@ -64,7 +65,9 @@ class NoveltyCodec(IntCodec, LearnsFromSome, StoresOtherwise, Census):
     def _target(self, label: Label) -> int:
         if not self.evaluates:
             return -1
-        normal = label != self.anomaly if self.normal is None else label in self.normal
+        if self.normal is not None:
+            return NORMAL if known_label(label, self.normal) in self.normal else NOVEL
+        normal = self.anomaly is None or known_label(label, [self.anomaly]) != self.anomaly
         return NORMAL if normal else NOVEL
 
     def decode(self, targets: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
@@ -39,7 +39,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
-    """Whether labels of an Arrow type are words.
+    """Whether labels of an Arrow type are words, as booleans are too: true and false.
 
     Raises
     ------
@@ -51,7 +51,26 @@ def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
         raise InputError(
             f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
         )
-    return is_text(value_type)
+    return is_text(value_type) or pa.types.is_boolean(value_type)
+
+
+def label_words(cells: pa.ChunkedArray, first: pa.DataType | None, where: Where) -> np.ndarray:
+    """Labels that are words in the first file, whose type may be known: objects, None where there is no label.
+
+    Raises
+    ------
+    InputError
+        Booleans are expected, and these are numbers other than 0 and 1.
+    """
+    if first is not None and pa.types.is_boolean(first) and is_number(cells.type) and cells.type != first:
+        numbers = cells.cast(pa.float64(), safe=False)
+        strange = pc.not_equal(numbers, pc.not_equal(numbers, 0).cast(pa.float64())).fill_null(False).to_numpy()
+        if strange.any():
+            row = int(np.flatnonzero(strange)[0])
+            raise InputError(f"{where(row)}: found {numbers[row].as_py():g}, expected true or false (the label)")
+        cells = pc.not_equal(numbers, 0)
+    words = cells if is_text(cells.type) else cells.cast(pa.string())
+    return np.asarray(words.to_numpy())
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
@@ -75,12 +94,17 @@ def as_numbers(
     """
     if kind == CATEGORY:
         return _codes(column, missing)
-    if kind == TIME and not is_text(column.type):
-        return _seconds(column), None
     if is_text(column.type):
         return _parsed(column, kind, missing, where), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if not pa.types.is_null(column.type) and kind_of_type(column.type) != kind:
+        raise InputError(
+            f"{where(0)}: found values of type {column.type}, expected {_TYPES[kind]} as before it; leave the column "
+            "out (--drop), or write all files with the same type"
+        )
+    if kind == TIME:
+        return _seconds(column), None
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
@@ -89,16 +113,8 @@ def as_numbers(
 
 
 def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    if not pa.types.is_dictionary(column.type):
-        if not is_text(column.type):
-            column = _as_text(column)
-        column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    words = [None if word is None else str(word).strip() for word in encoded.dictionary.to_pylist()]
-    indices = encoded.indices.cast(pa.int64())
-    codes = (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy()
+    codes, dictionary = _as_codes(column)
+    words = [None if word is None else str(word).strip() for word in dictionary.to_pylist()]
     present = np.bincount(codes, minlength=len(words)) > 0
     words = [None if not word or word in missing else as_word(word) for word in words]
     kept = {word for word, there in zip(words, present, strict=False) if there and word}
@@ -106,6 +122,20 @@ def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray
     place = {word: float(k) for k, word in enumerate(levels)}
     table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
     return table[codes], levels
+
+
+def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Places of cells among some words, which may be more than the cells have; a missing cell is behind the last."""
+    if not pa.types.is_dictionary(column.type):
+        if not is_text(column.type):
+            column = _as_text(column)
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    indices = encoded.indices.cast(pa.int64())
+    words = encoded.dictionary
+    return (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy(), words
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -119,9 +149,6 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _seconds(column: pa.ChunkedArray) -> Floats:
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = kind.value_type
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
     else:
@@ -138,23 +165,90 @@ def _seconds(column: pa.ChunkedArray) -> Floats:
 
 def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> Floats:
     """Numbers or times in cells of text; each word is looked at once."""
-    codes, levels = _codes(column, missing)
-    table = np.empty(len(levels) + 1)
-    table[-1] = np.nan
-    for k, word in enumerate(levels):
-        value = number_in(word) if kind == NUMBER else seconds_in(word)
+    codes, words = _as_codes(column)
+    present = np.bincount(codes, minlength=len(words) + 1)[:-1] > 0
+    table = np.full(len(words) + 1, np.nan)
+    if kind == TIME:
+        table[:-1] = _iso_seconds(words, missing)
+    faults: dict[str, list[int]] = {}
+    rest = np.flatnonzero(present & np.isnan(table[:-1]))
+    for k, text in zip(rest.tolist(), words.take(pa.array(rest)).to_pylist(), strict=True):
+        word = "" if text is None else str(text).strip()
+        if not word or word in missing:
+            continue
+        value = _TRUTH.get(word.lower(), number_in(word)) if kind == NUMBER else seconds_in(word)
         if value is None:
-            row = int(np.flatnonzero(codes == k)[0])
-            raise InputError(f"{where(row)}: found {shown(word)}, expected {expected(kind)}")
-        table[k] = value
-    return table[np.where(np.isnan(codes), len(levels), codes).astype(np.int64)]
+            faults.setdefault(as_word(word), []).append(k)
+        else:
+            table[k] = value
+    if faults:
+        word = min(faults)
+        row = int(np.flatnonzero(np.isin(codes, faults[word]))[0])
+        raise InputError(f"{where(row)}: found {shown(word)}, expected {expected(kind)}")
+    values: Floats = table[codes]
+    return values
+
+
+_TYPES = {NUMBER: "numbers", TIME: "dates or times"}
+_TRUTH = {"true": 1.0, "false": 0.0}
+"""What these words are in a column of numbers, in any case: what booleans of Parquet and Arrow are."""
+_STARTS = frozenset("tTfF ")
+_ISO = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
+EXACT = 2**53
+"""Whole numbers up to this one are float64 numbers, all of them."""
+
+
+def _iso_seconds(words: pa.Array, missing: frozenset[str] = frozenset()) -> Floats:
+    """Seconds of the words that Arrow reads as :func:`ikmap.tables.times.seconds_in` does; NaN for all others.
+
+    These are full ISO dates, with the time of day or without. Arrow is laxer in some things and stricter in others, so
+    nothing else goes to it; and where one of the words is no date after all, it says nothing of any of them.
+    """
+    seconds = np.full(len(words), np.nan)
+    words = words.cast(pa.string())
+    plain = pc.match_substring_regex(words, _ISO)
+    plain = pc.and_not(plain, pc.starts_with(words, "0000"))  # the year 0 is a year for Arrow alone
+    if missing:
+        plain = pc.and_not(plain, pc.is_in(words, pa.array(sorted(missing), words.type)))
+    chosen = np.flatnonzero(plain.fill_null(False).to_numpy(zero_copy_only=False))
+    if not chosen.size:
+        return seconds
+    try:
+        times = words.take(pa.array(chosen)).cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        return seconds
+    whole, rest = np.divmod(times, 1_000_000)
+    # Of more digits than a float64 has, the quotient would be rounded twice.
+    exact = (np.abs(times) <= EXACT) | (rest == 0)
+    seconds[chosen[exact]] = np.where(rest == 0, whole.astype(np.float64), times / 1e6)[exact]
+    return seconds
+
+
+def are_times(words: Sequence[str]) -> np.ndarray:
+    """Which words are dates or times."""
+    found = ~np.isnan(_iso_seconds(pa.array([word if word.isascii() else "" for word in words], pa.string())))
+    for k in np.flatnonzero(~found).tolist():
+        found[k] = seconds_in(words[k]) is not None
+    return found
 
 
 def expected(kind: str) -> str:
     """What a cell of a column ought to be, and what to type if it is not meant to."""
     if kind == NUMBER:
         return "a number; if its cells are words: --category COLUMN; if this one stands for nothing: --missing WORD,..."
-    return "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN"
+    return (
+        "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN; if "
+        "this one stands for nothing: --missing WORD,..."
+    )
+
+
+def boolean_columns(rows: Iterable[Sequence[str]]) -> frozenset[int]:
+    """Numbers of the columns of text that have the words true and false, in any case, and no number but 0 and 1."""
+    rows = list(rows)
+    found = {j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in _TRUTH}
+    for row in rows if found else ():
+        found -= {j for j in found if j < len(row) and number_in(row[j].strip()) not in (None, 0.0, 1.0)}
+    return frozenset(found)
 
 
 def number_in(word: str) -> float | None:

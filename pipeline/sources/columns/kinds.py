@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
-from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.columns.cells import kind_of_type, number_in
+from pipeline.sources.columns.cells import EXACT, are_times, kind_of_type, number_in
 from pipeline.sources.columns.request import TableRequest
 
 
@@ -37,33 +37,79 @@ def plan_of_types(
     return plan
 
 
-def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], request: TableRequest) -> list[ColumnPlan]:
-    """What columns of text are, by their cells in the first rows."""
+def plan_of_cells(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    request: TableRequest,
+    further: Sequence[Sequence[str]] = (),
+) -> list[ColumnPlan]:
+    """What columns of text are, by their cells in the first rows, and in some from further down.
+
+    A column of numbers or of times whose cells further down are of another kind, more than a few of them, is one of
+    words; one that has no value in the first rows is what the others say. Nothing else is decided by rows further down,
+    so a column of words stays one.
+    """
     missing = frozenset(request.missing) | {""}
-    plan = []
-    for j, name in enumerate(names):
-        if known := _requested(name, request):
-            plan.append(known)
-            continue
-        cells = Counter(cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing)
-        numbers = [cell for cell in cells if number_in(cell) is not None or cell.lower().lstrip("+-") in _NOT_FINITE]
-        if not cells:
-            plan.append(ColumnPlan(name, NUMBER, why=f"no value in the first {len(rows):,} rows"))
-        elif len(numbers) == len(cells):
-            plan.append(ColumnPlan(name, NUMBER, why="numbers in the first rows"))
-        elif len(numbers) >= MANY and sum(map(cells.__getitem__, numbers)) >= MOST * cells.total():
-            plan.append(ColumnPlan(name, NUMBER, why="mostly numbers in the first rows"))  # the others are refused
-        elif all(seconds_in(cell) is not None for cell in cells):
-            plan.append(ColumnPlan(name, TIME, why="dates or times in the first rows"))
+    return [
+        _requested(name, request)
+        or _plan_of(name, len(rows), cells_of(j, rows, missing), cells_of(j, further, missing))
+        for j, name in enumerate(names)
+    ]
+
+
+def cells_of(j: int, rows: Iterable[Sequence[str]], missing: Collection[str]) -> Counter[str]:
+    """How often each cell stands in a column, of those that stand for something."""
+    return Counter(cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing)
+
+
+def few(others: Iterable[str], cells: Counter[str]) -> bool:
+    """Whether some of the cells are so few that they are faults among the others."""
+    return cells.total() - sum(cells[cell] for cell in others) >= MOST * cells.total()
+
+
+def _plan_of(name: str, first_rows: int, cells: Counter[str], further: Counter[str]) -> ColumnPlan:
+    if not cells:
+        plan = _plan_of(name, 0, further, Counter()) if further else ColumnPlan(name, NUMBER)
+        where = f"no value in the first {first_rows:,} rows"
+        return replace(plan, why=f"{where}; {plan.why.replace('the first rows', 'rows further down')}".rstrip("; "))
+    others = {kind: _no_numbers(cells) if kind == NUMBER else _no_times(cells) for kind in (NUMBER, TIME)}
+    for kind, what in ((NUMBER, "numbers"), (TIME, "dates or times")):
+        if not others[kind]:
+            why = f"{what} in the first rows"
+        elif len(cells) - len(others[kind]) >= MANY and few(others[kind], cells):
+            why = f"mostly {what} in the first rows"  # the others are refused
         else:
-            word = min(cell for cell in cells if number_in(cell) is None)
-            plan.append(ColumnPlan(name, CATEGORY, why=f"words in the first rows, such as {word[:20]!r}"))
-    return plan
+            continue
+        strange = _no_numbers(further) if kind == NUMBER else _no_times(further)
+        if not few(strange, further):
+            return ColumnPlan(name, CATEGORY, why=f"{why}, but not further down, such as {_shown(min(strange))}")
+        if kind == NUMBER and any(map(_is_rounded, (*cells, *further))):
+            why += "; whole numbers beyond 2^53 are rounded"
+        return ColumnPlan(name, kind, why=why)
+    return ColumnPlan(name, CATEGORY, why=f"words in the first rows, such as {_shown(min(others[NUMBER]))}")
 
 
 MANY, MOST = 20, 0.95
 """A column with so many different numbers, in so large a share of its cells, is one of numbers with faults in it."""
 _NOT_FINITE = frozenset({"inf", "infinity"})
+
+
+def _no_numbers(cells: Iterable[str]) -> list[str]:
+    return [cell for cell in cells if number_in(cell) is None and cell.lower().lstrip("+-") not in _NOT_FINITE]
+
+
+def _no_times(cells: Collection[str]) -> list[str]:
+    words = list(cells)
+    return [word for word, is_time in zip(words, are_times(words).tolist(), strict=True) if not is_time]
+
+
+def _is_rounded(cell: str) -> bool:
+    """Whether a cell is a whole number, written in digits, that float64 may have to round."""
+    return len(cell) > 15 and cell.lstrip("+-").isdecimal() and abs(float(cell)) > EXACT
+
+
+def _shown(word: str) -> str:
+    return repr(word[:20])
 
 
 def _requested(name: str, request: TableRequest) -> ColumnPlan | None:

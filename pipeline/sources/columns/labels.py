@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 
 # The names that make a column the label when none is named (in any case).
 LABEL_NAMES = ("label", "target", "class", "y")

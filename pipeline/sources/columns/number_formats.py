@@ -6,12 +6,12 @@ A column of such cells would else be taken for words, and nobody would know.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ikmap.tables import CATEGORY, ColumnPlan
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
+from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.cells import number_in
 from pipeline.sources.columns.request import TableRequest
 
@@ -52,9 +52,18 @@ def with_point(cell: str) -> str:
 
 
 def refuse_dressed(
-    url: str, columns: Sequence[ColumnPlan], lines: Sequence[int], rows: Sequence[Sequence[str]], request: TableRequest
+    url: str,
+    columns: Sequence[ColumnPlan],
+    line: Callable[[int], int],
+    rows: Sequence[Sequence[str]],
+    request: TableRequest,
 ) -> None:
     """Refuse columns of words that all are numbers or dates, some of them written as no reader here takes them.
+
+    Parameters
+    ----------
+    line : callable
+        Returns the line of a row.
 
     Raises
     ------
@@ -72,9 +81,11 @@ def refuse_dressed(
         expected = _expected(words)
         if expected is None:
             continue
-        word = next(word for word in words if number_in(word) is None and seconds_in(word) is None)
+        word = next((word for word in words if number_in(word) is None and seconds_in(word) is None), None)
+        if word is None:
+            continue
         raise InputError(
-            f"{url}: line {lines[first[word]]}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
+            f"{url}: line {line(first[word])}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
             f"if its cells are words: --category {column.name}; to leave it out: --drop {column.name}"
         )
 

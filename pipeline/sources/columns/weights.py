@@ -8,7 +8,6 @@ import pyarrow as pa
 from ikmap.arrays import Floats
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError
-from pipeline.sources.base import shown
 from pipeline.sources.columns.cells import Where, as_numbers
 
 EXPECTED = "a finite number >= 0 in every row (the weight; --weight)"
@@ -32,11 +31,3 @@ def weights_in(cells: pa.ChunkedArray, where: Where, nothing: str) -> Floats:
         what = f"{weights[row]:g}" if weights[row] < 0 else nothing
         raise InputError(f"{where(row)}: found {what}, expected {EXPECTED}")
     return weights
-
-
-def of_weight(error: InputError, column: str | None) -> InputError:
-    """What is said of a cell that is no number, where it stands in the column of the weights."""
-    before, found, _ = str(error).partition(", expected a number; if its cells")
-    if found and column is not None and f", column {shown(column)}: " in before:
-        return InputError(f"{before}, expected {EXPECTED}")
-    return error

@@ -14,17 +14,12 @@ from pathlib import Path
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 from pipeline.record_types import Record
-from pipeline.sources import CsvFormat, Source, open_source, without
-from pipeline.sources.base import WIDE, check_columns
+from pipeline.sources import CsvFormat, ReadRequest, Source, open_source
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import files_of, local_file, refuse_lacking
 from pipeline.sources.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split, name_here
-from pipeline.sources.files.file import find_file
-from pipeline.sources.files.named import named_files
-from pipeline.sources.open import format_of, requested_format
-from pipeline.sources.opened import TABLES
-from pipeline.sources.table_source import TableSource, open_table
+from pipeline.sources.open import NotCsv
 from pipeline.urls import Location
 
 #: Called as ``progress(file_name, bytes_so_far, bytes_in_all or None)`` while a file is downloaded.
@@ -102,9 +97,8 @@ class ResolvedDataset:
             One of them cannot be read, or is not of the format that the definition speaks of, or they do not fit each
             other.
         """
-        train = self._opened(self.train_url, self.n_columns)
-        test = None if self.test_url is None else self._opened(self.test_url, train.n_columns, train)
-        return train, test
+        train = self._opened(self.train_url)
+        return train, None if self.test_url is None else self._opened(self.test_url, train)
 
     @property
     def csv(self) -> Record:
@@ -118,45 +112,26 @@ class ResolvedDataset:
         except ValueError:
             return True
 
-    def _opened(self, url: str, n_columns: int | None, like: Source | None = None) -> Source:
-        needed = self.label is not None or self._needs_labels()
-        csv = CsvFormat(**self.csv)
-        named = named_files(url)
-        several = len(named) > 1 or bool(named[0].partition)
-        first = find_file(named[0].url)
-        requested = requested_format(first, self.format, csv)
-        kind = format_of(first, requested)
-        if isinstance(like, TableSource) or (like is None and (several or kind in TABLES)):
-            columns = like.columns if isinstance(like, TableSource) else None
-            request = replace(self.table, drop=(*self.drop, *self.table.drop))
-            if columns is not None:
-                request = replace(request, plan={}, categories=(), drop=(), kept=None)
-            table = open_table(url, requested, self.label, request, require_label=needed, columns=columns, csv=csv)
-            if len(table.columns) < WIDE or several:
-                self._refuse_keys_of_csv(url, table)
-                if columns is None:
-                    check_columns(url, len(table.columns) + len(self.drop), n_columns)
-                return table
-        if several:
-            raise InputError(f"{url}: found {len(named)} files, expected one, as the training data is no table")
-        if self.table.as_json():
-            raise InputError(
-                f"{url}: found a file of format {kind}, expected CSV, Parquet or Arrow with fewer than {WIDE:,} "
-                f"columns, for which {', '.join(self.table.as_json())} is given"
-            )
-        source = open_source(named[0].url, requested, self.label, n_columns, require_label=needed, csv=csv)
-        self._refuse_keys_of_csv(url, source)
-        return without(source, self.drop)
-
-    def _refuse_keys_of_csv(self, url: str, source: Source) -> None:
-        if self.csv and source.format != "csv":
-            key, value = next(iter(self.csv.items()))
+    def _opened(self, url: str, like: Source | None = None) -> Source:
+        request = ReadRequest(
+            label=self.label,
+            require_label=self.label is not None or self._needs_labels(),
+            count=self.n_columns,
+            csv=CsvFormat(**self.csv),
+            table=replace(self.table, drop=(*self.drop, *self.table.drop)),
+        )
+        if like is not None:
+            request = request.like(like.plan)
+        try:
+            return open_source(url, self.format, request)
+        except NotCsv as error:
             if not self.registered:
-                raise InputError(f"{url}: read as {source.format}, but --{key} is for CSV; leave it out")
+                raise
+            key, value = next(iter(self.csv.items()))
             raise InputError(
-                f"{url}: read as {source.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
+                f"{url}: read as {error.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
                 'give format = "csv" there, or leave it out'
-            )
+            ) from None
 
 
 def resolve(

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import Source, other_columns
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
-from pipeline.sources.feeds.opened import FeedRequest, known_columns
-from pipeline.sources.files.file import find_file
+from pipeline.sources.base import ReadRequest
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.open import format_of, requested_format
+from pipeline.sources.files.named import Named
+from pipeline.sources.open import opened_file, planned
+from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 IDLE_SECONDS = 60.0
@@ -30,24 +28,27 @@ class DirectoryFeed(Feed):
     Parameters
     ----------
     path : str
-    request : FeedRequest
+    format : str
+    request : ReadRequest
     idle_seconds : float
         The end is reached when no file has come for so long.
     say : callable
         Function that shows one line to the user, such as of a file that comes too late.
     """
 
-    replays: ClassVar[bool] = False
+    replays = False
 
     def __init__(
         self,
         path: str,
-        request: FeedRequest,
+        format: str,
+        request: ReadRequest,
         idle_seconds: float,
         say: Callable[[str], None],
     ) -> None:
         self.url = path.rstrip("/") or "/"
-        self._folder, self._request = Path(path).expanduser().absolute(), request
+        self._folder = Path(path).expanduser().absolute()
+        self._format, self._request = format, request
         self._idle_seconds, self._say = idle_seconds, say
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
@@ -100,29 +101,24 @@ class DirectoryFeed(Feed):
 
     def _open(self, name: str) -> Source | None:
         """Return a file, opened, which must have the columns of those before; None if it has no row."""
-        file = replace(find_file(str(self._folder / name)), url=Location(f"{self.url}/{name}"))
-        if file.size == 0:
-            return None
-        kind = format_of(file, requested_format(file, self._request.format, self._request.csv))
-        if self.source is not None and kind != self.source.format:
-            raise InputError(
-                f"{file.url}: found a file of format {kind}, expected {self.source.format} as the files before; give "
-                "files of one format"
-            )
+        url = f"{self.url}/{name}"
+        request = self._request if self.known is None else self.known.request(self._request)
         try:
-            source = self._request.open(file, kind, self.known, _to_be_renamed)
+            file = opened_file(Named(Location(url)), self._format, request)
         except NoRows:
             return None
+        except InputError as error:
+            raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
+        source = planned(url, (file,), request)
+        if (column := request.table.id) is not None and source.id_column is None:
+            raise InputError(f"{url}: found no column {column!r} (--id), expected it as in the rows before")
+        if self.known is not None:
+            source = self.known.applied(source)
         if self.source is None:
-            self.source = source
-            self.known = self.known or known_columns(source)
-        elif self.known is None and source.column_names and self.column_names != source.column_names:
-            raise InputError(other_columns(source.url, source.column_names, self.column_names or ()))
+            self.source, self.known = source, self.known or KnownColumns.of(source)
+        elif source.format != self.source.format:
+            raise InputError(
+                f"{url}: found a file of format {source.format}, expected {self.source.format} as {self.source.url} "
+                "is; give files of one format"
+            )
         return source
-
-
-def _to_be_renamed(error: InputError) -> InputError:
-    """Return the error of a file that may not have been written to its end."""
-    if isinstance(error, NoRows):
-        return error
-    return InputError(f"{error} (write files elsewhere and rename them into the directory)")

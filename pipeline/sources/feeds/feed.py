@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.arrays import Floats
+from ikmap.json_values import JsonObject
+from ikmap.tables import ColumnPlan
 from ikmap.tables.raw import Levels
-from pipeline.sources.base import RawRows, Source
-from pipeline.sources.feeds.opened import KnownColumns
+from pipeline.record_types import RecordView
+from pipeline.sources.base import RawRows, ReadRequest
+from pipeline.sources.columns.plan import Plan
+from pipeline.sources.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +70,52 @@ class Arrival:
         return Arrival(self.url, self.origin, self.first_row + start, self.X[start:stop], y, self.levels, ids, weights)
 
 
+@dataclass(frozen=True)
+class KnownColumns:
+    """The columns of a table that arrives, as they were found with its first rows.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnPlan, or int
+    names : tuple of str or None
+    text_labels : bool
+        Whether labels are words.
+    """
+
+    columns: tuple[ColumnPlan, ...] | int
+    names: tuple[str, ...] | None
+    text_labels: bool
+
+    @classmethod
+    def of(cls, source: Source) -> KnownColumns | None:
+        """Return the columns of a source, or None for rows that are no table."""
+        plan = source.plan
+        if plan.request is None or plan.columns is None:
+            return None
+        return cls(plan.columns, plan.names, plan.text_labels)
+
+    def request(self, request: ReadRequest) -> ReadRequest:
+        """Return the request for more rows with these columns."""
+        return request.like(Plan(self.columns, self.names, request=request.table))
+
+    def applied(self, source: Source) -> Source:
+        """Return the source of more rows, with the labels that the first rows had."""
+        return replace(source, plan=replace(source.plan, text_labels=self.text_labels))
+
+    def as_json(self) -> JsonObject:
+        """Return the columns as JSON values."""
+        columns = self.columns if isinstance(self.columns, int) else [column.as_json() for column in self.columns]
+        names = None if self.names is None else list(self.names)
+        return {"columns": columns, "names": names, "text_labels": self.text_labels}
+
+    @classmethod
+    def from_json(cls, values: RecordView) -> KnownColumns:
+        """Return the columns that :meth:`as_json` has made into JSON values."""
+        columns, names = values["columns"], values["names"]
+        plans = columns if isinstance(columns, int) else tuple(ColumnPlan(**column) for column in columns)
+        return cls(plans, None if names is None else tuple(names), values["text_labels"])
+
+
 class Feed(ABC):
     """An unbounded source, opened.
 
@@ -81,7 +131,7 @@ class Feed(ABC):
     """
 
     url: str
-    replays: ClassVar[bool]
+    replays: bool
     source: Source | None = None
     known: KnownColumns | None = None
 

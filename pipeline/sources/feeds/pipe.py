@@ -8,21 +8,19 @@ import select
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import cast
 
 from pipeline.errors import InputError
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
-from pipeline.sources.feeds.opened import FeedRequest, known_columns
+from pipeline.sources.base import ReadRequest, TextFile
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
-from pipeline.sources.formats.csv import TextTable
+from pipeline.sources.formats import known_formats
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.formats.delimited import DelimitedSource
-from pipeline.sources.formats.libsvm import LibsvmSource
-from pipeline.sources.open import format_of, requested_format
-from pipeline.sources.table_source import TableSource
+from pipeline.sources.open import format_of, planned, requested_format
+from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 STANDARD_INPUT = "standard input"
@@ -47,19 +45,27 @@ class PipeFeed(Feed):
 
     Parameters
     ----------
-    request : FeedRequest
+    format : {"auto", "libsvm", "csv"}
+    request : ReadRequest
     head_rows : int
-        Number of lines from which, at the latest, the columns are found.
+        Number of rows from which, at the latest, the columns are found.
     handle : int
         File descriptor; default: that of standard input.
     """
 
-    replays: ClassVar[bool] = True
+    replays = True
 
-    def __init__(self, request: FeedRequest, head_rows: int, handle: int = 0) -> None:
+    def __init__(
+        self,
+        format: str,
+        request: ReadRequest,
+        head_rows: int,
+        handle: int = 0,
+    ) -> None:
         self.url = STANDARD_INPUT
-        self._request, self._head_rows, self._handle = request, head_rows, handle
-        self._quotes = request.format != "libsvm"
+        self._format, self._request = format, request
+        self._head_rows, self._handle = head_rows, handle
+        self._quotes = format != "libsvm"
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
         """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
@@ -75,44 +81,44 @@ class PipeFeed(Feed):
                 yield None
         if not head:
             return
-        source, start, line = self._open(head)
-        row, text = 1, self._as_utf8(head, source.file.encoding)[start:]
+        source = self._open(head)
+        file = cast("TextFile", source.files[0])
+        encoding = source.files[0].file.encoding
+        row, line, text = 1, file.data_line, self._as_utf8(head, encoding)[file.data_start :]
         while text != b"":
             if text is None:
                 yield None
             else:
-                block = source.parse(text, line)
+                block = file.parse(text, line, source.plan)
                 rows = int(block.X.shape[0])
                 if rows:
                     yield Arrival.of(self.url, self.url, row, block)
                 row, line = row + rows, line + text.count(b"\n")
-            text = self._as_utf8(next(records, b""), source.file.encoding)
+            text = next(records, b"")
+            text = text and self._as_utf8(text, encoding)
 
-    def _open(self, head: bytes) -> tuple[TableSource | DelimitedSource | LibsvmSource, int, int]:
-        """Find out what the text holds; return it with offset and line of its first row."""
+    def _open(self, head: bytes) -> Source:
+        """Return what the text holds."""
         sample = head[: self._end_of_sample(head)]
-        file = Head(Location(self.url), "", True, len(sample), None, text=sample)
+        file = Head(Location(self.url), "", False, len(sample), None, text=sample)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-        kind = packed or format_of(file, requested_format(file, self._request.format, self._request.csv))
+        kind = packed or format_of(file, requested_format(file, self._format, self._request.csv)).name
         self._quotes = kind == "csv"
         if kind not in ("csv", "libsvm"):
             what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
             raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
-        self.source = source = self._request.open(file, kind, self.known)
-        if isinstance(source, LibsvmSource):
-            return source, 0, 1
-        self.known = self.known or known_columns(source)
-        if isinstance(source, DelimitedSource):
-            return source, source.data_start, source.data_line
-        assert isinstance(source, TableSource)
-        (table,) = source.files
-        assert isinstance(table, TextTable)
-        if (table.file.encoding or "").lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+        request = self._request if self.known is None else self.known.request(self._request)
+        opened = known_formats()[kind].open(file, request)
+        if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
             raise InputError(
-                f"{self.url}: found {table.file.encoding} text, expected an encoding in which a line end is one byte; "
-                f"recode it on its way: iconv -f {table.file.encoding} -t utf-8"
+                f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
+                f"on its way: iconv -f {encoding} -t utf-8"
             )
-        return replace(source, file=table.file), table.data_start, table.data_line
+        self.source = planned(self.url, (opened,), request)
+        if self.known is not None:
+            self.source = self.known.applied(self.source)
+        self.known = self.known or KnownColumns.of(self.source)
+        return self.source
 
     def _end_of_sample(self, head: bytes) -> int:
         """Return where the records end by which the columns are found, whatever has come behind them by now."""
@@ -128,11 +134,9 @@ class PipeFeed(Feed):
                     break
         return end
 
-    def _as_utf8[T: bytes | None](self, text: T, encoding: str | None) -> T | bytes:
-        """Return text as UTF-8."""
-        if text is None or encoding is None:
-            return text
-        return as_utf8(io.BytesIO(text), encoding, self.url).read()
+    def _as_utf8(self, text: bytes, encoding: str | None) -> bytes:
+        """Return text in an encoding as UTF-8."""
+        return text if encoding is None else as_utf8(io.BytesIO(text), encoding, self.url).read()
 
     def _records(self) -> Iterator[bytes | None]:
         """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""

@@ -9,6 +9,8 @@ from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 
+from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
 from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
@@ -20,18 +22,12 @@ class ArrowTable(TypedTable):
 
     format: ClassVar[str] = "arrow"
 
-    def batches(
-        self,
-        groups: range,
-        names: Sequence[str],
-        kinds: Sequence[str],  # noqa: ARG002
-        rows: int,  # noqa: ARG002
-    ) -> Iterator[pa.RecordBatch]:
-        own = [self.own_names.index(name) for name in names]
+    def batches(self, groups: range, wanted: Wanted, rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        places = {name: k for k, name in enumerate(self.own_names)}
         with self.file.open(scattered=True) as stream:
-            reader = _reader(self.file, stream, own)
+            reader = _reader(self.file, stream, [places[name] for name in wanted.names])
             for k in groups:
-                yield _batch(self.file.url, reader, k).select(list(names))
+                yield _batch(self.file.url, reader, k).select(wanted.names)
 
 
 def _reader(file: File, stream: BinaryIO, columns: Sequence[int] | None = None) -> pa.RecordBatchFileReader:
@@ -46,7 +42,7 @@ def _batch(url: str, reader: pa.RecordBatchFileReader, k: int) -> pa.RecordBatch
     return checked_batch(f"{url}: record batch {k + 1}", partial(reader.get_batch, k))
 
 
-def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) -> ArrowTable:
+def open_arrow(file: File, request: ReadRequest) -> ArrowTable:
     """Read the schema, and how many rows its batches have.
 
     Raises
@@ -63,4 +59,4 @@ def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) 
         reader = _reader(file, stream, narrowest)
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
     fields = checked_fields(file, names, types, sum(rows))
-    return ArrowTable(file, kept_of(partition, names), fields, rows)
+    return ArrowTable(file, request.sizes, kept_of(request.partition, names), fields, rows)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import dropwhile, islice
+from operator import itemgetter
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ikmap.tables import NUMBER, ColumnPlan
+from ikmap.arrays import Floats
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
-from pipeline.monitoring.plain_text import not_utf8
-from pipeline.sources.base import Fragment, shown
-from pipeline.sources.columns.cells import expected, number_in
-from pipeline.sources.columns.kinds import plan_of_cells
+from pipeline.monitoring.plain_text import not_utf8, shown
+from pipeline.sources.base import Fragment, RawRows, ReadRequest
+from pipeline.sources.columns.cells import boolean_columns, expected, number_in
+from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.columns.rows import LABEL, Wanted, rows_of, wanted_of
+from pipeline.sources.files.file import File
+from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, csv_blocks, csv_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
-    CsvFormat,
     find_layout,
     first_records,
     is_broken,
@@ -35,8 +44,36 @@ from pipeline.sources.formats.csv_text import (
 from pipeline.sources.formats.table_file import Block, TableFile
 
 DELIMITERS = ",\t;|"
-LABEL = "label"
 SAMPLE_ROWS = 10_000
+STRETCHES, STRETCH_BYTES = 8, 64 * 1024
+"""From so many places behind the first rows, so much text tells of what kind columns are further down."""
+
+
+@dataclass
+class _Sample:
+    """Some rows of a file: the first of them, with their lines, and others from further down."""
+
+    file: File
+    lines: list[int]
+    rows: list[list[str]]
+    further: list[list[str]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of each row from further down, the byte where its stretch begins, and its line from there."""
+
+    def add(self, start: int, rows: Sequence[tuple[int, list[str]]]) -> None:
+        """Add the rows of a stretch that begins at a byte of the file."""
+        self.further += [row for _, row in rows]
+        self.places += [(start, line) for line, _ in rows]
+
+    def line(self, row: int) -> int:
+        """Line of a row, where those from further down follow the first; for these the text before is read."""
+        if row < len(self.lines):
+            return self.lines[row]
+        start, line = self.places[row - len(self.lines)]
+        with self.file.open() as stream:
+            while (rest := start - stream.tell()) > 0:
+                line += stream.read(min(rest, MEBIBYTE)).count(b"\n")
+        return line + 1
 
 
 @dataclass(frozen=True)
@@ -46,6 +83,9 @@ class TextTable(TableFile):
     format: ClassVar[str] = "csv"
     knows_rows: ClassVar[bool] = False
     unit: ClassVar[str] = "line"
+    FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
+    BLOCK: ClassVar[int] = 4 * MEBIBYTE
+    """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
 
     delimiter: str
     header: tuple[str, ...] | None
@@ -53,6 +93,8 @@ class TextTable(TableFile):
     data_start: int
     data_line: int
     decimal: str = "."
+    booleans: frozenset[int] = frozenset()
+    """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -69,68 +111,129 @@ class TextTable(TableFile):
         decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
-    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
-        lines, rows = self._sample()
-        at = [self.own_names.index(name) for name in names]
-        cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
-        if self.decimal == ",":
-            cells = [[with_point(cell) for cell in row] for row in cells]
-        plan = plan_of_cells(names, cells, request)
-        refuse_dressed(self.file.url, plan, lines, cells, request)
+    def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
+        sample, at = self._sample(), self._places(names)
+
+        def chosen(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+            cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
+            return [[with_point(cell) for cell in row] for row in cells] if self.decimal == "," else cells
+
+        first, further = chosen(sample.rows), chosen(sample.further)
+        plan = plan_of_cells(names, first, request, further)
+        for rows in (first, [*first, *further]):
+            refuse_dressed(self.file.url, plan, sample.line, rows, request)
         return plan
 
-    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
-        at = self.own_names.index(name)
-        cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
-        plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
-        return not all(map(is_numeric, plain))
+    def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
+        sample, at = self._sample(), self._places(names)
+        missing = frozenset(request.missing) | {""}
+        rows = [row for row in (*sample.rows, *sample.further) if len(row) == self.width]
+        return self.decimal == "." and bool(rows) and all(numbers_in(row, at, missing) is not None for row in rows)
 
-    def _sample(self) -> tuple[list[int], list[list[str]]]:
-        """The first rows, and the line of each."""
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
+        (at,), sample = self._places([name]), self._sample()
+
+        def cells(rows: Sequence[Sequence[str]]) -> Counter[str]:
+            labels = cells_of(at, (row for row in rows if len(row) == self.width), {*missing, ""})
+            return Counter({with_point(word): n for word, n in labels.items()}) if self.decimal == "," else labels
+
+        first, further = cells(sample.rows), cells(sample.further)
+        return not all(map(is_numeric, first)) or not few((word for word in further if not is_numeric(word)), further)
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Return the places of columns."""
+        places = {name: j for j, name in enumerate(self.own_names)}
+        return [places[name] for name in names]
+
+    def _sample(self) -> _Sample:
+        """The first rows, and some from places further down where that is nearly free: in plain local text."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
             _, _, first, more = first_records(stream, self.file.url)
-        cells = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        return [line for line, _ in cells], [row for _, row in cells]
+        head = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        sample = _Sample(self.file, [line for line, _ in head], [row for _, row in head])
+        behind = self.data_start + len(first) + len(more)
+        if not self.file.local or self.file.compression or self.file.encoding or behind >= self.file.size:
+            return sample
+        with self.file.open() as stream:
+            for k in range(STRETCHES):
+                start = behind + (self.file.size - behind) * k // STRETCHES
+                stream.seek(start)
+                text = stream.read(STRETCH_BYTES)
+                begin = text.find(b"\n") + 1
+                end = len(text) if start + len(text) >= self.file.size else text.rfind(b"\n") + 1
+                if begin < end:
+                    sample.add(start + begin, self._rows_of_stretch(text[begin:end]))
+        return sample
+
+    def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
+        """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
+
+        It may begin within quotes: then its first rows are of another width, or some behind them are.
+        """
+        try:
+            rows = list(records(text, self.file.url, self.delimiter, 0))
+        except InputError:
+            return []
+        rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
+        return rows if all(len(row) == self.width for _, row in rows) else []
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:  # noqa: ARG002
-        return [Fragment(0, self.data_start, None)]
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
+        ranges = csv_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
+        return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
-    def blocks(
-        self,
-        fragment: Fragment,
-        skip: int,
-        names: Sequence[str],
-        kinds: Sequence[str],
-        missing: frozenset[str],
-        size: int,
-    ) -> Iterator[Block]:
-        at = [self.own_names.index(name) for name in names]
-        with self.file.open() as stream:
-            stream.seek(fragment.start)
-            blocks = text_blocks(
-                stream, self.file.url, fragment.start, fragment.stop, size, line=self.data_line, quotes=True
-            )
-            for k, (line, text) in enumerate(blocks):
-                if k >= skip:
-                    yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+        text_range = TextRange(fragment.start, fragment.stop, fragment.first)
+        for line, text in islice(csv_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
+            yield self._block(text, line, wanted)
 
-    def parse(
-        self, text: bytes, line: int, names: Sequence[str], kinds: Sequence[str], missing: frozenset[str]
-    ) -> Block:
-        """Return the columns of some whole records, of which the first stands in that line."""
-        at = [self.own_names.index(name) for name in names]
-        return Block(self._columns(text, line, at, kinds, missing), line, len(text))
+    def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
+        """Return the rows of some whole records, of which the first stands in that line."""
+        wanted = wanted_of(self, plan)
+        return rows_of(self, self._block(text, line, wanted), wanted, plan)
+
+    def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+        at = self._places(wanted.names)
+        # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
+        if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
+            return block
+        columns = self._columns(text, line, at, wanted.kinds, wanted.missing)
+        return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
+
+    def _line_of(self, text: bytes, line: int, row: int) -> int:
+        """Return the line of a row of some text that begins with `line`; asked in need only."""
+        rows = records(text, self.file.url, self.delimiter, line)
+        return next((at for at, _ in islice(rows, row, None)), line + row)
+
+    def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
+        """Return a block of a table of numbers, parsed row by row; None where a cell is none, or some row is amiss."""
+        n = wanted.numbers
+        X: list[Floats] = []
+        others: list[list[str]] = [[] for _ in at[n:]]
+        for _, row in records(text, self.file.url, self.delimiter, line):
+            if len(row) != self.width or (values := numbers_in(row, at[:n], wanted.missing)) is None:
+                return None
+            X.append(values)
+            for cells, j in zip(others, at[n:], strict=True):
+                cells.append(row[j].strip())
+        numbers = np.stack(X) if X else np.empty((0, n))
+        columns = []
+        for cells, kind in zip(others, wanted.kinds[n:], strict=True):
+            if any(map(is_broken, cells)):
+                return None
+            column = pa.array(cells, pa.string())
+            columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
+        return Block(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
 
     def _columns(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
     ) -> list[pa.ChunkedArray]:
         if not text.strip():
             return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
-        names = [str(j) for j in range(self.width)]
+        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
             names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
@@ -153,6 +256,10 @@ class TextTable(TableFile):
             return self._careful(text, line, at, kinds, missing)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
+
+    def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
+        """Kinds as which columns are read: true and false are words, also where numbers are to be made of them."""
+        return [CATEGORY if kind == NUMBER and j in self.booleans else kind for j, kind in zip(at, kinds, strict=True)]
 
     def _careful(
         self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
@@ -186,20 +293,44 @@ class TextTable(TableFile):
         ]
 
 
-def open_text_table(
-    file: File, partition: tuple[tuple[str, str | None], ...], label: str | int | None, known: CsvFormat
-) -> TextTable:
+def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -> Floats | None:
+    """Return the finite numbers that some cells of a row are, NaN where one is missing; None where one is neither."""
+    cells = itemgetter(*at)(row) if len(at) > 1 else (row[at[0]],)
+    text = "".join(cells)
+    if not text.isascii() or "_" in text:  # what float() takes beside plain numbers
+        return None
+    try:
+        values = np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        found = [math.nan if (cell := word.strip()) in missing else number_in(cell) for word in cells]
+        if None in found:
+            return None
+        values = np.array(found, dtype=np.float64)
+    return None if np.isinf(values).any() else values
+
+
+def open_csv(file: File, request: ReadRequest) -> TextTable:
     """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
     ------
     InputError
     """
+    known = request.csv
     if known.encoding is None:
         with file.open() as stream:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
-    layout = find_layout(file, label, known, DELIMITERS)
+    layout = find_layout(file, request.label, known, DELIMITERS)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
     return TextTable(
-        layout.file, partition, layout.delimiter, layout.names, layout.width, layout.start, layout.line, decimal
+        layout.file,
+        request.sizes,
+        request.partition,
+        layout.delimiter,
+        layout.names,
+        layout.width,
+        layout.start,
+        layout.line,
+        decimal,
+        boolean_columns(layout.rows),
     )

@@ -18,8 +18,10 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, Source, check_columns, row_fragments
+from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns, row_fragments
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.files.file import MAGIC, File, find_file
+from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, rows_per_block
 
 TYPES = {8: "|u1", 9: "|i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -30,7 +32,7 @@ _LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
-class IdxSource(Source):
+class IdxFile(MatrixFile):
     """Rows of an array of two or more dimensions, each flattened to columns.
 
     Attributes
@@ -42,7 +44,6 @@ class IdxSource(Source):
     """
 
     format: ClassVar[str] = "idx"
-    knows_rows: ClassVar[bool] = True
 
     layout: NpyLayout
     labels: File | None
@@ -58,14 +59,14 @@ class IdxSource(Source):
     def least_rows(self) -> int:
         return self.layout.shape[0]
 
-    def fragments(self) -> list[Fragment]:
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         n_rows, width = self.layout.shape
         if self.file.compression:
             return [Fragment(0, 0, n_rows)]
         per_block = rows_per_block(self.block_bytes, width)
         return row_fragments(n_rows, per_block * max(1, self.fragment_bytes // self.block_bytes))
 
-    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+    def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:  # noqa: ARG002
         assert fragment.stop is not None
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         with ExitStack() as stack:
@@ -73,8 +74,8 @@ class IdxSource(Source):
             labels = None if self.labels is None else stack.enter_context(self.labels.open())
             for start in range(fragment.start + skip * per_block, fragment.stop, per_block):
                 stop = min(start + per_block, fragment.stop)
-                raw = self.layout.read(stream, self.url, start, stop)
-                yield RawRows(finite(raw, self.url, start), self._y(labels, start, stop), start + 1, raw.nbytes)
+                raw = self.layout.read(stream, self.file.url, start, stop)
+                yield RawRows(finite(raw, self.file.url, start), self._y(labels, start, stop), start + 1, raw.nbytes)
             if fragment.stop == self.layout.shape[0]:
                 _refuse_more(self.file, self.layout, stream)
                 if self.labels is not None and self.label_layout is not None and labels is not None:
@@ -87,14 +88,7 @@ class IdxSource(Source):
         return finite(raw.reshape(-1, 1), self.labels.url, start, 0)[:, 0]
 
 
-def open_idx(
-    file: File,
-    label: str | int | None,
-    n_columns: int | None,
-    require_label: bool,
-    fragment_bytes: int,
-    block_bytes: int,
-) -> IdxSource:
+def open_idx(file: File, request: ReadRequest) -> IdxFile:
     """Read the headers of an idx file and of the file with its labels, which is found by its name.
 
     Raises
@@ -113,10 +107,12 @@ def open_idx(
         (shape[0], math.prod(shape[1:])), layout.dtype, False, layout.offset, layout.kind, layout.item_bytes
     )
     check_matrix(layout, url, "")
-    if label is not None and require_label:
-        raise InputError(f"{url}: --label {label}: the labels of idx files are found in {names[0]}; leave --label out")
+    if request.label is not None and request.require_label:
+        raise InputError(
+            f"{url}: --label {request.label}: the labels of idx files are found in {names[0]}; leave --label out"
+        )
     labels = _label_file(names)
-    if labels is None and require_label:
+    if labels is None and request.require_label:
         raise InputError(f"{url}: found no labels, expected them beside it in {names[0]}, compressed or not")
     of_labels = None
     if labels is not None:
@@ -127,8 +123,8 @@ def open_idx(
             raise InputError(
                 f"{labels.url}: found {label_shape[0]:,} labels, expected {shape[0]:,}, one for each row of {url}"
             )
-    check_columns(url, layout.shape[1], n_columns)
-    return IdxSource(file, layout.shape[1], None, fragment_bytes, block_bytes, layout, labels, of_labels)
+    check_columns(url, layout.shape[1], request.n_columns)
+    return IdxFile(file, request.sizes, layout.shape[1], layout, labels, of_labels)
 
 
 def label_urls(url: str) -> list[str]:

@@ -14,10 +14,12 @@ import numpy as np
 
 from ikmap.arrays import Floats
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, Source, check_columns, row_fragments
+from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns, row_fragments
 from pipeline.sources.columns.labels import choose_label
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.matrix import MatrixFile
 
 LONGEST_HEADER = 10_000
 """Bytes of a header; what describes more is no array of numbers."""
@@ -113,11 +115,10 @@ def _shown(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class NpySource(Source):
+class NpyFile(MatrixFile):
     """Rows of a two-dimensional array; the label is one of its columns."""
 
     format: ClassVar[str] = "npy"
-    knows_rows: ClassVar[bool] = True
 
     layout: NpyLayout
     label: int | None
@@ -125,31 +126,24 @@ class NpySource(Source):
     def least_rows(self) -> int:
         return self.layout.shape[0]
 
-    def fragments(self) -> list[Fragment]:
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         return row_fragments(self.layout.shape[0], per_block * max(1, self.fragment_bytes // self.block_bytes))
 
-    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+    def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:  # noqa: ARG002
         assert fragment.stop is not None
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         with self.file.open() as stream:
             for start in range(fragment.start + skip * per_block, fragment.stop, per_block):
                 stop = min(start + per_block, fragment.stop)
-                raw = self.layout.read(stream, self.url, start, stop)
-                rows = finite(raw, self.url, start, self.label)
+                raw = self.layout.read(stream, self.file.url, start, stop)
+                rows = finite(raw, self.file.url, start, self.label)
                 y = None if self.label is None else rows[:, self.label].copy()
                 X = rows if self.label is None else np.delete(rows, self.label, axis=1)
                 yield RawRows(np.ascontiguousarray(X), y, start + 1, raw.nbytes)
 
 
-def open_npy(
-    file: File,
-    label: str | int | None,
-    n_columns: int | None,
-    require_label: bool,
-    fragment_bytes: int,
-    block_bytes: int,
-) -> NpySource:
+def open_npy(file: File, request: ReadRequest) -> NpyFile:
     """Read the header of a ``.npy`` file.
 
     Raises
@@ -166,9 +160,10 @@ def open_npy(
         raise InputError(
             f"{url}: truncated: found {file.size} bytes, expected {layout.n_bytes} for shape {layout.shape}"
         )
-    at = choose_label(url, None, n_total, label, required=require_label, n_columns=n_columns)
-    check_columns(url, n_total - (at is not None), n_columns)
-    return NpySource(file, n_total - (at is not None), None, fragment_bytes, block_bytes, layout, at)
+    at = choose_label(url, None, n_total, request.label, required=request.require_label, n_columns=request.n_columns)
+    width = n_total - (at is not None)
+    check_columns(url, width, request.n_columns)
+    return NpyFile(file, request.sizes, width, layout, at)
 
 
 def check_matrix(layout: NpyLayout, url: str, what: str) -> None:

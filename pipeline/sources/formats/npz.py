@@ -18,9 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import InputError, writing
-from pipeline.sources.base import Fragment, RawRows, Source, check_columns, shown
+from pipeline.monitoring.plain_text import shown
+from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, read_layout, rows_per_block
 
 _CSR_PARTS = ("data", "indices", "indptr")
@@ -38,11 +41,10 @@ _ZIP_FAILURES = (
 
 
 @dataclass(frozen=True)
-class NpzSource(Source):
+class NpzFile(MatrixFile):
     """Members of an archive, read as streams. One fragment: a compressed member has one entry point."""
 
     format: ClassVar[str] = "npz"
-    knows_rows: ClassVar[bool] = True
 
     X: NpyLayout | None  # None: a CSR matrix
     csr: tuple[NpyLayout, ...]  # of data, indices, indptr
@@ -57,10 +59,10 @@ class NpzSource(Source):
     def least_rows(self) -> int:
         return self.n_rows
 
-    def fragments(self) -> list[Fragment]:
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         return [Fragment(0, 0, self.n_rows)]
 
-    def read(self, fragment: Fragment, skip: int = 0) -> Iterator[RawRows]:
+    def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:  # noqa: ARG002
         assert fragment.stop is not None
         if self.X is None:
             return self._csr_blocks(fragment.stop, skip)
@@ -76,7 +78,7 @@ class NpzSource(Source):
                 stop = min(start + per_block, n_rows)
                 y = None if labels is None else _labels(labels, start, stop)
                 raw = member.read(start, stop)
-                yield RawRows(finite(raw, self.url, start), y, start + 1, raw.nbytes)
+                yield RawRows(finite(raw, self.file.url, start), y, start + 1, raw.nbytes)
 
     def _csr_blocks(self, n_rows: int, skip: int) -> Iterator[RawRows]:
         with ExitStack() as stack:
@@ -107,7 +109,7 @@ class NpzSource(Source):
             pointer = indptr[-1:]
             if (indptr[1:] < indptr[:-1]).any() or indptr[0] < 0 or indptr[-1] > n_stored:
                 raise InputError(
-                    f"{self.url}: member 'indptr', rows {start + 1} to {stop}: found values that descend or pass "
+                    f"{self.file.url}: member 'indptr', rows {start + 1} to {stop}: found values that descend or pass "
                     "the number of stored values, expected ascending ones"
                 )
             indptr = indptr.astype(np.int64)
@@ -115,7 +117,7 @@ class NpzSource(Source):
             while begin < stop - start:
                 end = int(np.searchsorted(indptr, indptr[begin] + most, side="right")) - 1
                 end = max(begin + 1, end)
-                check_row(f"{self.url}: row {start + begin + 1}", 12 * int(indptr[begin + 1] - indptr[begin]))
+                check_row(f"{self.file.url}: row {start + begin + 1}", 12 * int(indptr[begin + 1] - indptr[begin]))
                 yield start + begin, indptr[begin : end + 1]
                 begin = end
 
@@ -129,7 +131,7 @@ class NpzSource(Source):
         rows = np.repeat(np.arange(stop - start), np.diff(indptr))
 
         def where(k: int) -> str:
-            return f"{self.url}: row {start + rows[k] + 1}, column {indices[k] + 1}"
+            return f"{self.file.url}: row {start + rows[k] + 1}, column {indices[k] + 1}"
 
         bad = np.flatnonzero((indices < 0) | (indices >= self.n_columns))
         if bad.size:
@@ -182,14 +184,7 @@ class _Unpacked:
             return self._stream.read(n)
 
 
-def open_npz(
-    file: File,
-    label: str | int | None,
-    n_columns: int | None,
-    require_label: bool,
-    fragment_bytes: int,
-    block_bytes: int,
-) -> NpzSource:
+def open_npz(file: File, request: ReadRequest) -> NpzFile:
     """Read the headers of the members of an archive; `label` names the one with the labels (``y``).
 
     Raises
@@ -198,7 +193,7 @@ def open_npz(
         If members are missing, of wrong types, or do not fit together.
     """
     url = file.url
-    name = "y" if label is None else str(label)
+    name = "y" if request.label is None else str(request.label)
     with file.open() as stream, _archive(url, stream) as archive:
         members = sorted(m.removesuffix(".npy") for m in archive.namelist() if m.endswith(".npy"))
         listed = ", ".join(map(shown, members[:12])) + (", ..." if len(members) > 12 else "") if members else "none"
@@ -207,7 +202,7 @@ def open_npz(
             return _layout(archive, url, member)[0]
 
         y = layout(name) if name in members else None
-        if y is None and require_label:
+        if y is None and request.require_label:
             raise InputError(f"{url}: no member {shown(name)} with the labels; the members are {listed}")
         X: NpyLayout | None = None
         csr: tuple[NpyLayout, ...] = ()
@@ -226,9 +221,9 @@ def open_npz(
         raise InputError(f"{url}: member {name!r}: found values of type {y.dtype}, expected numbers or text")
     if y is not None:
         check_row(url, y.item_bytes, "a label")
+    n_columns = request.n_columns
     check_columns(url, width, n_columns, fewer=X is None)
-    columns = width if n_columns is None else n_columns
-    return NpzSource(file, columns, None, fragment_bytes, block_bytes, X, csr, y, name, n_rows)
+    return NpzFile(file, request.sizes, width if n_columns is None else n_columns, X, csr, y, name, n_rows)
 
 
 def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[NpyLayout, bytes]:

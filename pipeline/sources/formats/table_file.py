@@ -1,65 +1,74 @@
-"""What a file of a table offers, whatever its format: names, kinds, fragments, and blocks of columns."""
+"""What files of tables have in common: named columns of any kind, which a plan turns into rows."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import cast
 
 import pyarrow as pa
 
+from ikmap.arrays import Floats
 from ikmap.tables import ColumnPlan
-from pipeline.sources.base import Fragment
+from pipeline.errors import InputError
+from pipeline.sources.base import DataFile, Fragment, RawRows, ReadRequest
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.files.file import File
+from pipeline.sources.columns.rows import Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.table_plan import plan_of_table
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some consecutive rows, as columns that were asked for.
+    """Some consecutive rows, as the columns that were wanted.
 
     Attributes
     ----------
     columns : list of pa.ChunkedArray
+        In the order in which they were wanted.
     first_line : int
         1-based line (text) or row at which it starts.
     n_bytes : int
-    lines : list of int, or None
-        Line of each row, where they do not follow each other.
+    rows : int
+    numbers : float64 array (rows, n), or None
+        The wanted features where all of them are numbers that were parsed together; `columns` then has the others.
+    line_of : callable or None
+        As of :class:`~pipeline.sources.base.RawRows`.
     """
 
-    columns: list[pa.ChunkedArray]
+    columns: Sequence[pa.ChunkedArray]
     first_line: int
     n_bytes: int
+    rows: int
+    numbers: Floats | None = None
+    line_of: Callable[[int], int] | None = None
+
+    def line(self, row: int) -> int:
+        """Return the line (text) or row of a row of the block."""
+        return self.first_line + row if self.line_of is None else self.line_of(row)
 
 
 @dataclass(frozen=True)
-class TableFile(ABC):
-    """A file, opened: small, immutable, picklable.
+class TableFile(DataFile):
+    """One file of a table.
 
     Attributes
     ----------
-    file : File
     partition : tuple of (str, str or None)
-        Columns that the names of its folders give.
+        Columns that the names of its folders give and the file does not have.
     """
 
-    format: ClassVar[str]
-    knows_rows: ClassVar[bool] = True
-    unit: ClassVar[str] = "row"
-
-    file: File
     partition: tuple[tuple[str, str | None], ...]
 
     @property
     @abstractmethod
     def own_names(self) -> tuple[str, ...]:
-        """Of the columns that stand in the file."""
+        """Names of the columns that stand in the file; their places where it has no names."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all columns."""
+        """Names of all columns."""
         return (*self.own_names, *(name for name, _ in self.partition))
 
     @property
@@ -72,17 +81,21 @@ class TableFile(ABC):
         """Whether the file names its columns."""
         return True
 
-    def said(self) -> str:
-        """How the file is read, for people; empty: nothing had to be found out."""
-        return ""
+    def type_of(self, name: str) -> pa.DataType | None:  # noqa: ARG002
+        """Return the Arrow type of the values of a column; None: they are text."""
+        return None
 
     @abstractmethod
-    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
-        """What some columns of the file are."""
+    def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
+        """Return of what kind some columns of the file are."""
+
+    @abstractmethod
+    def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
+        """Return whether many columns are plainly numbers, at less cost than their kinds."""
 
     @abstractmethod
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
-        """Whether labels are words, beside those that stand for nothing.
+        """Return whether labels are words, beside those that stand for nothing.
 
         Raises
         ------
@@ -91,27 +104,16 @@ class TableFile(ABC):
         """
 
     @abstractmethod
-    def least_rows(self) -> int:
-        """Rows that there are at least."""
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+        """Yield blocks `skip`, ... of a fragment."""
 
-    @abstractmethod
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
-        """Independent fragments, in order."""
+    def plan(self, given: str, files: Sequence[DataFile], request: ReadRequest) -> Plan:
+        return plan_of_table(given, cast("Sequence[TableFile]", files), request)
 
-    @abstractmethod
-    def blocks(
-        self,
-        fragment: Fragment,
-        skip: int,
-        names: Sequence[str],
-        kinds: Sequence[str],
-        missing: frozenset[str],
-        size: int,
-    ) -> Iterator[Block]:
-        """Blocks `skip`, ... of a fragment: the columns of these names, as kinds that are "label" too.
-
-        Parameters
-        ----------
-        size : int
-            Aimed-at bytes of a block.
-        """
+    def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:
+        wanted = wanted_of(self, plan)
+        try:
+            for block in self.blocks(fragment, wanted, skip):
+                yield rows_of(self, block, wanted, plan)
+        except InputError as error:
+            raise of_column(error, plan) from None

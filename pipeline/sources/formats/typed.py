@@ -11,10 +11,12 @@ import pyarrow as pa
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
 from pipeline.sources.base import Fragment
-from pipeline.sources.columns.cells import text_labels
+from pipeline.sources.columns.cells import is_number, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
 from pipeline.sources.formats.groups import CELL_BYTES, fragments_of, from_row, in_blocks, refuse_fewer
@@ -43,9 +45,17 @@ class TypedTable(TableFile):
     def own_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.fields)
 
-    def plan(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
+    def type_of(self, name: str) -> pa.DataType | None:
+        kind = dict(self.fields).get(name)
+        return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
+
+    def kinds(self, names: Sequence[str], request: TableRequest) -> list[ColumnPlan]:
         types = dict(self.fields)
         return plan_of_types(self.file.url, names, [types[name] for name in names], request)
+
+    def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:  # noqa: ARG002
+        types = dict(self.fields)
+        return all(is_number(types[name]) for name in names)
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
         return text_labels(self.file.url, name, dict(self.fields)[name])
@@ -53,29 +63,23 @@ class TypedTable(TableFile):
     def least_rows(self) -> int:
         return sum(self.group_rows)
 
-    def fragments(self, fragment_bytes: int, columns: int) -> list[Fragment]:
-        return fragments_of(self.group_rows, max(1, min(FRAGMENT_ROWS, fragment_bytes // (CELL_BYTES * columns))))
+    def fragments(self, plan: Plan) -> list[Fragment]:
+        columns = (plan.n_columns or 0) + 1
+        limit = max(1, min(FRAGMENT_ROWS, self.fragment_bytes // (CELL_BYTES * columns)))
+        return fragments_of(self.group_rows, limit)
 
-    def blocks(
-        self,
-        fragment: Fragment,
-        skip: int,
-        names: Sequence[str],
-        kinds: Sequence[str],
-        missing: frozenset[str],  # noqa: ARG002
-        size: int,
-    ) -> Iterator[Block]:
-        per_block = max(1, size // (CELL_BYTES * len(names)))
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+        per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
-        for table in in_blocks(self.batches(groups, names, kinds, per_block), per_block, drop):
-            yield Block(table.columns, row + 1, table.nbytes)
+        for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):
+            yield Block(table.columns, row + 1, table.nbytes, table.num_rows)
             row += table.num_rows
         refuse_fewer(self.file.url, row, self.group_rows, fragment)
 
     @abstractmethod
-    def batches(self, groups: range, names: Sequence[str], kinds: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """Columns of some groups, at most about `rows` rows at once where the format can."""
+    def batches(self, groups: range, wanted: Wanted, rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted columns of some groups, at most about `rows` rows at once where the format can."""
 
 
 def checked_fields(

@@ -21,7 +21,7 @@ from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, refuse_unseen_labels
 from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
-from pipeline.stages.ingest import fit_scaling
+from pipeline.stages.scale import fit_scaling
 from pipeline.storage import arrays
 from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,18 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
-from pipeline import sources
 from pipeline.record_types import TaskRecord
 from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
-from pipeline.sources import Sizes
+from pipeline.sources import ReadRequest, Sizes
 from pipeline.sources.datasets import registry as datasets
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages import ingest as ingest_stage
-from pipeline.stages.ingest import ingest, ingest_fragment
+from pipeline.stages import read as read_step
+from pipeline.stages.ingest import ingest
+from pipeline.stages.read import ingest_fragment
 from pipeline.storage.durable import promised, taken
 from tests.support.narrow import csr
 from tests.support.runs import at_once, context, points
@@ -47,10 +48,7 @@ def data(tmp_path: Path) -> ResolvedDataset:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
-    opened = sources.open_source
-    monkeypatch.setattr(
-        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(fragment=1 << 20, block=1000))
-    )
+    monkeypatch.setattr(datasets, "ReadRequest", partial(ReadRequest, sizes=Sizes(fragment=1 << 20, block=1000)))
 
 
 def doing(order: Callable[[Sequence[Task]], Sequence[Task]], kill_after: int, done: list[str]) -> Any:
@@ -124,7 +122,7 @@ def test_killed_within_one_file_while_the_other_is_done(
     order = kept if side == "test" else turned
     monkeypatch.setattr(engine, "run_tasks", doing(order, 0, []))
     with monkeypatch.context() as patch:
-        patch.setattr(ingest_stage, "write_part", killed)
+        patch.setattr(read_step, "write_part", killed)
         with pytest.raises(Killed):
             ingest(context(tmp_path / "killed"), data)
     before = set(written)
@@ -135,7 +133,7 @@ def test_killed_within_one_file_while_the_other_is_done(
         written.append(name)
         return write_part(store, name, *rest)
 
-    monkeypatch.setattr(ingest_stage, "write_part", counted)
+    monkeypatch.setattr(read_step, "write_part", counted)
     ctx = context(tmp_path / "killed")
     assert ingest(ctx, data) == expected
     assert len(written) == len(set(written))  # no part twice
@@ -157,7 +155,7 @@ def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_pro
     source = data.sources[0]
     (fragment,) = source.fragments()
     with monkeypatch.context() as patch:
-        patch.setattr(ingest_stage, "write_part", killed)
+        patch.setattr(read_step, "write_part", killed)
         with pytest.raises(Killed), promised():
             ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)
     with promised():

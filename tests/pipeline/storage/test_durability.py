@@ -8,7 +8,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -347,7 +347,7 @@ class Rows(Feed):
     """A feed of rows that come in groups of 50."""
 
     url = "feed"
-    replays: ClassVar[bool] = False
+    replays = False
 
     def __init__(self) -> None:
         rng = np.random.default_rng(5)

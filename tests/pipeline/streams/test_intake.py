@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +31,10 @@ from pipeline.rows.stream_data import Stream, chunk_name
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
+from pipeline.sources import ReadRequest
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
-from pipeline.sources.feeds.opened import FeedRequest
 from pipeline.sources.feeds.pipe import PipeFeed
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
@@ -90,12 +90,12 @@ def piped(text: bytes, at_a_time: int = 1 << 16, **more: Any) -> PipeFeed:
                 stream.flush()
 
     Thread(target=write, daemon=True).start()
-    head_rows = more.pop("head_rows", INITIAL)
-    return PipeFeed(FeedRequest(**{"format": "csv", "label": "y", **more}), head_rows, reading)
+    wanted = {"format": "csv", "head_rows": INITIAL, "request": ReadRequest(label="y"), **more}
+    return PipeFeed(handle=reading, **wanted)
 
 
 def directory(path: Path, idle_seconds: float = 30.0, say: Callable[[str], None] = print) -> DirectoryFeed:
-    return DirectoryFeed(str(path), FeedRequest(label="y"), idle_seconds, say)
+    return DirectoryFeed(str(path), "auto", ReadRequest(label="y"), idle_seconds, say)
 
 
 def run(
@@ -180,7 +180,7 @@ def test_a_growing_directory_gives_the_same_bits_as_a_file(
 def test_sparse_text_on_a_pipe_gives_the_same_bits_as_a_file(two_workers: ClusterHandle, tmp_path: Path) -> None:
     (tmp_path / "rows.svm").write_bytes(libsvm_text())
     run(two_workers, tmp_path / "file", params(), ResolvedDataset("stream", str(tmp_path / "rows.svm")), None)
-    feed = piped(libsvm_text(), 5000, format="libsvm", label=None)
+    feed = piped(libsvm_text(), 5000, format="libsvm")
     run(two_workers, tmp_path / "pipe", params(), DATA, feed)
     assert predictions(tmp_path / "pipe") == predictions(tmp_path / "file")
 
@@ -219,7 +219,7 @@ def test_interrupted_and_given_again_it_ends_with_the_same_bits(
 
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        run(two_workers, folder, params(), DATA, Stops(feed(2), folder / "records" / "stream"))  # type: ignore[arg-type]
+        run(two_workers, folder, params(), DATA, Stops(feed(2), folder / "records" / "stream"))
     assert 0 < len(predictions(folder)[1]) < 4 * (N - INITIAL)
     run(two_workers, folder, params(), DATA, feed(3))
     assert predictions(folder) == predictions(from_file("none"))
@@ -231,7 +231,7 @@ def test_interrupted_and_given_again_it_ends_with_the_same_bits(
 class Given(Feed):
     """A feed of rows in memory, which counts those that were asked for and waits where it is told to."""
 
-    replays: ClassVar[bool] = True
+    replays = True
     url = "given"
 
     def __init__(self, sizes: list[int], go_on: Mapping[int, Event] | None = None) -> None:

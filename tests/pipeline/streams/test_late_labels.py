@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ NUMBERS = (X[:, 0] * 3 + X[:, 1]).round(3)
 class Rows(Feed):
     """All rows, with labels or without, a few at a time; after each go, something may be done."""
 
-    replays: ClassVar[bool] = True
+    replays = True
     url = "given"
 
     def __init__(self, y: np.ndarray | None = None, then: Callable[[int], None] = lambda _: None) -> None:

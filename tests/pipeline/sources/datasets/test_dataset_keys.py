@@ -24,13 +24,14 @@ from pipeline.runs import trained_model
 from pipeline.runs.batch import run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
-from pipeline.sources import CsvFormat, open_source
+from pipeline.sources import CsvFormat
 from pipeline.sources.datasets.known import load_registry
 from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 from pipeline.sources.datasets.task import requested_word
 from pipeline.stages.ingest import ingest
 from tests.support.narrow import entries
 from tests.support.one_process import Heard
+from tests.support.opening import opened
 from tests.support.params_for import params_for
 from tests.support.runs import context, without_cluster  # noqa: F401
 
@@ -108,7 +109,7 @@ def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_
     X = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"])).rows
     assert set(np.asarray(X)[:, 0]) == {0.5, 1.5}
     # By what its values look like, the label "y" would be the name of the label column.
-    assert open_source(data.train_url, label=2, csv=CsvFormat(None, "|")).column_names == ("1.5", "2")
+    assert opened(data.train_url, label=2, csv=CsvFormat(None, "|")).column_names == ("1.5", "2")
 
 
 def test_numbers_may_be_names(tmp_path: Path) -> None:

@@ -14,12 +14,11 @@ import pytest
 
 from ikmap.tables.frames import column_of
 from pipeline.errors import InputError
-from pipeline.sources import open_source
+from pipeline.sources import ReadRequest
 from pipeline.sources.feeds.directory import DirectoryFeed
-from pipeline.sources.feeds.opened import FeedRequest
 from pipeline.sources.formats.arrow_checks import checked_batch
-from pipeline.sources.table_source import open_table
 from tests.support.damaged_files import HUGE, Outcome, outcomes
+from tests.support.opening import opened
 
 CODES = np.array([3, 2, 1, 0] * 10, dtype=np.int32)
 WORDS = pa.DictionaryArray.from_arrays(pa.array(CODES), ["a", "b", "c", "d"])
@@ -34,7 +33,7 @@ def ipc(table: pa.Table) -> bytes:
 
 
 def read(url: Path) -> int:
-    source = open_table(str(url))
+    source = opened(str(url))
     return sum(block.X.shape[0] for fragment in source.fragments() for block in source.read(fragment))
 
 
@@ -73,7 +72,7 @@ def test_checksums_of_parquet_pages(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a.parquet: row group 2: damaged: .*(CRC|checksum)") as error:
         read(path)
     assert "\n" not in str(error.value)
-    source = open_source(str(path))
+    source = opened(str(path))
     with pytest.raises(InputError, match=r"a.parquet: row group 2: damaged: .*(CRC|checksum)"):
         list(source.read(source.fragments()[0]))
 
@@ -81,7 +80,7 @@ def test_checksums_of_parquet_pages(tmp_path: Path) -> None:
 def test_files_of_a_stream_are_checked_too(tmp_path: Path) -> None:
     flipped(tmp_path / "a.parquet")
     (tmp_path / "_SUCCESS").touch()
-    feed = DirectoryFeed(str(tmp_path), FeedRequest(), 1.0, print)
+    feed = DirectoryFeed(str(tmp_path), "auto", ReadRequest(), 1.0, print)
     with pytest.raises(InputError, match=r"a.parquet: row group 2: damaged: "):
         list(feed.arrivals({}))
 

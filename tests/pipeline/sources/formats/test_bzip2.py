@@ -12,10 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.sources import Sizes, open_source
+from pipeline.sources import Sizes
 from pipeline.sources.files import bzip2
 from pipeline.sources.files.file import File, find_file
 from tests.support.narrow import csr
+from tests.support.opening import opened
 
 RNG = np.random.default_rng(0)
 
@@ -98,17 +99,17 @@ def libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 
 
 def read(path: Path, **options: Any) -> list[Any]:
-    source = open_source(str(path), "libsvm", **options)
+    source = opened(str(path), "libsvm", **options)
     return [block for fragment in source.fragments() for block in source.read(fragment)]
 
 
 def test_rows_are_those_of_the_plain_file(libsvm: tuple[Path, Path]) -> None:
     plain, packed = (read(path, sizes=Sizes(block=20_000)) for path in libsvm)
-    assert len(open_source(str(libsvm[1]), "libsvm").fragments()) > 2
+    assert len(opened(str(libsvm[1]), "libsvm").fragments()) > 2
     expected, found = (sp.vstack([block.X for block in blocks if block.X.shape[0]]) for blocks in (plain, packed))
     assert found.shape == expected.shape
     assert (found != expected).nnz == 0
-    source = open_source(str(libsvm[1]), "libsvm", sizes=Sizes(block=20_000))
+    source = opened(str(libsvm[1]), "libsvm", sizes=Sizes(block=20_000))
     for fragment in source.fragments():
         blocks = [csr(block.X).toarray().tobytes() for block in source.read(fragment)]
         assert [csr(block.X).toarray().tobytes() for block in source.read(fragment, skip=1)] == blocks[1:]

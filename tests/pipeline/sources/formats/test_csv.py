@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.sources import RawRows, Sizes, Source, open_source
-from pipeline.sources.formats.delimited import DelimitedSource
+from pipeline.sources import RawRows, Sizes, Source
+from pipeline.sources.formats.csv import TextTable
 from tests.naive.readers import csv_cells
 from tests.support.narrow import present
+from tests.support.opening import opened
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +86,11 @@ def test_equals_the_reference_however_it_is_cut(
     records = csv_cells(text, delimiter)[header:]
     name = "a.tsv" if delimiter == "\t" else "a.csv"
     url = write(folder / name, text)
-    source = open_source(url, label=at, sizes=Sizes(block=block_bytes))
-    assert isinstance(source, DelimitedSource)
-    assert source.delimiter == delimiter
-    assert (source.names is not None) == header
+    source = opened(url, label=at, sizes=Sizes(block=block_bytes))
+    (file,) = source.files
+    assert isinstance(file, TextTable)
+    assert file.delimiter == delimiter
+    assert (source.column_names is not None) == header
     blocks = read_all(source)
     X, labels_read = joined(blocks)
     y = present(labels_read)
@@ -108,7 +110,7 @@ def test_equals_the_reference_however_it_is_cut(
         assert (a.first_line, a.n_bytes) == (b.first_line, b.n_bytes)
 
     gz = write(folder / f"{name}.gz", gzip.compress(text.encode()))
-    packed = open_source(gz, label=at, sizes=Sizes(block=block_bytes))
+    packed = opened(gz, label=at, sizes=Sizes(block=block_bytes))
     again = read_all(packed)
     assert len(again) == len(blocks)
     assert np.array_equal(joined(again)[0], X)
@@ -130,7 +132,7 @@ def test_equals_the_reference_however_it_is_cut(
     ],
 )
 def test_header_is_recognised(folder: Path, text: str, names: tuple[str, ...] | None, n_rows: int) -> None:
-    source = open_source(write(folder / "h.csv", text))
+    source = opened(write(folder / "h.csv", text))
     assert source.column_names == names
     assert source.n_columns == read_all(source)[0].X.shape[1]
     assert sum(b.X.shape[0] for b in read_all(source)) == n_rows
@@ -147,28 +149,28 @@ def test_header_is_recognised(folder: Path, text: str, names: tuple[str, ...] | 
 )
 def test_label_by_name_or_position(folder: Path, label: str | int, names: tuple[str, ...], y: list[object]) -> None:
     text = "a,b,c,class\n1,2,3,u\n" if y == ["u"] else "a,b,c,class\n1,2,3,4\n"
-    source = open_source(write(folder / "l.csv", text), label=label)
+    source = opened(write(folder / "l.csv", text), label=label)
     assert source.column_names == names
     assert present(read_all(source)[0].y).tolist() == y
 
 
 def test_a_name_goes_before_a_position(folder: Path) -> None:
-    source = open_source(write(folder / "n.csv", "1,0,y\n5,6,7\n"), label="0")
+    source = opened(write(folder / "n.csv", "1,0,y\n5,6,7\n"), label="0")
     assert source.column_names == ("1", "y")
 
 
 def test_scoring_needs_no_label(folder: Path) -> None:
     named = write(folder / "s.csv", "a,b\n1,2\n")
     for label in (None, "clicked"):
-        source = open_source(named, label=label, require_label=False, n_columns=2)
+        source = opened(named, label=label, require_label=False, n_columns=2)
         (block,) = read_all(source)
         assert block.y is None
         assert block.X.tolist() == [[1.0, 2.0]]
     bare = write(folder / "b.csv", "1,2\n3,4\n")
-    assert read_all(open_source(bare, require_label=False, n_columns=2))[0].y is None
-    assert present(read_all(open_source(bare, require_label=False, n_columns=1))[0].y).tolist() == [2.0, 4.0]
+    assert read_all(opened(bare, require_label=False, n_columns=2))[0].y is None
+    assert present(read_all(opened(bare, require_label=False, n_columns=1))[0].y).tolist() == [2.0, 4.0]
     labelled = write(folder / "y.csv", "a,y\n1,2\n")
-    assert present(read_all(open_source(labelled, require_label=False))[0].y).tolist() == [2.0]
+    assert present(read_all(opened(labelled, require_label=False))[0].y).tolist() == [2.0]
 
 
 HEAD = "a,b,class\n"
@@ -181,21 +183,13 @@ CARRIAGE_RETURN = (
     "\\r alone: tr '\\r' '\\n' < FILE > NEW"
 )
 
+NO_NUMBER = "found an empty cell or a word of --missing, expected a label"
+
 FAULTS = [
-    (HEAD + "1,2,x\n1,,y\n", {}, "line 3, column 'b': found an empty cell, expected a number"),
-    (HEAD + "1, ,x\n", {}, "line 2, column 'b': found an empty cell, expected a number"),
     (HEAD + "1,2,x\n\n1,2,\n", {}, "line 4, column 'class': found an empty cell, expected a label"),
-    (HEAD + "1,2,3\n1,2,\n", {}, "line 3, column 'class': found an empty cell, expected a label"),
-    (
-        HEAD + "1,Paris,x\n",
-        {},
-        "line 2, column 'b': found 'Paris', expected a number; code categorical columns as numbers first",
-    ),
-    ("1,2,3\n1,?,3\n", {}, "line 2, column 2: found '?', expected a number; code categorical columns as numbers first"),
-    (HEAD + "1,nan,x\n", {}, "line 2, column 'b': found nan, expected a finite number"),
-    (HEAD + "-Inf,1,x\n", {}, "line 2, column 'a': found -Inf, expected a finite number"),
-    (HEAD + "1,1e400,x\n", {}, "line 2, column 'b': found 1e400, expected a finite number"),
-    (HEAD + "1,2,nan\n", {}, "line 2, column 'class': found nan, expected a finite number (the label)"),
+    (HEAD + "1,2,3\n1,2,\n", {}, f"line 3, column 'class': {NO_NUMBER}"),
+    (HEAD + "-Inf,1,x\n", {}, "line 2, column 'a': found -inf, expected a finite number"),
+    (HEAD + "1,2,nan\n", {}, f"line 2, column 'class': {NO_NUMBER}"),
     (HEAD + "1,2,x\n1,2\n", {}, "line 3: found 2 cells, expected 3"),
     (HEAD + '"1",2,"x\ny"\n1,2,x,4\n', {}, "line 4: found 4 cells, expected 3"),
     ("a,b\n1,2\n", {}, "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),
@@ -210,10 +204,8 @@ FAULTS = [
     ("y\n1\n", {}, "found no feature columns beside the label, expected at least one"),
     (HEAD + "1,2,x\n", {"n_columns": 3}, "found 2 feature columns, but the training data has 3; give data with the same columns"),  # noqa: E501
     (HEAD + "1,2,x\n", {"n_columns": 1}, "found 2 feature columns, but the training data has 1; give data with the same columns"),  # noqa: E501
-    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text")),
-    (b"a,class\n1,0\n\xe9,1\n", {}, "line 3, column 'a': " + NOT_UTF8.format("a number")),
+    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text") + ", or give --encoding cp1252"),  # noqa: E501
     (b"a,class\n1,0\n1\r2,1\n", {}, "line 3: " + CARRIAGE_RETURN),
-    (b"\xff,class\n1,x\n", {}, "line 1, column 1: " + NOT_UTF8.format("a name")),
 ]  # fmt: skip
 
 
@@ -222,7 +214,7 @@ FAULTS = [
 def test_faults(folder: Path, text: str | bytes, options: dict, words: str, block_bytes: int | None) -> None:
     url = write(folder / "fault.csv", text)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, **options, sizes=Sizes(block=block_bytes)))
+        read_all(opened(url, **options, sizes=Sizes(block=block_bytes)))
     assert str(error.value) == f"{url}: {words}"
 
 
@@ -230,17 +222,15 @@ def test_text_after_numeric_labels(folder: Path) -> None:
     rows = "1,2,3\n" * 60_000  # beyond the rows that decide what the labels are
     url = write(folder / "late.csv", HEAD + rows + "1,2,cat\n")
     with pytest.raises(InputError) as error:
-        read_all(open_source(url))
-    assert str(error.value) == (
-        f"{url}: line 60002, column 'class': found 'cat', expected a number (the label), as in the first rows"
-    )
+        read_all(opened(url))
+    assert str(error.value) == (f"{url}: line 60002, column 'class': found 'cat', expected a number (the label)")
 
 
 def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.sources.files.limits.LONGEST_ROW", 1000)
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, sizes=Sizes(block=100)))
+        read_all(opened(url, sizes=Sizes(block=100)))
     assert str(error.value) == (
         f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
     )
@@ -253,7 +243,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
     for n_rows in (80_000, 640_000):
         text = ("a,b,c,class\n" + "1.25,2.5,3,x\n" * n_rows).encode()
         url = write(folder / f"large.csv{ending}", gzip.compress(text) if ending else text)
-        source = open_source(url, sizes=Sizes(block=1 << 14))
+        source = opened(url, sizes=Sizes(block=1 << 14))
         read = 0
         tracemalloc.start()
         for block in source.read(source.fragments()[0]):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numba import njit
 from sklearn.datasets import load_svmlight_file
 
-from pipeline.sources import open_source
 from pipeline.sources.formats._decimal_loops import BAD, EXACT, SLOW, address, number
 from tests.support.narrow import csr
+from tests.support.opening import opened
 
 
 @njit
@@ -135,7 +135,7 @@ def test_equals_scikit_learn(tmp_path: Path) -> None:
     path = tmp_path / "forms.libsvm"
     path.write_text(text.getvalue())
     X, y = load_svmlight_file(str(path), n_features=40)
-    source = open_source(str(path), n_columns=40)
+    source = opened(str(path), n_columns=40)
     (block,) = [block for fragment in source.fragments() for block in source.read(fragment)]
     np.testing.assert_array_equal(csr(block.X).toarray(), X.toarray())
     np.testing.assert_array_equal(block.y, y)

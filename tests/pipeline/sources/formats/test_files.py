@@ -22,9 +22,10 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from pipeline.errors import InputError
-from pipeline.sources import RawRows, Sizes, Source, open_source
+from pipeline.sources import RawRows, Sizes, Source
 from pipeline.sources.files.file import find_file
 from tests.support.narrow import csr, present
+from tests.support.opening import opened
 
 LIBSVM = b"1 1:2 3:4\n-1 2:0.5\n" * 50
 CSV = b"a,b,class\n" + b"1,2,x\n3,4,y\n" * 50
@@ -90,16 +91,16 @@ def same(a: list[RawRows], b: list[RawRows]) -> bool:
 )
 def test_format_by_name_then_content(tmp_path: Path, name: str, kind: str) -> None:
     url = write(tmp_path / name, CONTENT[kind])
-    assert open_source(url).format == kind
+    assert opened(url).format == kind
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
 @pytest.mark.parametrize("name", ["plain", "plain.t", "table.csv"])
 def test_compressed_text_is_recognised(tmp_path: Path, ending: str, name: str) -> None:
     content = CSV if name.endswith("csv") else LIBSVM
-    plain = open_source(write(tmp_path / name, content))
+    plain = opened(write(tmp_path / name, content))
     for file_name in (f"{name}.{ending}", f"no-ending-{name}"):
-        packed = open_source(write(tmp_path / file_name, COMPRESS[ending](content)))
+        packed = opened(write(tmp_path / file_name, COMPRESS[ending](content)))
         assert packed.format == plain.format
         assert same(read_all(packed), read_all(plain))
 
@@ -107,22 +108,22 @@ def test_compressed_text_is_recognised(tmp_path: Path, ending: str, name: str) -
 @pytest.mark.parametrize("kind", CONTENT)
 def test_content_does_not_matter_when_the_format_is_given(tmp_path: Path, kind: str) -> None:
     url = write(tmp_path / "data.xyz", CONTENT[kind])
-    assert open_source(url, format="npy" if kind == "npz" else kind).format == kind
-    assert open_source(url).format == kind
+    assert opened(url, format="npy" if kind == "npz" else kind).format == kind
+    assert opened(url).format == kind
 
 
 def test_delimiters(tmp_path: Path) -> None:
     for name, c in (("a.tsv", "\t"), ("a.csv", ";"), ("b.csv", "\t"), ("data", ";")):
-        source = open_source(write(tmp_path / name, CSV.replace(b",", c.encode())))
+        source = opened(write(tmp_path / name, CSV.replace(b",", c.encode())))
         assert source.column_names == ("a", "b")
-    one = open_source(write(tmp_path / "c.tsv", b"a,b,c\ty\n1\t2\n"))
+    one = opened(write(tmp_path / "c.tsv", b"a,b,c\ty\n1\t2\n"))
     assert one.column_names == ("a,b,c",)
 
 
 @pytest.mark.parametrize("kind", CONTENT)
 def test_source_is_small_picklable_and_identified(tmp_path: Path, kind: str) -> None:
     url = write(tmp_path / f"a.{kind}", CONTENT[kind])
-    source = open_source(url, sizes=Sizes(64, 64))
+    source = opened(url, sizes=Sizes(64, 64))
     packed = pickle.dumps(source)
     assert len(packed) < 2000
     again = pickle.loads(packed)
@@ -142,11 +143,11 @@ def test_source_is_small_picklable_and_identified(tmp_path: Path, kind: str) -> 
 def test_local_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     absolute = write(tmp_path / "a.libsvm", LIBSVM)
     monkeypatch.chdir(tmp_path)
-    relative = open_source("a.libsvm")
+    relative = opened("a.libsvm")
     assert relative.url == "a.libsvm"
     monkeypatch.chdir("/")  # as a worker may
-    assert same(read_all(relative), read_all(open_source(absolute)))
-    assert same(read_all(open_source(f"file://{absolute}")), read_all(open_source(absolute)))
+    assert same(read_all(relative), read_all(opened(absolute)))
+    assert same(read_all(opened(f"file://{absolute}")), read_all(opened(absolute)))
     (tmp_path / "a.libsvm").unlink()
     with pytest.raises(InputError, match=r"^a\.libsvm: no such file$"):
         read_all(relative)
@@ -156,10 +157,10 @@ def test_local_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_fsspec_url(tmp_path: Path, kind: str) -> None:
     stem, _, ending = kind.partition(".")
     content = COMPRESS[ending](CONTENT[stem]) if ending else CONTENT[stem]
-    local = open_source(write(tmp_path / f"a.{kind}", content), sizes=Sizes(256, 64))
+    local = opened(write(tmp_path / f"a.{kind}", content), sizes=Sizes(256, 64))
     url = f"memory://folder/a.{kind}"
     fsspec.filesystem("memory").pipe(f"/folder/a.{kind}", content)
-    remote = open_source(url, sizes=Sizes(256, 64))
+    remote = opened(url, sizes=Sizes(256, 64))
     assert remote.fragments() == local.fragments()
     assert remote.format == local.format
     assert same(read_all(remote), read_all(local))
@@ -175,24 +176,24 @@ def test_any_fsspec_url(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("url", ["missing.libsvm", "/no/such/dir/a.csv", "memory://none.libsvm"])
 def test_missing_file(url: str) -> None:
     with pytest.raises(InputError) as error:
-        open_source(url)
+        opened(url)
     assert str(error.value) == f"{url}: no such file"
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
-        open_source(str(tmp_path))
-    assert str(error.value) == f"{tmp_path}: is a directory, expected a file"
+        opened(str(tmp_path))
+    assert str(error.value) == (f"{tmp_path}: found no data file in this folder, expected Parquet, CSV or Arrow files")
     with pytest.raises(InputError, match=r"^nosuch://a/b\.csv: cannot be read: Protocol not known: nosuch"):
-        open_source("nosuch://a/b.csv")
+        opened("nosuch://a/b.csv")
     with pytest.raises(InputError, match="cannot be read: Protocol not known: nosuch"):
-        open_source("nosuch://a/b.csv?signature=" + "0" * 5000)  # too long for a local name
+        opened("nosuch://a/b.csv?signature=" + "0" * 5000)  # too long for a local name
     url = write(tmp_path / "empty.csv", b"")
     with pytest.raises(InputError) as error:
-        open_source(url)
+        opened(url)
     assert str(error.value) == f"{url}: the file is empty (0 bytes), expected rows of data"
-    with pytest.raises(InputError, match=r"unknown format 'xls', expected one of auto, libsvm, csv, parquet, npy"):
-        open_source(url, format="xls")
+    with pytest.raises(InputError, match=r"unknown format 'xls', expected one of auto, csv, parquet, arrow, "):
+        opened(url, format="xls")
 
 
 def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,12 +203,12 @@ def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", info)
     error: Exception = RuntimeError("Unable to locate\ncredentials")
     with pytest.raises(InputError) as caught:
-        open_source("memory://a.csv")
+        opened("memory://a.csv")
     words = "memory://a.csv: cannot be read: RuntimeError: Unable to locate credentials"
     assert str(caught.value) == words
     error = ConnectionError("no route to host")
     with pytest.raises(InputError) as caught:
-        open_source("memory://a.csv")
+        opened("memory://a.csv")
     assert str(caught.value) == "memory://a.csv: cannot be read: no route to host"
 
 
@@ -221,7 +222,7 @@ def test_truncated(tmp_path: Path, ending: str) -> None:
     for keep in (20, len(packed) // 2, len(packed) - 5):
         url = write(tmp_path / f"cut.libsvm.{ending}", packed[:keep])
         with pytest.raises(InputError) as error:
-            read_all(open_source(url))
+            read_all(opened(url))
         assert str(error.value) == f"{url}: {words}"
 
 
@@ -231,31 +232,31 @@ def test_damaged(tmp_path: Path, ending: str) -> None:
     packed[500:600] = bytes(100)
     url = write(tmp_path / f"bad.libsvm.{ending}", bytes(packed))
     with pytest.raises(InputError) as error:
-        read_all(open_source(url))
+        read_all(opened(url))
     assert str(error.value).startswith(f"{url}: damaged: ")
     assert str(error.value).endswith("; copy or download it again")
     url = write(tmp_path / f"not.csv.{ending}", CSV)
     with pytest.raises(InputError, match=rf"not a \.{ending} file: it starts with b'a,b,cl', expected b"):
-        open_source(url)
+        opened(url)
 
 
 def test_compressed_array(tmp_path: Path) -> None:
     url = write(tmp_path / "a.npy.gz", gzip.compress(npy()))
     with pytest.raises(InputError) as error:
-        open_source(url)
+        opened(url)
     assert str(error.value) == f"{url}: found a compressed .npy file, expected it uncompressed; decompress it first"
 
 
 def test_unknown_content(tmp_path: Path) -> None:
     url = write(tmp_path / "image", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
     with pytest.raises(InputError) as error:
-        open_source(url)
+        opened(url)
     assert str(error.value) == (
         f"{url}: line 1, column 1: found b'\\x89PNG\\r\\n', expected LIBSVM text, CSV, Parquet or .npy"
     )
     url = write(tmp_path / "prose.txt", b"hello world\n")
     with pytest.raises(InputError) as error:
-        read_all(open_source(url))
+        read_all(opened(url))
     assert str(error.value) == (
         f"{url}: line 1: found 'hello world', expected LIBSVM text, CSV, Parquet or .npy; to read it as a table whose "
         "columns are divided by spaces: --delimiter space"
@@ -280,7 +281,7 @@ def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
     text = bz2.decompress(Path(path).read_bytes())
     X, y = load_svmlight_file(io.BytesIO(text))
     for url in (path, write(tmp_path / "plain", text)):
-        source = open_source(url, n_columns=X.shape[1], sizes=Sizes(1 << 20, 300_000))
+        source = opened(url, n_columns=X.shape[1], sizes=Sizes(1 << 20, 300_000))
         blocks = read_all(source)
         assert np.array_equal(np.concatenate([b.y for b in blocks]), y)
         assert np.array_equal(np.concatenate([csr(b.X).data for b in blocks]), X.data)
@@ -300,7 +301,7 @@ def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_real_tables(name: str, label: str | None, shape: tuple[int, int], first: object) -> None:
-    source = open_source(data_file(name), label=label)
+    source = opened(data_file(name), label=label)
     blocks = read_all(source)
     assert (sum(b.X.shape[0] for b in blocks), source.n_columns) == shape
     assert present(blocks[0].y)[0] == first

@@ -22,11 +22,13 @@ import pytest
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.sources import Sizes, Source, open_source
+from pipeline.sources import Sizes, Source
+from pipeline.sources.columns import table_plan
 from pipeline.sources.files import limits
-from pipeline.sources.formats import csv_text, delimited, parquet
+from pipeline.sources.formats import csv_text, parquet
 from tests.support.damaged_files import mutated
 from tests.support.narrow import csr as sparse_rows
+from tests.support.opening import opened
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +54,7 @@ def refused(path: Path, content: bytes, **options: Any) -> str:
     """The line with which a file is refused, less its name."""
     url = write(path, content)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, **options))
+        read_all(opened(url, **options))
     text = str(error.value)
     assert "\n" not in text
     assert text.startswith(f"{url}: ")
@@ -122,7 +124,7 @@ VALID = {
 
 @pytest.mark.parametrize("name", VALID)
 def test_damaged_files_end_in_rows_or_in_one_line(name: str, tmp_path: Path) -> None:
-    assert read_all(open_source(write(tmp_path / name, VALID[name]))) == 12
+    assert read_all(opened(write(tmp_path / name, VALID[name]))) == 12
     draw = random.Random(name)
     lines = []
     for _ in range(150):
@@ -130,7 +132,7 @@ def test_damaged_files_end_in_rows_or_in_one_line(name: str, tmp_path: Path) -> 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                source = open_source(url, require_label=draw.random() < 0.7)
+                source = opened(url, require_label=draw.random() < 0.7)
                 assert source.least_rows() >= 1
                 read_all(source)
         except InputError as error:
@@ -239,7 +241,7 @@ def test_of_two_members_with_a_name_the_last_counts(tmp_path: Path) -> None:
         for X in (MATRIX, MATRIX + 1):
             packed.writestr("X.npy", npy(X))
         packed.writestr("y.npy", npy(np.arange(12)))
-    source = open_source(write(tmp_path / "a.npz", out.getvalue()))
+    source = opened(write(tmp_path / "a.npz", out.getvalue()))
     (block,) = source.read(source.fragments()[0])
     assert np.array_equal(block.X, np.load(tmp_path / "a.npz")["X"])
 
@@ -247,7 +249,7 @@ def test_of_two_members_with_a_name_the_last_counts(tmp_path: Path) -> None:
 def peak(url: str) -> int:
     tracemalloc.start()
     try:
-        read_all(open_source(url))
+        read_all(opened(url))
     except InputError:
         pass
     finally:
@@ -279,7 +281,7 @@ def test_rows_much_longer_than_the_others_come_in_blocks_of_fewer(tmp_path: Path
     matrix = sp.csr_array((np.arange(1.0, indices.size + 1), indices, np.r_[0, np.cumsum(lengths)]), shape=(1020, 900))
     content = csr(data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape),
                   y=np.arange(1020))  # fmt: skip
-    source = open_source(write(tmp_path / "a.npz", content), sizes=Sizes(block=12_000))
+    source = opened(write(tmp_path / "a.npz", content), sizes=Sizes(block=12_000))
     blocks = list(source.read(source.fragments()[0]))
     assert max(sparse_rows(block.X).nnz for block in blocks) <= 4000
     assert np.array_equal(sp.vstack([block.X for block in blocks]).toarray(), matrix.toarray())
@@ -316,10 +318,10 @@ def test_types_of_parquet(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "odd": {**TYPES, **NUMBERS}[name], "y": [0, 1, 0]}), path)
     if name in NUMBERS:
-        assert read_all(open_source(str(path))) == 3
+        assert read_all(opened(str(path))) == 3
     else:
         with pytest.raises(InputError, match=r"^[^\n]*column 'odd': found [^\n]*$"):
-            read_all(open_source(str(path)))
+            read_all(opened(str(path)))
 
 
 def test_what_arrow_cannot_cast_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +329,7 @@ def test_what_arrow_cannot_cast_is_one_line(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"odd": TYPES["struct"], "y": [0, 1, 0]}), path)
     with pytest.raises(InputError, match=r"column 'odd': found values of type struct<.*> that cannot be read as num"):
-        read_all(open_source(str(path)))
+        read_all(opened(str(path)))
 
 
 def test_tables_without_columns_or_rows(tmp_path: Path) -> None:
@@ -345,7 +347,7 @@ def test_tables_without_columns_or_rows(tmp_path: Path) -> None:
     assert refused(tmp_path / "c.csv", b'""\n""\n').startswith("found no feature columns beside the label")
     assert refused(tmp_path / "a.npz", archive(X=np.zeros((3, 0)), y=np.arange(3))).startswith("member 'X': found no")
     assert refused(tmp_path / "d.npz", archive()).startswith("no member 'y' with the labels; the members are none")
-    assert read_all(open_source(write(tmp_path / "a.libsvm", b"1\n0\n"))) == 2  # ingest tells that nothing is in them
+    assert read_all(opened(write(tmp_path / "a.libsvm", b"1\n0\n"))) == 2  # ingest tells that nothing is in them
 
 
 def test_names_are_compared_in_one_pass(tmp_path: Path) -> None:
@@ -354,7 +356,7 @@ def test_names_are_compared_in_one_pass(tmp_path: Path) -> None:
     names = [f"c{j}" for j in range(n)]
     numbers = ",".join(["0.5"] * n)
     url = write(tmp_path / "a.csv", f"{','.join(names)},class\n{numbers},1\n{numbers},0\n".encode())
-    source = open_source(url)
+    source = opened(url)
     assert source.n_columns == n
     (block,) = source.read(source.fragments()[0])
     assert block.X.shape == (2, n)
@@ -389,14 +391,14 @@ def test_wide_tables_are_read_as_narrow_ones(
 
     def read() -> Any:
         try:
-            source = open_source(url)
+            source = opened(url)
             blocks = list(source.read(source.fragments()[0]))
             return [(block.X.tobytes(), block.y.tolist(), block.y.dtype) for block in blocks if block.y is not None]
         except InputError as error:
             return str(error)
 
     narrow = read()
-    monkeypatch.setattr(delimited, "WIDE", 0)
+    monkeypatch.setattr(table_plan, "WIDE", 0)
     assert read() == narrow
 
 
@@ -405,7 +407,7 @@ def test_a_worker_takes_shorter_lines(tmp_path: Path, monkeypatch: pytest.Monkey
     assert limits.longest_row() == 2 << 20
     url = write(tmp_path / "a.libsvm", b"1 1:1\n" * 3 + b"1 1:1" + b" " * (11 << 20) + b"\n")
     with pytest.raises(InputError) as error:
-        read_all(open_source(url))
+        read_all(opened(url))
     assert str(error.value) == (
         f"{url}: line 4: found a line longer than 2,097,152 bytes, a 32nd part of --memory-limit, expected text in "
         "lines"
@@ -422,11 +424,11 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, monkeypatc
     text = b"1 1:1\n" * 1000 + b"1 1:1" + b" " * (3 << 20) + b"\n"
     url = write(tmp_path / "a.libsvm", text)
     with pytest.raises(InputError, match=r"line 1001: found a line longer than 1,048,576 bytes"):
-        read_all(open_source(url, sizes=Sizes(1000, 500)))
+        read_all(opened(url, sizes=Sizes(1000, 500)))
     rng = np.random.default_rng(0)
     lines = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((120_000, 2)))
     packed = bz2.compress(lines + b"1 1:1" + b" " * (3 << 20) + b"\n")
-    source = open_source(write(tmp_path / "a.libsvm.bz2", packed), sizes=Sizes(block=100_000))
+    source = opened(write(tmp_path / "a.libsvm.bz2", packed), sizes=Sizes(block=100_000))
     assert len(source.fragments()) > 1
     with pytest.raises(InputError, match=r"line 120001: found a line longer than 1,048,576 bytes"):
         read_all(source)

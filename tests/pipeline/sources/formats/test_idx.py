@@ -16,10 +16,11 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
-from pipeline.sources import Sizes, Source, open_source
-from pipeline.sources.formats.idx import IdxSource, label_urls
+from pipeline.sources import Sizes, Source
+from pipeline.sources.formats.idx import IdxFile, label_urls
 from tests.support.damaged_files import idx
 from tests.support.one_process import Command, one_process, results, score_file
+from tests.support.opening import opened
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (50, 4, 3), dtype=np.uint8)
@@ -48,7 +49,7 @@ def read(source: Source) -> tuple[np.ndarray, Any]:
 
 def refused(url: str, **options: Any) -> str:
     with pytest.raises(InputError) as error:
-        read(open_source(url, **options))
+        read(opened(url, **options))
     said = str(error.value)
     assert "\n" not in said
     return said.replace(str(Path(url).parent) + "/", "")
@@ -57,7 +58,7 @@ def refused(url: str, **options: Any) -> str:
 @pytest.mark.parametrize("end", PACK)
 @pytest.mark.parametrize("name", ["train-images-idx3-ubyte", "t10k-images.idx3-ubyte", "e-letters-images-idx3-ubyte"])
 def test_images_and_their_labels(end: str, name: str, tmp_path: Path) -> None:
-    source = open_source(write(tmp_path, end=end, name=name), sizes=Sizes(fragment=4000, block=1000))
+    source = opened(write(tmp_path, end=end, name=name), sizes=Sizes(fragment=4000, block=1000))
     assert (source.format, source.n_columns, source.least_rows(), source.knows_rows) == ("idx", 12, 50, True)
     assert len(source.fragments()) == (1 if end else 2)
     X, y = read(source)
@@ -75,7 +76,7 @@ def test_images_and_their_labels(end: str, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "i4", "f4", "f8"])
 def test_types(dtype: str, tmp_path: Path) -> None:
     values = np.arange(24).reshape(4, 2, 3).astype(dtype) - (dtype != "u1")
-    X, _ = read(open_source(write(tmp_path, values.astype(dtype), np.arange(4, dtype="i4"))))
+    X, _ = read(opened(write(tmp_path, values.astype(dtype), np.arange(4, dtype="i4"))))
     assert np.array_equal(X, values.reshape(4, 6))
 
 
@@ -90,8 +91,8 @@ def test_by_name_by_content_and_as_asked(tmp_path: Path) -> None:
     (tmp_path / "odd-images").write_bytes(idx(IMAGES))
     (tmp_path / "odd-labels.gz").write_bytes(gzip.compress(idx(LABELS)))
     for format in ("auto", "idx"):
-        source = open_source(str(tmp_path / "odd-images"), format)
-        assert isinstance(source, IdxSource)
+        source = opened(str(tmp_path / "odd-images"), format)
+        assert isinstance(source.files[0], IdxFile)
         assert np.array_equal(read(source)[1], LABELS)
     (tmp_path / "a-images-idx3-ubyte").write_text("1,2,3\n")
     assert refused(str(tmp_path / "a-images-idx3-ubyte")).startswith("a-images-idx3-ubyte: not an idx file: it starts")
@@ -104,9 +105,9 @@ def test_labels_are_missing_or_not_wanted(tmp_path: Path) -> None:
         "train-images-idx3-ubyte: found no labels, expected them beside it in train-labels-idx1-ubyte, compressed or "
         "not"
     )
-    assert read(open_source(url, require_label=False))[1] is None
+    assert read(opened(url, require_label=False))[1] is None
     url = write(tmp_path)
-    assert np.array_equal(read(open_source(url, require_label=False))[1], LABELS)
+    assert np.array_equal(read(opened(url, require_label=False))[1], LABELS)
     assert refused(url, label="digit") == (
         "train-images-idx3-ubyte: --label digit: the labels of idx files are found in train-labels-idx1-ubyte; leave "
         "--label out"
@@ -117,10 +118,10 @@ def test_labels_are_missing_or_not_wanted(tmp_path: Path) -> None:
 
 
 def test_a_run_knows_when_either_file_has_changed(tmp_path: Path) -> None:
-    before = open_source(write(tmp_path)).identity()
-    assert open_source(write(tmp_path)).identity() == before
-    assert open_source(write(tmp_path, labels=LABELS[::-1].copy())).identity() != before
-    assert open_source(write(tmp_path, images=IMAGES[::-1].copy())).identity() != before
+    before = opened(write(tmp_path)).identity()
+    assert opened(write(tmp_path)).identity() == before
+    assert opened(write(tmp_path, labels=LABELS[::-1].copy())).identity() != before
+    assert opened(write(tmp_path, images=IMAGES[::-1].copy())).identity() != before
 
 
 def header(code: int, *shape: int) -> bytes:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import InputError
+from pipeline.sources import ReadRequest
 from pipeline.sources.feeds.directory import DirectoryFeed
-from pipeline.sources.feeds.opened import FeedRequest
 from pipeline.sources.files.named import named_files
 
 LOGS = {"Delta": "_delta_log/0.json", "Hudi": ".hoodie/hoodie.properties", "Iceberg": "metadata/v1.metadata.json"}
@@ -77,6 +77,6 @@ def test_remote_ones(kind: str, given: str) -> None:
 
 
 def test_as_a_stream(tmp_path: Path) -> None:
-    feed = DirectoryFeed(str(make(tmp_path / "t", "Delta")), FeedRequest(), 1.0, print)
+    feed = DirectoryFeed(str(make(tmp_path / "t", "Delta")), "auto", ReadRequest(), 1.0, print)
     with pytest.raises(InputError, match="found a Delta table"):
         next(iter(feed.arrivals({})))

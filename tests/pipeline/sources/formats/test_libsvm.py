@@ -16,9 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.sources import RawRows, Sizes, Source, open_source
+from pipeline.sources import RawRows, Sizes, Source
 from tests.naive.readers import libsvm_rows
 from tests.support.narrow import csr, present
+from tests.support.opening import opened
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -117,7 +118,7 @@ def test_equals_the_reference_however_it_is_cut(
 ) -> None:
     expected = bits(libsvm_rows(text))
     url = write(folder / "a.libsvm", text)
-    source = open_source(url, sizes=Sizes(fragment_bytes, block_bytes))
+    source = opened(url, sizes=Sizes(fragment_bytes, block_bytes))
     fragments = source.fragments()
     assert [fragment.number for fragment in fragments] == list(range(-(-len(text) // fragment_bytes)))
     blocks = read_all(source)
@@ -125,11 +126,11 @@ def test_equals_the_reference_however_it_is_cut(
     assert sum(block.n_bytes for block in blocks) == len(text)
 
     # Without fragments, the blocks of a compressed file are those of the plain one.
-    whole = open_source(url, sizes=Sizes(len(text), block_bytes))
+    whole = opened(url, sizes=Sizes(len(text), block_bytes))
     plain = read_all(whole)
     for ending in (".bz2", ".gz", ".xz"):
         url = write(folder / f"a.libsvm{ending}", COMPRESS[ending](text))
-        packed = open_source(url, sizes=Sizes(block=block_bytes))
+        packed = opened(url, sizes=Sizes(block=block_bytes))
         assert len(packed.fragments()) == 1
         blocks = read_all(packed)
         assert len(blocks) == len(plain)
@@ -141,7 +142,7 @@ def test_skip_leaves_out_the_first_blocks(
     folder: Path, text: bytes, fragment_bytes: int, block_bytes: int, skip: int
 ) -> None:
     url = write(folder / "skip.libsvm", text)
-    source = open_source(url, sizes=Sizes(fragment_bytes, block_bytes))
+    source = opened(url, sizes=Sizes(fragment_bytes, block_bytes))
     for fragment in source.fragments():
         expected = list(source.read(fragment))[skip:]
         blocks = list(source.read(fragment, skip=skip))
@@ -154,13 +155,13 @@ def test_skip_leaves_out_the_first_blocks(
 def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
     finite = [v for v in values if np.isfinite(float(v))] or ["1"]
     text = "1 " + " ".join(f"{j}:{v}" for j, v in enumerate(finite, start=1))
-    (block,) = read_all(open_source(write(folder / "v.libsvm", text.encode())))
+    (block,) = read_all(opened(write(folder / "v.libsvm", text.encode())))
     assert [v.hex() for v in csr(block.X).data.tolist()] == [float(v).hex() for v in finite]
 
 
 def test_skipped_blocks_are_not_parsed(folder: Path) -> None:
     url = write(folder / "bad-start.libsvm", b"1 1:2\n" + b"1 1:x\n" + b"1 3:4\n")
-    source = open_source(url, sizes=Sizes(block=6))
+    source = opened(url, sizes=Sizes(block=6))
     blocks = list(source.read(source.fragments()[0], skip=2))
     assert [b.first_line for b in blocks] == [3]
     assert rows_of(blocks) == [(1.0, {2: 4.0})]
@@ -168,14 +169,14 @@ def test_skipped_blocks_are_not_parsed(folder: Path) -> None:
 
 def test_shape_and_options(folder: Path) -> None:
     url = write(folder / "z.libsvm", b"3\n1.5 0:1 7:2\n")
-    (block,) = read_all(open_source(url, zero_based=True))
+    (block,) = read_all(opened(url, zero_based=True))
     assert block.X.shape == (2, 8)
     assert present(block.y).tolist() == [3.0, 1.5]
-    source = open_source(url, zero_based=True, n_columns=10)
+    source = opened(url, zero_based=True, n_columns=10)
     assert source.sparse
     assert source.n_columns == 10
     assert read_all(source)[0].X.shape == (2, 10)
-    assert open_source(url).n_columns is None
+    assert opened(url).n_columns is None
 
 
 FAULTS = [
@@ -212,7 +213,7 @@ FAULTS = [
 def test_faults(folder: Path, text: bytes, words: str, ending: str) -> None:
     url = write(folder / f"fault.libsvm{ending}", COMPRESS[ending](text))
     with pytest.raises(InputError) as error:
-        read_all(open_source(url))
+        read_all(opened(url))
     assert str(error.value) == f"{url}: {words}"
 
 
@@ -221,7 +222,7 @@ def test_line_is_that_of_the_file_in_any_piece(folder: Path) -> None:
     for at in (0, 7, 23, 39):
         url = write(folder / "line.libsvm", b"\n".join([*lines[:at], b"1 3:oops", *lines[at + 1 :]]))
         for fragment_bytes in (5, 10, 64, 1000):
-            source = open_source(url, sizes=Sizes(fragment_bytes, 13))
+            source = opened(url, sizes=Sizes(fragment_bytes, 13))
             words = f"line {at + 1}, column 5: found 'oops' for index 3, expected a number"
             with pytest.raises(InputError) as error:
                 read_all(source)
@@ -230,21 +231,21 @@ def test_line_is_that_of_the_file_in_any_piece(folder: Path) -> None:
 
 def test_more_columns_than_the_training_data(folder: Path) -> None:
     url = write(folder / "wide.libsvm", b"1 54:1\n" * 16 + b"1 3:1 55:1\n")
-    assert read_all(open_source(url, n_columns=55))[0].X.shape == (17, 55)
+    assert read_all(opened(url, n_columns=55))[0].X.shape == (17, 55)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, n_columns=54))
+        read_all(opened(url, n_columns=54))
     assert str(error.value) == (
         f"{url}: line 17: column 55, but the training data has 54 columns; give data with the same columns"
     )
     with pytest.raises(InputError, match="line 1: column 55, but the training data has 54 columns"):
-        read_all(open_source(url, n_columns=54, zero_based=True))
+        read_all(opened(url, n_columns=54, zero_based=True))
 
 
 @pytest.mark.parametrize("text", [b"\n\n", b"# only\n#comments", b"   \r\n", b"#" + b"x" * (3 << 20)])
 def test_no_rows(folder: Path, text: bytes) -> None:
     url = write(folder / "none.libsvm", text)
     with pytest.raises(InputError) as error:
-        open_source(url)
+        opened(url)
     assert str(error.value) == f"{url}: found no rows, expected LIBSVM text"
 
 
@@ -252,7 +253,7 @@ def test_endless_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.sources.files.limits.LONGEST_ROW", 1000)
     url = write(folder / "endless.libsvm", b"1 1:1 " + b" " * 5000)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, sizes=Sizes(block=100)))
+        read_all(opened(url, sizes=Sizes(block=100)))
     assert str(error.value) == f"{url}: line 1: found a line longer than 1,000 bytes, expected text in lines"
 
 
@@ -262,7 +263,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
     for n_rows in (80_000, 320_000):
         text = b"1 1:0.5 2:0.25 7:1 9:0.125\n" * n_rows
         url = write(folder / f"large.libsvm{ending}", COMPRESS[ending](text))
-        source = open_source(url, sizes=Sizes(block=1 << 16))
+        source = opened(url, sizes=Sizes(block=1 << 16))
         read = 0
         tracemalloc.start()
         for fragment in source.fragments():

@@ -17,11 +17,12 @@ import flows.online
 import flows.score
 from flows.cli import run_command
 from pipeline.errors import InputError
-from pipeline.sources import Sizes, open_source
+from pipeline.sources import Sizes
 from pipeline.sources.datasets.download import COPIES, readable
 from pipeline.sources.datasets.spec import name_here
 from pipeline.urls import Location
 from tests.pipeline.sources.formats.test_files import COMPRESS, CONTENT, read_all, same
+from tests.support.opening import opened
 from tests.support.serving import serving
 
 Plain = http.server.SimpleHTTPRequestHandler
@@ -104,8 +105,8 @@ def test_every_format_from_every_server(name: str, kind: Callable[..., Any], tmp
     steps: list[tuple[str, int, int | None]] = []
     with serving(partial(kind, directory=str(tmp_path / "site"))) as site:
         url = readable(f"{site}/{name}", tmp_path / "data", say=said.append, progress=lambda *step: steps.append(step))
-        found = read_all(open_source(url, sizes=Sizes(block=100)))
-    assert same(found, read_all(open_source(str(tmp_path / "site" / name), sizes=Sizes(block=100))))
+        found = read_all(opened(url, sizes=Sizes(block=100)))
+    assert same(found, read_all(opened(str(tmp_path / "site" / name), sizes=Sizes(block=100))))
     if kind is Parts:
         assert url == f"{site}/{name}"
         assert said == []
@@ -173,7 +174,7 @@ def test_parts_that_do_not_come_are_one_line(name: str, change: dict[str, Any], 
         serving(partial(type("Failing", (Parts,), change), directory=str(tmp_path))) as site,
         pytest.raises(InputError) as error,
     ):
-        read_all(open_source(readable(f"{site}/{name}", tmp_path / "data", say=ignored)))
+        read_all(opened(readable(f"{site}/{name}", tmp_path / "data", say=ignored)))
     assert str(error.value).startswith(f"{site}/{name}: ")
     assert "\n" not in str(error.value)
 
@@ -182,7 +183,7 @@ def test_the_readers_alone_say_what_to_do(tmp_path: Path) -> None:
     """Without a place for a copy."""
     np.save(tmp_path / "a.npy", np.arange(3_000_000.0).reshape(-1, 3))
     with serving(partial(Quiet, directory=str(tmp_path))) as site, pytest.raises(InputError) as error:
-        read_all(open_source(f"{site}/a.npy"))
+        read_all(opened(f"{site}/a.npy"))
     assert str(error.value) == (
         f"{site}/a.npy: its server does not serve parts of files; download the file and give its path"
     )
@@ -238,14 +239,14 @@ def test_signed_urls_open_and_another_signature_is_the_same_file(tmp_path: Path)
     (tmp_path / "rows.csv").write_text("a b,label\n1,0\n2,1\n")
     with serving(partial(Signed, directory=str(tmp_path))) as site:
         first, second = (
-            open_source(readable(f"{site}/rows.csv?sig={sig}", tmp_path / "data", say=ignored)) for sig in ("s1", "s2")
+            opened(readable(f"{site}/rows.csv?sig={sig}", tmp_path / "data", say=ignored)) for sig in ("s1", "s2")
         )
         assert (str(first.url), first.format) == (f"{site}/rows.csv?...", "csv")
         assert [block.X.tolist() for block in first.read(first.fragments()[0])] == [[[1.0], [2.0]]]
-        assert first.file.identity() == second.file.identity()
-        for opened in (open_source, lambda url: readable(url, tmp_path / "data", say=ignored)):
+        assert first.identity() == second.identity()
+        for reading in (opened, lambda url: readable(url, tmp_path / "data", say=ignored)):
             with pytest.raises(InputError, match="found no query, expected the whole address"):
-                opened(f"{site}/rows.csv?...")
+                reading(f"{site}/rows.csv?...")
             with pytest.raises(InputError, match=r"403|no such file") as refused:
                 opened(f"{site}/rows.csv?sig=0123456789")
             assert "0123456789" not in str(refused.value)
@@ -256,7 +257,7 @@ def test_headers_come_from_the_settings_of_fsspec(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(fsspec.config.conf, "http", {"headers": {"Authorization": "Bearer b"}})
     (tmp_path / "rows.csv").write_text("a,label\n1,0\n2,1\n")
     with serving(partial(Signed, directory=str(tmp_path))) as site:
-        source = open_source(readable(f"{site}/rows.csv", tmp_path / "data", say=ignored))
+        source = opened(readable(f"{site}/rows.csv", tmp_path / "data", say=ignored))
         assert len(next(iter(source.read(source.fragments()[0]))).X) == 2
 
 

@@ -16,24 +16,24 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
-from pipeline.sources import CsvFormat, Sizes
+from pipeline.sources import CsvFormat, Sizes, Source
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.table_source import TableSource, open_table
 from tests.pipeline.sources.tables.test_table_files import rows
 from tests.support.one_process import Heard
+from tests.support.opening import opened
 
 
-def opened(path: Path, content: bytes | str, **more: Any) -> TableSource:
+def found_in(path: Path, content: bytes | str, **more: Any) -> Source:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     options = BatchOptions(input=str(path), **{"label": "y", **more})
     (source, _) = find_data(options, Heard()).sources
-    assert isinstance(source, TableSource)
+    assert isinstance(source, Source)
     return source
 
 
 def refused(path: Path, content: bytes | str, **more: Any) -> str:
     with pytest.raises(InputError) as error:
-        rows(opened(path, content, **more))
+        rows(found_in(path, content, **more))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -42,25 +42,25 @@ def test_options_win_over_what_is_found(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     # One ; and two commas in the first line.
     content = "a;b,c,y\n1;u,v,2\n3;w,x,4\n"
-    found = opened(path, content, delimiter=";", label="b,c,y")
+    found = found_in(path, content, delimiter=";", label="b,c,y")
     assert found.column_names == ("a",)
     assert rows(found) == ([[1.0], [3.0]], ["u,v,2", "w,x,4"])
-    assert opened(path, content).column_names == ("a;b", "c")
-    named = opened(path, "1,2,0\n3,4,1\n", header=("p", "q", "y"))
+    assert found_in(path, content).column_names == ("a;b", "c")
+    named = found_in(path, "1,2,0\n3,4,1\n", header=("p", "q", "y"))
     assert named.column_names == ("p", "q")
     assert rows(named) == ([[1.0, 2.0], [3.0, 4.0]], [0.0, 1.0])
-    numbers = opened(path, "2001,2002,y\n1,2,0\n3,4,1\n", header=("yes",))
+    numbers = found_in(path, "2001,2002,y\n1,2,0\n3,4,1\n", header=("yes",))
     assert numbers.column_names == ("2001", "2002")
-    words = opened(path, "u,v\nw,x\n", header=("no",), label="1", drop=None)
+    words = found_in(path, "u,v\nw,x\n", header=("no",), label="1", drop=None)
     assert rows(words) == ([["u"], ["w"]], ["v", "x"])
     assert "says" not in numbers.said()[0]
     # Bytes that are both, read as told.
     both = "name,y\né,1\nb,2\n".encode()
-    assert rows(opened(path, both))[0] == [["é"], ["b"]]
-    assert rows(opened(path, both, encoding="latin-1"))[0] == [["Ã©"], ["b"]]
-    tabs = opened(tmp_path / "t.data", "a\ty\n1\t2\n3\t4\n", delimiter="tab")
+    assert rows(found_in(path, both))[0] == [["é"], ["b"]]
+    assert rows(found_in(path, both, encoding="latin-1"))[0] == [["Ã©"], ["b"]]
+    tabs = found_in(tmp_path / "t.data", "a\ty\n1\t2\n3\t4\n", delimiter="tab")
     assert rows(tabs) == ([[1.0], [3.0]], [2.0, 4.0])
-    spaces = opened(tmp_path / "t.txt", "a y\n1 2\n3 4\n", delimiter="space")
+    spaces = found_in(tmp_path / "t.txt", "a y\n1 2\n3 4\n", delimiter="space")
     assert rows(spaces) == ([[1.0], [3.0]], [2.0, 4.0])
 
 
@@ -101,7 +101,7 @@ def test_faults_are_said_with_their_line(tmp_path: Path) -> None:
 def test_marks_line_ends_blank_lines_and_quotes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     content = '\ufeffa,"b ""x""\nc",y\r\n\r\n1,"u,\r\nv",yes\r\n \r\n2,,no\r\n\r\n'
-    source = opened(path, content.replace(" \r\n", "\r\n"))
+    source = found_in(path, content.replace(" \r\n", "\r\n"))
     assert source.column_names == ("a", 'b "x"\nc')
     assert rows(source) == ([[1.0, "u,\r\nv"], [2.0, None]], ["yes", "no"])
 
@@ -119,21 +119,21 @@ def test_packed_text(ending: str, tmp_path: Path) -> None:
     content = ("a;b;y\n" + "".join(f"{k},5;w{k % 3};{k % 2}\n" for k in range(900))).encode()
     path = tmp_path / f"t.csv.{ending}"
     path.write_bytes(PACK[ending](content))
-    source = open_table(str(path), label="y", sizes=Sizes(block=2000))
+    source = opened(str(path), label="y", sizes=Sizes(block=2000))
     found, labels = rows(source)
     assert found[899] == [899.5, "w2"]
     assert labels == [float(k % 2) for k in range(900)]
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match=rf"t\.csv\.{ending}: (truncated|damaged|cannot be read)"):
-        rows(open_table(str(path), label="y"))
+        rows(opened(str(path), label="y"))
 
 
 def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    source = opened(path, "a;b;y\n1,5;-2,25e1;0,5\n3;;1,5\n7,125;1;0\n")
+    source = found_in(path, "a;b;y\n1,5;-2,25e1;0,5\n3;;1,5\n7,125;1;0\n")
     assert rows(source) == ([[1.5, -22.5], [3.0, None], [7.125, 1.0]], [0.5, 1.5, 0.0])
     assert source.said()[0].endswith("names in line 1, numbers with a decimal comma")
-    assert [column.kind for column in source.columns] == ["number", "number"]
+    assert [column.kind for column in source.column_plans] == ["number", "number"]
     # Points elsewhere: then the commas are no decimals.
     assert refused(path, "a;b;y\n1,500;1.5;0\n2,000;2.5;1\n") == (
         f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5, without signs or marks "
@@ -146,9 +146,9 @@ def test_dressed_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: 
     path = tmp_path / "t.csv"
     content = f'a,b,y\n5,"7",0\n5,"{cell}",1\n'
     assert f"{path}: line 3, column 'b': found '{cell}', expected plain numbers" in refused(path, content)
-    assert opened(path, content, category=("b",)).columns[1].kind == "category"
-    assert opened(path, content, drop=("b",)).column_names == ("a",)
-    assert opened(path, content + "1,some,0\n").columns[1].kind == "category"
+    assert found_in(path, content, category=("b",)).column_plans[1].kind == "category"
+    assert found_in(path, content, drop=("b",)).column_names == ("a",)
+    assert found_in(path, content + "1,some,0\n").column_plans[1].kind == "category"
 
 
 @pytest.mark.parametrize("cell", ["31/12/2001", "31.12.01 23:59", "2001/12/31"])
@@ -161,5 +161,5 @@ def test_dates_in_other_dress_are_refused(cell: str, tmp_path: Path) -> None:
 def test_scoring_reads_as_training_did(tmp_path: Path) -> None:
     csv = CsvFormat(header=["p", "q", "y"], delimiter="|")  # as a manifest has them
     (tmp_path / "t.csv").write_text("1|2|0\n3|4|1\n")
-    source = open_table(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest())
+    source = opened(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest())
     assert source.column_names == ("p", "q")

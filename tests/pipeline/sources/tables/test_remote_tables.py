@@ -20,11 +20,11 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.sources.datasets.download import readable
-from pipeline.sources.table_source import open_table
 from tests.pipeline.sources.formats.s3_server import serving_buckets
 from tests.pipeline.sources.formats.test_web_files import Parts, Quiet
 from tests.pipeline.sources.tables.test_table_files import rows
 from tests.support.one_process import Command, Heard, one_process, score_file
+from tests.support.opening import opened
 from tests.support.serving import serving
 
 N = 60
@@ -61,12 +61,12 @@ def parts(folder: Path) -> pa.Table:
 def test_files_of_a_web_server(kind: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts(tmp_path / "all")
     monkeypatch.setenv("IKMAP_DATA_DIR", str(tmp_path / "copies"))
-    expected = rows(open_table(",".join(str(tmp_path / "all" / f"k=x%2F{k}" / "p.parquet") for k in (0, 1))))
+    expected = rows(opened(",".join(str(tmp_path / "all" / f"k=x%2F{k}" / "p.parquet") for k in (0, 1))))
     with serving(partial(kind, directory=str(tmp_path))) as site:
         # % is written as %25 in an address, and stands in the names of Hive's folders.
         named = ",".join(f"{site}/all/k=x%252F{k}/p.parquet" for k in (0, 1))
         (source, _) = find_data(BatchOptions(input=named), Heard()).sources
-        found, labels = rows(source)  # type: ignore[arg-type]
+        found, labels = rows(source)
         assert [row[:2] for row in found] == [row[:2] for row in expected[0]]
         assert labels == expected[1]
         for listed in (f"{site}/all/", f"{site}/all/*.parquet"):
@@ -106,20 +106,20 @@ def test_a_proxy_that_the_environment_names_is_asked(tmp_path: Path, monkeypatch
         monkeypatch.setenv("HTTP_PROXY", site)
         monkeypatch.setattr("urllib.request._opener", None)  # which keeps the proxies of the first request
         url = readable("http://files.invalid/t.csv", tmp_path / "data", say=print)
-        assert len(rows(open_table(url))[0]) == N
+        assert len(rows(opened(url))[0]) == N
 
 
 @pytest.mark.skipif(find_spec("s3fs") is not None, reason="s3fs is installed, and reads s3 in place of Arrow")
 def test_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = parts(tmp_path / "s3" / "bucket" / "all")
-    expected = rows(open_table(str(tmp_path / "s3" / "bucket" / "all")))
+    expected = rows(opened(str(tmp_path / "s3" / "bucket" / "all")))
     with serving_buckets(tmp_path / "s3") as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)
         for given in ("s3://bucket/all", "s3://bucket/all/", "s3://bucket/all/*/*.parquet"):
-            assert rows(open_table(given)) == expected
+            assert rows(opened(given)) == expected
         two = ",".join(f"s3://bucket/all/k=x%2F{k}/p.parquet" for k in (0, 1))
-        assert len(rows(open_table(two))[0]) == N
-        text = open_table("s3://bucket/t.csv")
+        assert len(rows(opened(two))[0]) == N
+        text = opened("s3://bucket/t.csv")
         assert len(rows(text)[0]) == N
         identity = text.identity()
         Command(BatchOptions(input="s3://bucket/all", learner=("svm",), t=3, psi=4, C=1.0)).run(tmp_path / "run")
@@ -127,12 +127,12 @@ def test_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         said = score_file(ScoreOptions(model=str(tmp_path / "run"), input="s3://bucket/all/*/*.parquet", output=out))
         assert said["rows_labelled"] == whole.num_rows
         (tmp_path / "s3" / "bucket" / "t.csv").write_text("a,label\n1,0\n")
-        assert open_table("s3://bucket/t.csv").identity() != identity
+        assert opened("s3://bucket/t.csv").identity() != identity
         for given, words in (
             ("s3://bucket/none.csv", "no such file"),
             ("s3://nobody/t.csv", "no such file"),
             ("s3://bucket/none/*.csv", "found no file of such a name"),
         ):
             with pytest.raises(InputError) as error:
-                open_table(given)
+                opened(given)
             assert str(error.value) == f"{given}: {words}"

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.sources import Sizes
+from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.named import named_files
-from pipeline.sources.table_source import TableSource, open_table
+from tests.support.opening import opened
 
 CSV = """name;size;when;city;label
 a;1.5;2001-01-01 00:01;Köln;yes
@@ -28,7 +28,7 @@ c;-2e3;;?;yes
 """
 
 
-def rows(source: TableSource) -> tuple[list[list[Any]], list[Any]]:
+def rows(source: Source) -> tuple[list[list[Any]], list[Any]]:
     """Cells as they were meant, and labels."""
     found: list[list[Any]] = []
     labels: list[Any] = []
@@ -57,7 +57,7 @@ def test_csv_delimiter_header_quotes_and_encoding_are_found(encoding: str, packe
     content = CSV.encode(encoding)
     path = tmp_path / ("t.csv.gz" if packed else "t.csv")
     path.write_bytes(gzip.compress(content) if packed else content)
-    source = open_table(str(path), label="label", request=TableRequest(drop=("name",)), sizes=Sizes(block=40))
+    source = opened(str(path), label="label", request=TableRequest(drop=("name",)), sizes=Sizes(block=40))
     assert rows(source) == ([row[1:] for row in EXPECTED], ["yes", "no", "yes"])
     (said,) = source.said()
     assert "read as CSV, columns divided by a semicolon, names in line 1" in said
@@ -85,7 +85,7 @@ def test_typed_files_give_the_same(kind: str, tmp_path: Path) -> None:
             writer.write_table(typed(), max_chunksize=2)
     else:
         pq.write_table(typed(), path, row_group_size=1, compression="snappy" if kind == "parquet" else kind)
-    source = open_table(str(path), label="label", sizes=Sizes(fragment=1, block=64))
+    source = opened(str(path), label="label", sizes=Sizes(fragment=1, block=64))
     assert len(source.fragments()) > 1
     assert rows(source) == (EXPECTED, ["yes", "no", "yes"])
     for fragment in source.fragments():  # blocks that are skipped are those that would have come first
@@ -112,7 +112,7 @@ def test_types_of_numbers_and_times(tmp_path: Path) -> None:
         ),
         tmp_path / "t.parquet",
     )
-    source = open_table(str(tmp_path / "t.parquet"), label="y")
+    source = opened(str(tmp_path / "t.parquet"), label="y")
     found, labels = rows(source)
     assert found[0] == [1.0, 1.25, 1.0, 86_400.0, 60.0, 43_200.0, None]
     assert found[1] == [0.0, None, None, None, None, 43_200.0, 1.0]
@@ -127,7 +127,7 @@ def test_folders_globs_and_lists(tmp_path: Path) -> None:
         pq.write_table(table, folder / f"{name}.parquet")
     (tmp_path / "all" / "_SUCCESS").touch()
     (tmp_path / "all" / ".hidden").touch()
-    whole = open_table(str(tmp_path / "all"), label="label")
+    whole = opened(str(tmp_path / "all"), label="label")
     assert whole.column_names == ("size", "year")
     found, _ = rows(whole)
     assert [row[1] for row in found] == [2001.0] * 3 + [2002.0] * 3
@@ -135,16 +135,16 @@ def test_folders_globs_and_lists(tmp_path: Path) -> None:
     pattern = str(tmp_path / "all" / "*" / "*.parquet")
     listed = ",".join(str(tmp_path / "all" / f"year={y}" / f"{n}.parquet") for y, n in ((2001, "a"), (2002, "b")))
     assert [file.url for file in named_files(pattern)] == listed.split(",")
-    assert rows(open_table(pattern, label="label"))[0] == found
-    assert [row[:1] for row in rows(open_table(listed, label="label"))[0]] == [row[:1] for row in found]
+    assert rows(opened(pattern, label="label"))[0] == found
+    assert [row[:1] for row in rows(opened(listed, label="label"))[0]] == [row[:1] for row in found]
     identity = whole.identity()
     pq.write_table(typed().select(["size", "label"]).slice(1), tmp_path / "all" / "year=2002" / "b.parquet")
-    assert open_table(str(tmp_path / "all"), label="label").identity() != identity
+    assert opened(str(tmp_path / "all"), label="label").identity() != identity
 
 
 def refused(path: Path | str, **more: Any) -> str:
     with pytest.raises(InputError) as error:
-        rows(open_table(str(path), **{"label": "label", **more}))
+        rows(opened(str(path), **{"label": "label", **more}))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
 
 def test_labels_by_a_rule(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2, 3], "delay": [14, 15, 16]}), tmp_path / "t.parquet")
-    source = open_table(str(tmp_path / "t.parquet"), label="delay", request=TableRequest(above=15))
+    source = opened(str(tmp_path / "t.parquet"), label="delay", request=TableRequest(above=15))
     assert rows(source)[1] == [0.0, 0.0, 1.0]
     assert TableRequest.from_json(source.request.as_json()) == source.request
 
@@ -199,12 +199,12 @@ def test_labels_by_a_rule(tmp_path: Path) -> None:
 def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tmp_path: Path) -> None:
     (tmp_path / "bare.csv").write_text("1.5,2\n2.5,3\n3.5,4\n")
     bare = str(tmp_path / "bare.csv")
-    assert open_table(bare).label == "1"
-    assert open_table(bare, require_label=False).label is None
-    assert len(open_table(bare, require_label=False).columns) == 2
+    assert opened(bare).plan.label == "1"
+    assert opened(bare, require_label=False).plan.label is None
+    assert len(opened(bare, require_label=False).column_plans) == 2
     (tmp_path / "named.csv").write_text("a,label,b\n1,2,3\n2,3,4\n")
     named, dropped = str(tmp_path / "named.csv"), TableRequest(drop=("label",))
-    source = open_table(named, request=dropped, require_label=False)
-    assert (source.label, [column.name for column in source.columns]) == (None, ["a", "b"])
+    source = opened(named, request=dropped, require_label=False)
+    assert (source.plan.label, [column.name for column in source.column_plans]) == (None, ["a", "b"])
     with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
-        open_table(named, label="label", request=dropped)
+        opened(named, label="label", request=dropped)

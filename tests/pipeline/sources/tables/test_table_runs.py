@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,8 @@ from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
 from pipeline.runs.trained import load_run
-from pipeline.sources import table_source
+from pipeline.sources import ReadRequest, Sizes
+from pipeline.sources.datasets import registry
 from pipeline.storage.store import Store
 from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
@@ -96,8 +98,7 @@ def prepared(directory: Path) -> dict[str, Any]:
 
 
 def test_bits_depend_on_no_piece_and_no_block(run: Path, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(table_source, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(table_source, "FRAGMENT_BYTES", 2000)
+    monkeypatch.setattr(registry, "ReadRequest", partial(ReadRequest, sizes=Sizes(fragment=2000, block=700)))
     monkeypatch.setattr("pipeline.stages.encode.TASK_ROWS", 50)
     Command(options(folder)).run(tmp_path / "cut")
     assert prepared(tmp_path / "cut") == prepared(run)
@@ -275,8 +276,7 @@ def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: 
     assert not rows.preparation.dense
     assert sp.issparse(rows.read(0, 10).rows)
     with monkeypatch.context() as patch:
-        for place in ("pipeline.stages.ingest", "pipeline.stages.encode"):
-            patch.setattr(f"{place}.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
+        patch.setattr("pipeline.stages.encode.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
         Command(words).run(tmp_path / "dense")
     sparse, dense = (results(tmp_path / name) for name in ("sparse", "dense"))
     kinds = ("cells/", "predictions/", "models/")

@@ -1,0 +1,222 @@
+"""Apply a plan: columns of a table, as they were read, become rows of numbers and codes, labels, ids and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ikmap.arrays import Floats
+from ikmap.tables import NUMBER, ColumnPlan
+from pipeline.errors import InputError
+from pipeline.monitoring.plain_text import shown
+from pipeline.sources.base import RawRows
+from pipeline.sources.columns.cells import as_numbers, label_words
+from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.weights import EXPECTED, weights_in
+
+if TYPE_CHECKING:
+    from pipeline.sources.formats.table_file import Block, TableFile
+
+NO_NUMBER = ", expected a number; if its cells"
+LABEL = "label"
+"""The kind of a column whose values are taken as they are: labels, ids."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns of a file are read.
+
+    Attributes
+    ----------
+    names : list of str
+    kinds : list of str
+        Of each: number, category, time or label.
+    numbers : int
+        So many of the first are features, all of them numbers; 0: the features are of any kind.
+    missing : frozenset of str
+        Cells of text that are missing.
+    """
+
+    names: list[str]
+    kinds: list[str]
+    numbers: int
+    missing: frozenset[str]
+
+
+def wanted_of(file: TableFile, plan: Plan) -> Wanted:
+    """Return which columns of a file a plan needs."""
+    request = _request(plan)
+    own = set(file.own_names)
+    beside = [name for name in (plan.label, request.id, request.weight) if name is not None and name in own]
+    kinds = dict.fromkeys(beside, LABEL)
+    kinds |= {name: NUMBER for name in (request.weight, None if plan.text_labels else plan.label) if name in kinds}
+    count = 0
+    if isinstance(plan.columns, int):
+        features = dict.fromkeys(_names(file, plan), NUMBER)
+        count = len(features)
+    else:
+        features = {column.name: column.kind for column in plan.each if column.name in own}
+    if plan.kept is not None and plan.kept.name in own:
+        features.setdefault(plan.kept.name, plan.kept.kind)
+    kinds = {**features, **kinds}
+    return Wanted(list(kinds), list(kinds.values()), count, frozenset(request.missing) | {""})
+
+
+def rows_of(file: TableFile, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
+    """Return the rows of a block, as a plan has them.
+
+    Raises
+    ------
+    InputError
+        A cell is not what the plan says, with its place.
+    """
+    cells = _Cells(file, block, wanted)
+    request = _request(plan)
+    try:
+        X, levels = _numbers(cells, plan) if isinstance(plan.columns, int) else _features(cells, plan)
+        plain = all(words is None for words in levels or ()) and not np.isnan(X).any()
+        y = None if plan.label is None else _labels(cells, plan.label, plan, request)
+        weights = None
+        if request.weight is not None:
+            weights = weights_in(cells[request.weight], cells.where(request.weight), file.nothing)
+    except InputError as error:
+        raise of_column(error, plan) from None
+    return RawRows(
+        np.ascontiguousarray(X) if plain else X,
+        y,
+        block.first_line,
+        block.n_bytes,
+        None if plain else levels or (None,) * X.shape[1],
+        file.file.url,
+        None if request.id is None else _ids(cells, request.id, plan),
+        None if plan.kept is None else cells.converted(plan.kept),
+        weights,
+        block.line_of,
+    )
+
+
+def of_column(error: InputError, plan: Plan) -> InputError:
+    """Return what is said of a cell that is no number, where it stands in the column of the labels or weights."""
+    before, found, _ = str(error).partition(NO_NUMBER)
+    if not found:
+        return error
+    if plan.label is not None and f", column {shown(plan.label)}: " in before:
+        return InputError(f"{before}, expected a number (the label)")
+    weight = None if plan.request is None else plan.request.weight
+    if weight is not None and f", column {shown(weight)}: " in before:
+        return InputError(f"{before}, expected {EXPECTED}")
+    return error
+
+
+class _Cells:
+    """The cells of a block by the names of their columns; those that the names of folders give are the same in all."""
+
+    def __init__(self, file: TableFile, block: Block, wanted: Wanted) -> None:
+        self.file, self.block, self.missing = file, block, wanted.missing
+        names = wanted.names if block.numbers is None else wanted.names[wanted.numbers :]
+        self._columns = dict(zip(names, block.columns, strict=True))
+        self._fixed = dict(file.partition)
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        if (column := self._columns.get(name)) is not None:
+            return column
+        return pa.chunked_array([pa.repeat(pa.scalar(self._fixed[name], pa.string()), self.block.rows)])
+
+    def where(self, name: str) -> Callable[[int], str]:
+        """Return the function that names a row of a column for people."""
+        file, block = self.file, self.block
+        return lambda row: f"{file.file.url}: {file.unit} {block.line(row)}, column {shown(name)}"
+
+    def converted(self, column: ColumnPlan) -> tuple[np.ndarray, tuple[str, ...] | None]:
+        """Return numbers or codes, and the words where a column has words."""
+        cells, where = self[column.name], self.where(column.name)
+        try:
+            return as_numbers(cells, column.kind, self.missing, where)
+        except InputError as error:
+            raise InputError(str(error).replace("--category COLUMN", f"--category {column.name}")) from None
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
+                f"{' '.join(str(error).split())[:200]}; leave it out: --drop {column.name}"
+            ) from error
+
+
+def _features(cells: _Cells, plan: Plan) -> tuple[np.ndarray, tuple[tuple[str, ...] | None, ...]]:
+    columns = plan.each
+    X = np.empty((len(columns), cells.block.rows)).T  # column by column
+    levels: list[tuple[str, ...] | None] = []
+    for k, column in enumerate(columns):
+        X[:, k], words = cells.converted(column)
+        levels.append(words)
+    return X, tuple(levels)
+
+
+def _numbers(cells: _Cells, plan: Plan) -> tuple[Floats, None]:
+    """Return the features of a table of numbers alone, of which nothing is done for each column that need not be."""
+    if cells.block.numbers is not None:
+        return cells.block.numbers, None
+    names = _names(cells.file, plan)
+    X = np.empty((cells.block.rows, len(names)))
+    for k, name in enumerate(names):
+        column = cells[name]
+        if pa.types.is_float64(column.type) and not column.null_count:
+            X[:, k] = column.to_numpy()
+        else:
+            X[:, k] = cells.converted(ColumnPlan(name, NUMBER))[0]
+    if np.isinf(X).any():
+        row, k = np.argwhere(np.isinf(X))[0].tolist()
+        raise InputError(f"{cells.where(names[k])(row)}: found {X[row, k]}, expected a finite number")
+    return X, None
+
+
+def _names(file: TableFile, plan: Plan) -> tuple[str, ...]:
+    """Return the names of the feature columns in a file; without names, columns go by their place."""
+    return plan.names if plan.names is not None else tuple(name for name in file.own_names if name != plan.label)
+
+
+def _request(plan: Plan) -> TableRequest:
+    assert plan.request is not None  # as rows are a table
+    return plan.request
+
+
+def _ids(cells: _Cells, name: str, plan: Plan) -> pa.ChunkedArray:
+    column = cells[name]
+    try:
+        return column.cast(plan.id_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"{cells.file.file.url}: column {shown(name)} (--id): found values of type {column.type}, expected "
+            f"{plan.id_type} as in {plan.first}"
+        ) from None
+
+
+def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.ndarray:
+    column, where = cells[name], cells.where(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if plan.text_labels:
+        words = label_words(column, plan.label_type, where)
+        labels = np.empty(len(words), dtype=object)
+        labels[:] = [None if word is None else str(word).strip() for word in words]
+        bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]
+    else:
+        try:
+            labels, _ = as_numbers(column, NUMBER, frozenset({""}), where)
+        except InputError as error:
+            raise of_column(error, plan) from None
+        bad = np.flatnonzero(np.isnan(labels)).tolist()
+    if bad and not request.unlabelled:  # else it is empty, or NaN
+        word = labels[bad[0]] if plan.text_labels else None
+        unknown = " or a word of --missing" if not plan.text_labels and cells.file.unit == "line" else ""
+        what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{cells.file.nothing}{unknown}"
+        raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
+    if plan.text_labels:
+        labels[bad] = ""
+    elif request.above is not None:
+        return np.where(np.isnan(labels), np.nan, labels > request.above)
+    return labels

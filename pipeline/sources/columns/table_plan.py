@@ -1,0 +1,162 @@
+"""Plan a table: which of its columns are features, of what kind, and which hold labels, ids and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
+from pipeline.errors import InputError
+from pipeline.sources.base import ReadRequest, check_columns
+from pipeline.sources.columns.cells import number_in
+from pipeline.sources.columns.labels import choose_label
+from pipeline.sources.columns.plan import A_NUMBER, WIDE, Plan
+from pipeline.sources.columns.request import TableRequest
+
+if TYPE_CHECKING:
+    from pipeline.sources.formats.table_file import TableFile
+
+
+def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -> Plan:
+    """Return what the rows of a table of several files are made of, by the first of them.
+
+    Raises
+    ------
+    InputError
+        A file lacks a column, or the first one has a column that is of no kind.
+    """
+    first, request, columns = files[0], wanted.table, wanted.columns
+    if request.drop and not first.has_names:
+        raise InputError(
+            f"{given}: found no column {request.drop[0]!r}, which is to be dropped, expected a table whose columns "
+            "have names"
+        )
+    if columns is not None and request.id not in first.names:
+        request = replace(request, id=None)
+    request.refuse_unknown(first.file.url, first.names)
+    label = _label_of(first, request, wanted)
+    beside = {name for name in (label, request.id, request.weight, *request.drop) if name is not None}
+    features = [name for name in first.names if name not in beside]
+    if isinstance(columns, tuple):
+        if not first.has_names:
+            columns = _by_position(given, features, columns)
+    else:
+        if not features and request.drop:
+            raise InputError(f"{given}: found no feature column that is not dropped, expected at least one to stay")
+        check_columns(given, len(features), None)
+        check_columns(given, len(features) + len(request.drop), wanted.n_columns)
+        columns = (
+            tuple(ColumnPlan(name, NUMBER, why="as in the training data") for name in features)
+            if isinstance(columns, int)
+            else _inferred(files, features, request)
+        )
+    _refuse_lacking(files, [column.name for column in columns], label, request)
+    text = label is not None and (label not in first.own_names or first.label_is_text(label, request.missing))
+    if text and request.above is not None:
+        raise InputError(
+            f"{first.file.url}: column {label!r} (the label): found words, expected numbers for --above "
+            f"{request.above:g}"
+        )
+    numbers = all(column.kind == NUMBER and column.encoding == "auto" for column in columns)
+    compact = numbers and len(columns) >= WIDE and not first.partition
+    return Plan(
+        columns=len(columns) if compact else columns,
+        names=tuple(column.name for column in columns) if first.has_names else None,
+        label=label,
+        text_labels=text,
+        label_type=None if label is None else first.type_of(label),
+        request=request,
+        kept=_kept(files, columns, label, request),
+        id_type=None if request.id is None else first.type_of(request.id) or pa.string(),
+        first=first.file.url,
+    )
+
+
+def _label_of(first: TableFile, request: TableRequest, wanted: ReadRequest) -> str | None:
+    """Return the name of the label column."""
+    apart = {*request.drop, *(name for name in (request.id, request.weight) if name is not None)}
+    # A column that is to be left out is the label only if it is named as such.
+    names = [name for name in first.names if wanted.label is not None or name not in apart]
+    expected = wanted.n_columns
+    if isinstance(wanted.columns, tuple):
+        expected = len(wanted.columns) + len(apart) - (len(first.names) - len(names))
+    at = choose_label(
+        first.file.url,
+        names if first.has_names else None,
+        len(names),
+        wanted.label,
+        required=wanted.require_label,
+        n_columns=expected,
+    )
+    label = None if at is None else names[at]
+    if label in apart:
+        raise InputError(
+            f"{first.file.url}: column {label!r} is the label, and is to be left out; expected one of both"
+        )
+    return label
+
+
+def _inferred(files: Sequence[TableFile], names: Sequence[str], request: TableRequest) -> tuple[ColumnPlan, ...]:
+    """Return what columns are, by their types or first cells, and by what the user says."""
+    first = files[0]
+    own = [name for name in names if name in first.own_names] if first.partition else list(names)
+    said = bool(request.plan or request.categories)
+    if len(own) >= WIDE and not said and first.are_numbers(own, request):
+        planned = {name: ColumnPlan(name, NUMBER, why=A_NUMBER) for name in own}
+    else:
+        planned = {column.name: column for column in first.kinds(own, request)}
+    for name, _ in first.partition:
+        if name in names:
+            planned[name] = request.plan.get(name) or _plan_of_partition(name, files)
+    return tuple(planned[name] for name in names)
+
+
+def _kept(
+    files: Sequence[TableFile], columns: Sequence[ColumnPlan], label: str | None, request: TableRequest
+) -> ColumnPlan | None:
+    """Return the plan of the column by whose values rows are divided."""
+    if (name := request.kept) is None:
+        return None
+    first = files[0]
+    if name == label:
+        raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
+    same_name = [column for column in columns if column.name == name]
+    if same_name:
+        return same_name[0]
+    return first.kinds([name], request)[0] if name in first.own_names else _plan_of_partition(name, files)
+
+
+def _refuse_lacking(
+    files: Sequence[TableFile], features: Sequence[str], label: str | None, request: TableRequest
+) -> None:
+    """Refuse files that lack a column.
+
+    Raises
+    ------
+    InputError
+    """
+    needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
+    for file in files:
+        there = set(file.names)
+        for name in needed:
+            if name not in there:
+                raise InputError(
+                    f"{file.file.url}: found no column {name!r}, expected it as in "
+                    f"{'the training data' if file is files[0] else files[0].file.url}; its columns are "
+                    f"{', '.join(file.names[:12])}{', ...' if len(file.names) > 12 else ''}"
+                )
+
+
+def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]) -> tuple[ColumnPlan, ...]:
+    """Return the columns of the training data under the numbers that they have in a file without names."""
+    check_columns(given, len(names), len(columns))
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+
+
+def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:
+    values = [dict(file.partition).get(name) for file in files]
+    numbers = all(value is None or number_in(value) is not None for value in values)
+    return ColumnPlan(name, NUMBER if numbers else CATEGORY, why="in the names of the folders")

@@ -1,0 +1,49 @@
+"""What files of numbers without names have in common: LIBSVM text, NumPy arrays and idx files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ikmap.tables import NUMBER
+from pipeline.errors import InputError
+from pipeline.sources.base import DataFile, ReadRequest
+from pipeline.sources.columns.plan import Plan
+
+
+@dataclass(frozen=True)
+class MatrixFile(DataFile):
+    """One file, whose columns are numbers in their order.
+
+    Attributes
+    ----------
+    n_columns : int or None
+        Feature columns; None for LIBSVM text unless it was given.
+    """
+
+    n_columns: int | None
+
+    def plan(self, given: str, files: Sequence[DataFile], request: ReadRequest) -> Plan:
+        if len(files) > 1:
+            raise InputError(
+                f"{given}: found {len(files)} files, the first of format {self.format}, expected one, or tables (CSV, "
+                "Parquet or Arrow)"
+            )
+        if request.table.drop:
+            raise InputError(
+                f"{given}: found no column {request.table.drop[0]!r}, which is to be dropped, expected a table whose "
+                "columns have names"
+            )
+        if request.columns is None and (options := ", ".join(request.table.as_json())):
+            raise InputError(
+                f"{given}: found a file of format {self.format}, expected a table (CSV, Parquet or Arrow), for which "
+                f"{options} is given"
+            )
+        if isinstance(request.columns, tuple):
+            for column in request.columns:
+                if column.kind != NUMBER:
+                    raise InputError(
+                        f"{given}: found a file of format {self.format}, whose columns are numbers, expected a table "
+                        f"(CSV, Parquet or Arrow), as column {column.name!r} of the training data is a {column.kind}"
+                    )
+        return Plan(self.n_columns)

@@ -1,0 +1,1 @@
+"""Tests of columns: kinds, and cells that become numbers."""
