@@ -100,6 +100,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
     rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.decision_task(participant.learner, stream.task())
     criterion, late = criterion_of(task), _late_rows(stream, participant, task, k) if stream.late else None
+    ids = stream.ids(k) if participant.alerts else None
     numbers, first, weights = stream.numbers(k), stream.first_of(k), stream.weights(k)
     blocks: list[list[float | None]] = []
     spent = 0.0
@@ -126,7 +127,8 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         if participant.alerts:
             block_first = first + start
             threshold, block_number = getattr(state, "threshold", None), block_first // stream.block_rows
-            alerts += alerts_in(task, decision, block_first, numbers[start:stop], threshold, block_number)
+            of_block = None if ids is None else ids[start:stop]
+            alerts += alerts_in(task, decision, block_first, numbers[start:stop], threshold, block_number, of_block)
         if late is None:
             y = labels.reveal(start, stop, predicted)
             shown = working_clock()
