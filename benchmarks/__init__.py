@@ -18,6 +18,7 @@ NAMES = (
     "drift",
     "predictor",
     "libsvm_text",
+    "large_text",
     "ingest",
     "onehot",
     "pipeline",

@@ -52,6 +52,12 @@ class EncodedRows:
     encoder: Encoder | None
     ids: list[str]
 
+    def nnz(self, values: int, rows: int) -> int:
+        """Return the number of values that are not 0: as many in each sparse encoded row, else those that were read."""
+        if self.encoder is None or self.description.preparation.dense:
+            return values
+        return self.encoder.entries * rows
+
     def fields(self) -> MutableJsonObject:
         """Return the fields of ``data`` in ``metrics.json`` that describe columns."""
         fields: MutableJsonObject = {}
@@ -149,35 +155,48 @@ def fit_encoding(
     InputError
         A column cannot be encoded, or no column is left.
     """
-    store, params = stage.context.store, stage.context.params
-    seed, split_by = params.seed, params.split_by
-    rows = PreparedRows(store, "train")
+    params = stage.context.params
     encodes = capability(task, EncodesWords) if by_targets else None
     output_names, unit_value = ([], 1.0) if encodes is None else encodes.encoding_outputs()
-    kinds = [column.kind for column in columns]
-    groups = _groups(rows)
-    tasks = [
-        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, split_by, bool(output_names)))
-        for k, parts in enumerate(groups)
-    ]
-    stage.run(count_parts, tasks)
-    packed_counts = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
-    statistics = Statistics.total([Statistics.unpacked(values) for values in packed_counts])
+    statistics = count_rows(stage, [column.kind for column in columns], by_targets=bool(output_names))
     try:
-        # Rows that come later have days and months of their own: those of the training rows tell nothing of them.
-        plan = choose(columns, statistics, request, only_times="recurring" if goes_by_time(split_by) else "parts")
-        # Rows of a group resemble each other: no word has so many rows that the labels of its own group do not matter.
-        enough = None if keeps_groups(split_by) else ENOUGH
-        encoder = fit(plan, statistics, unit=unit_value, outputs=output_names or [""], enough=enough)
+        encoder = fitted_encoder(columns, statistics, request, output_names, unit_value, params.split_by)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    sparse = not encodes_dense(encoder, stage.context.params.scale)
-    save_encoder(store, encoder, seed, sparse=sparse, split_by=split_by)
-    learned = zip(encoder.columns, encoder.encodings, statistics.drawn.T, strict=True)
+    sparse = not encodes_dense(encoder, params.scale)
+    save_encoder(stage.context.store, encoder, params.seed, sparse=sparse, split_by=params.split_by)
+    return encoder, ids_of_encoded(encoder, statistics)
+
+
+def fitted_encoder(
+    columns: Sequence[ColumnPlan],
+    statistics: Statistics,
+    request: EncodingRequest,
+    output_names: Sequence[str],
+    unit_value: float,
+    split_by: str | None,
+) -> Encoder:
+    """Return the encoder that the counts of the training rows give: choose an encoding of each column, and fit it.
+
+    Raises
+    ------
+    ValueError
+        A column cannot be encoded, or no column is left.
+    """
+    # Rows that come later have days and months of their own: those of the training rows tell nothing of them.
+    plan = choose(columns, statistics, request, only_times="recurring" if goes_by_time(split_by) else "parts")
+    # Rows of a group resemble each other: no word has so many rows that the labels of its own group do not matter.
+    enough = None if keeps_groups(split_by) else ENOUGH
+    return fit(plan, statistics, unit=unit_value, outputs=output_names or [""], enough=enough)
+
+
+def ids_of_encoded(encoder: Encoder, statistics: Statistics) -> list[str]:
+    """Return the names of the columns of numbers that look like ids in the rows drawn."""
+    columns = zip(encoder.columns, encoder.encodings, statistics.drawn.T, strict=True)
     number_columns = {
-        column.name: values for column, encoding, values in learned if encoding is not None and column.kind == NUMBER
+        column.name: values for column, encoding, values in columns if encoding is not None and column.kind == NUMBER
     }
-    return encoder, [name for name, values in number_columns.items() if numbers_rows(values)]
+    return [name for name, values in number_columns.items() if numbers_rows(values)]
 
 
 def ids_of_plain(rows: PreparedRows) -> list[str]:
@@ -187,6 +206,20 @@ def ids_of_plain(rows: PreparedRows) -> list[str]:
         return []
     X = cast("Floats", rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows)
     return [name for name, values in zip(names, X.T, strict=True) if numbers_rows(values)]
+
+
+def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Statistics:
+    """Count the training rows, some parts a task; return the sum of all counts."""
+    store, params = stage.context.store, stage.context.params
+    groups = _groups(PreparedRows(store, "train"))
+    names = [f"{COUNTED}/{k:05d}" for k in range(len(groups))]
+    tasks = [
+        Task(f"counted-{k:05d}", (store, name, parts, kinds, params.seed, params.split_by, by_targets))
+        for k, (name, parts) in enumerate(zip(names, groups, strict=True))
+    ]
+    stage.run(count_parts, tasks)
+    packed_counts = [store.read_group(name)[1]["statistics"] for name in names]
+    return Statistics.total([Statistics.unpacked(values) for values in packed_counts])
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:

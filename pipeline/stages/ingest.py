@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from ikmap.json_values import MutableJsonObject
@@ -16,7 +15,7 @@ from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows
 from pipeline.rows.ranges import ranges_of
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages.encode import EncodedRows, encode
+from pipeline.stages.encode import encode
 from pipeline.stages.label import about_task, kind_of_task, label, refuse_unlike
 from pipeline.stages.read import StoredFile, read
 from pipeline.stages.scale import scale
@@ -24,7 +23,7 @@ from pipeline.stages.split import leave_out_rows, split, split_rule_of
 
 
 def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> IngestResult:
-    """Read the training file, then the test file where there is one, into the store.
+    """Store the rows of the training file, and of the test file where there is one, ready to learn from.
 
     Parameters
     ----------
@@ -42,8 +41,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
     InputError
         If a file is wrong, labels cannot be learned, or files do not fit each other.
     """
-    store, train, test = context.store, *data.sources
     kind, split_rule = kind_of_task(context.params, data), split_rule_of(context.params)
+    store, train, test = context.store, *data.sources
     leaves_out = data.inliers is not None and not every
     stage = _begin(context, data, leaves_out=leaves_out)
     # With the columns known beforehand the files are read side by side; else the second has the columns of the first.
@@ -71,7 +70,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
         "rows_train": description.count("train"),
         "rows_test": description.count("test"),
         "columns": description.preparation.n_columns,
-        "nnz": _nnz(files, encoded),
+        "nnz": encoded.nnz(sum(file.nnz for file in files.values()), sum(file.rows for file in files.values())),
         **about_task(task),
         **({"rows_left_out": sum(sides["train"]["counts"]) - description.count("train")} if leaves_out else {}),
         **table,
@@ -135,10 +134,3 @@ def say_weights(context: Context, column: str | None, parts: list[PartRecord]) -
             f"divide them by that, or give --C {1 / mean:.2g} in place of 1 (--C auto tries what suits weights near 1)"
         )
     return {"weight": column}
-
-
-def _nnz(files: Mapping[str, StoredFile], encoded: EncodedRows) -> int:
-    """Return the number of values that are not 0: of sparse encoded rows, as many in each row."""
-    if encoded.encoder is not None and not encoded.description.preparation.dense:
-        return encoded.encoder.entries * sum(file.rows for file in files.values())
-    return sum(file.nnz for file in files.values())

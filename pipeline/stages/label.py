@@ -30,11 +30,21 @@ def kind_of_task(params: Params, data: ResolvedDataset) -> TaskKind:
         There is no such kind, or a learner ignores the weights of rows in it.
     """
     kind = requested_task(params, data)
+    refuse_weights(params, data, kind)
+    return kind
+
+
+def refuse_weights(params: Params, data: ResolvedDataset, kind: TaskKind) -> None:
+    """Refuse learners that count every row once in a kind of task, where a column has weights of rows.
+
+    Raises
+    ------
+    InputError
+    """
     if kind.name == AUTO:
         refuse_ignored_weights(params, data.table.weight, every_task())
     else:
         refuse_ignored_weights(params.settled(kind), data.table.weight, [kind.name])
-    return kind
 
 
 def label(context: Context, data: ResolvedDataset, train: StoredFile) -> LearningTask:
@@ -51,7 +61,7 @@ def label(context: Context, data: ResolvedDataset, train: StoredFile) -> Learnin
         raise InputError(f"{train.url}: found no features in any row, expected some")
     params = context.params
     task = find_task(train.url, train.parts, data, params, context.events.message)
-    refuse_ignored_weights(params.settled(task.kind), data.table.weight, [task.name])
+    refuse_weights(params, data, task.kind)
     refuse_unseen_labels(train.labels, task, train.url)
     split_rule = split_rule_of(params)
     if split_rule is not None:
