@@ -132,10 +132,11 @@ def params() -> Params:
 
 def run(
     folder: Path,
-    feed: Feed,
+    feed: Feed | None,
     table: TableRequest = TABLE,
     of_params: Params | None = None,
     alerts: str | None = None,
+    file: Path | None = None,
 ) -> dict[str, Any]:
     forget()
     chosen = of_params or params()
@@ -148,7 +149,7 @@ def run(
             "data": {"label": "delay", "table": dict(table.as_json())},
         },
     )
-    data = ResolvedDataset("stream", "-", label="delay", table=table, task=chosen.task)
+    data = ResolvedDataset("stream", "-" if file is None else str(file), label="delay", table=table, task=chosen.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
     context = RunContext(NoWorkers(), directory, chosen, QuietProgress())  # type: ignore[arg-type]
     try:
@@ -283,10 +284,22 @@ def changed(row: int, column: int, word: str, given: bytes | None = None) -> byt
 
 
 def plain_text() -> bytes:
-    return "\n".join(["a,b,y", *(f"{k % 7},{k % 5},{k % 2}" for k in range(N))]).encode()
+    return "\n".join(["a,b,w,delay", *(f"{k % 7},{k % 5},{k % 4},{k * k % 3 % 2}" for k in range(N))]).encode()
 
 
-PLAIN = ReadRequest(label="y")
+def test_weights_of_a_file_and_of_a_pipe_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(plain_text())
+    found = []
+    for table in (TableRequest(weight="w"), TableRequest(drop=("w",))):
+        name = "weighted" if table.weight else "unweighted"
+        run(tmp_path / f"file-{name}", None, table, file=tmp_path / "rows.csv")
+        run(tmp_path / f"pipe-{name}", piped(plain_text(), replace(PLAIN, table=table)), table)
+        found.append(predictions(tmp_path / f"file-{name}"))
+        assert found[-1] == predictions(tmp_path / f"pipe-{name}")
+    assert found[0] != found[1]
+
+
+PLAIN = ReadRequest(label="delay")
 
 
 @pytest.mark.parametrize(
@@ -361,8 +374,11 @@ def test_a_learner_that_counts_every_row_once_is_refused_before_a_row_is_read(tm
 
 
 def test_alerts_name_their_rows(tmp_path: Path) -> None:
-    wanted = params_for(learners=("norma",), order="file", partitioner="iforest", t=10, psi=8, task="novelty")
-    lines = [f"p{k},{DISTANCE[k] if k > 0 and not np.isnan(DISTANCE[k]) else 1},{CARRIERS[k]}" for k in range(N)]
+    wanted = params_for(
+        learners=("idk",), order="file", partitioner="iforest", t=20, psi=8, task="novelty", alert_rate=0.1
+    )
+    far = np.where(np.arange(N) % 23 == 7, 900.0, np.nan_to_num(DISTANCE))
+    lines = [f"p{k},{far[k]},{CARRIERS[k]}" for k in range(N)]
     text = "\n".join(["who,distance,carrier", *lines]).encode()
     table = TableRequest(id="who")
     request = ReadRequest(require_label=False, table=table)
