@@ -58,7 +58,7 @@ class OnlineOptions(BatchOptions):
     input: Annotated[
         str | None,
         Place("PATH|URL|-"),
-        Doc("a file or URL, - (standard input), or a folder to which files of rows are added"),
+        Doc("a file or URL, - (standard input), or a folder to which files come"),
         On(DATA, page=1),
     ] = None
     order: Annotated[
