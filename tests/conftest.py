@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster import ClusterHandle, connect
+from ikmap._threads import single_threaded_blas
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
@@ -44,14 +45,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: k for k, name in enumerate(LONGEST)}
     tests = Counter(item.path for item in items)
 
-    def key(item: pytest.Item) -> tuple[int, int, str]:
-        name = (item.path.parent.relative_to(TESTS) / item.path.stem.removeprefix("test_")).as_posix()
-        return place.get(name, len(place)), -tests[item.path], str(item.path)
+    def key(path: Path) -> tuple[int, int, str]:
+        name = _name(path)
+        return place.get(name, len(place)), -tests[path], str(path)
 
-    items.sort(key=key)
+    # Once for each file: there are forty times as many tests.
+    keys = {path: key(path) for path in tests}
+    system = {path for path in tests if "system" in path.relative_to(TESTS).parts}
+    items.sort(key=lambda item: keys[item.path])
     for item in items:
-        if "system" in item.path.relative_to(TESTS).parts:
+        if item.path in system:
             item.add_marker("system")
+
+
+def _name(path: Path) -> str:
+    return (path.parent.relative_to(TESTS) / path.stem.removeprefix("test_")).as_posix()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,6 +67,13 @@ def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        yield
+
+
+@pytest.fixture
+def one_blas_thread() -> Iterator[None]:
+    """Products of matrices are computed on one thread, where a second one only waits for a core that others have."""
+    with single_threaded_blas:
         yield
 
 

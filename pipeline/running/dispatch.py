@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Protocol
 
 import dask
@@ -52,12 +52,16 @@ class Task:
         Address of the worker that should do it, as it holds what the task needs; another may.
     large : bool
         Whether the arguments cannot be small, as the names of very many columns.
+    ordered : bool
+        Whether tasks before it that are at work are waited for when it fails, as the first of several failures is the
+        one to raise: a file with two faults is refused for the first of them, however many workers there are.
     """
 
     name: str
     args: tuple[object, ...]
     worker: str | None = None
     large: bool = False
+    ordered: bool = False
 
 
 def run_tasks[R: TaskRecord](
@@ -110,6 +114,8 @@ def run_tasks[R: TaskRecord](
             if not done:
                 fill()
             for future in done:
+                if future.status == "error" and running[future].ordered:
+                    _raise_first(running, future)
                 task = running.pop(future)
                 record = future.result()
                 future.release()
@@ -184,6 +190,13 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         raise
     finally:
         client.cancel(list(running), force=True)
+
+
+def _raise_first[R](running: Mapping[Future[R], Task], failed: Future[R]) -> None:
+    """Raise the error of the first task that fails among those that were submitted before a failed one."""
+    for future in takewhile(lambda future: future is not failed, running):
+        with suppress(TimeoutError):  # without workers, there is nothing to wait for
+            future.result(timeout=lost_seconds())
 
 
 def _without_worker[R](running: Mapping[Future[R], Task], watch: _Watch) -> list[Future[R]]:

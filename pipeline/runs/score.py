@@ -67,7 +67,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     fragments = data.source.fragments()
     wide = data.source.is_wide
     tasks = [
-        Task(f"{fragment.number:06d}", (model, data, fragment, output.part(fragment.number)), large=wide)
+        Task(f"{fragment.number:06d}", (model, data, fragment, output.part(fragment.number)), large=wide, ordered=True)
         for fragment in fragments
     ]
     records: dict[str, ScoredRecord] = {}

@@ -97,6 +97,7 @@ def read(
             f"{side}-{fragment.number:05d}",
             (store, source, fragment, f"{DATA}/{side}", kind.name, split_rule if side == "train" else None),
             large=source.is_wide,
+            ordered=True,
         )
         for side, source in sources.items()
         for fragment in source.fragments()

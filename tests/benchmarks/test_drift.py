@@ -13,6 +13,7 @@ from benchmarks.harness import Options
 from tests.naive.drift import adwin
 
 
+@pytest.mark.slow
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drift, "of_river", lambda: iter(()))
     monkeypatch.setattr(drift, "CONCEPT_ROWS", 4000)

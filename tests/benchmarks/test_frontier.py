@@ -43,6 +43,7 @@ def test_points_of_the_frontier() -> None:
             assert 0.3 < point["accuracy"] <= 1
 
 
+@pytest.mark.slow
 def test_points_of_tables() -> None:
     data = load("digits", OPTIONS)
     (anne, measure), *others = list(tabular.ours(OPTIONS))
@@ -60,6 +61,7 @@ def test_points_of_tables() -> None:
             assert point["accuracy"] > 0.5
 
 
+@pytest.mark.slow
 def test_a_frontier_is_measured_once_and_put_beside_the_documents(tmp_path: Path) -> None:
     asked = []
 

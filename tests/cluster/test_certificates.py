@@ -16,6 +16,7 @@ from tests import ROOT
 from tests.support.narrow import present
 
 
+@pytest.mark.slow
 def test_certificates_are_written_for_nobody_else(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
     done = subprocess.run(

@@ -177,6 +177,7 @@ def test_reader_that_closes_stdout_is_no_failure(shown: str) -> None:
     assert (process.returncode, errors) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_command_that_was_started_with_closed_streams(closed: str, tmp_path: Path) -> None:
     """What it says then goes nowhere: not into the next file that it opens."""

@@ -78,6 +78,7 @@ def test_callers_that_overlap_do_not_spoil_each_others_setting() -> None:
     assert set(blas_threads()) == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_two_blas_threads")
 def test_many_callers_at_once() -> None:
     seen: set[int] = set()

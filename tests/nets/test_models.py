@@ -18,6 +18,7 @@ def test_every_run_is_recorded() -> None:
     assert list(RECORDED) == list(RUNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_learns_what_it_learned(name: str) -> None:
     assert differences(RECORDED[name], learned(RUNS[name])) == []

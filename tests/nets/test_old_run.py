@@ -55,6 +55,7 @@ def defaults() -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_an_unfinished_run_goes_on(name: str) -> None:
     """Stages that were finished are not done again, and the result is that of a run that was never interrupted."""
@@ -114,6 +115,7 @@ def test_an_option_that_the_record_lacks_does_not_stop_it(name: str) -> None:
     assert tried > 0
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_whose_record_lacks_an_option() -> None:
     unpack(FIRST)
     recorded = read_json(Path(RUN, MANIFEST))

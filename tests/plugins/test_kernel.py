@@ -105,6 +105,7 @@ def test_a_model_with_it_is_read_by_its_name() -> None:
     assert kernel_from(kernel_as_dict(CauchyKernel(0.5))) == CauchyKernel(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_cluster")
 def test_cross_validation_chooses_its_width(tmp_path: Path) -> None:
     from pipeline.stages.select import select
@@ -134,6 +135,7 @@ def write_table(path: Path) -> None:
     path.write_text(",".join(f"x{j}" for j in range(X.shape[1])) + ",y\n" + "\n".join(rows) + "\n")
 
 
+@pytest.mark.slow
 def test_a_run_with_it_goes_through(tmp_path: Path) -> None:
     write_table(tmp_path / "rows.csv")
     with one_process():

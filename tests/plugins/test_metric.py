@@ -96,6 +96,7 @@ def test_its_name_is_its_own() -> None:
     assert METRICS[KEY] is Within
 
 
+@pytest.mark.slow
 def test_a_run_reports_it_and_chooses_by_it(tmp_path: Path) -> None:
     write_numbers(tmp_path / "rows.csv")
     params = Params.given(

@@ -278,6 +278,7 @@ def run(
         return run_batch(context, data, how, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("numbers")
 def test_a_task_of_its_own_runs_through(tmp_path: Path) -> None:
     y = write_numbers(tmp_path / "rows.csv")

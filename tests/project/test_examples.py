@@ -34,6 +34,7 @@ def test_a_sweep_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(re.findall('class="cut', text)) > 5
 
 
+@pytest.mark.slow
 def test_tables_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     module = runpy.run_path(str(ROOT / "examples" / "tables.py"))
     module["main"](["--rows", "300"])

@@ -22,8 +22,6 @@ from typing import Any
 
 import dask
 from distributed import Client, Security, rpc
-from distributed.dashboard.scheduler import applications as scheduler_pages
-from distributed.dashboard.worker import applications as worker_pages
 from distributed.http.utils import get_handlers
 
 from cluster import certificates
@@ -83,6 +81,10 @@ def routes() -> list[str]:
     modules = {module for process in ("scheduler", "worker")
                for module in dask.config.get(f"distributed.{process}.http.routes")}  # fmt: skip
     modules |= {"distributed.http.scheduler.api", "distributed.http.scheduler.missing_bokeh"}
+    # With these comes Bokeh, which every process that collects tests would load.
+    from distributed.dashboard.scheduler import applications as scheduler_pages
+    from distributed.dashboard.worker import applications as worker_pages
+
     patterns = [pattern for pattern, *_ in get_handlers(server=None, modules=sorted(modules))]
     known = [pattern.replace(r"(\d+)", "80").replace("(.*?)", "127.0.0.1").replace("(.*)", "x") for pattern in patterns]
     return sorted({*known, *scheduler_pages, *worker_pages, *OTHERS} - {*SOCKETS})

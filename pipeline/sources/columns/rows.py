@@ -106,7 +106,7 @@ def of_column(error: InputError, plan: Plan) -> InputError:
     if not found:
         return error
     if plan.label is not None and f", column {shown(plan.label)}: " in before:
-        return InputError(f"{before}, expected a number (the label)")
+        return InputError(f"{before}, expected a number as in the first rows (the label)")
     weight = None if plan.request is None else plan.request.weight
     if weight is not None and f", column {shown(weight)}: " in before:
         return InputError(f"{before}, expected {EXPECTED}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import csv
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -169,12 +169,20 @@ class TextTable(TableFile):
     def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
         """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
 
-        It may begin within quotes: then its first rows are of another width, or some behind them are.
+        It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
         """
+        lines = text.decode(errors="surrogateescape").split("\n")
+        reader = csv.reader((line + "\n" for line in lines), delimiter=self.delimiter, strict=True)
+        rows: list[tuple[int, list[str]]] = []
+        at = 0
         try:
-            rows = list(records(text, self.file.url, self.delimiter, 0))
-        except InputError:
-            return []
+            for row in reader:
+                if row:
+                    rows.append((at, row))
+                at = reader.line_num
+        except csv.Error as error:
+            if "unexpected end" not in str(error):  # as where the text ends within quotes
+                return []
         rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
         return rows if all(len(row) == self.width for _, row in rows) else []
 
@@ -304,11 +312,12 @@ def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -
         return None
     try:
         values = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        found = [math.nan if (cell := word.strip()) in missing else number_in(cell) for word in cells]
-        if None in found:
+    except ValueError:  # a cell is missing, or is no number
+        words = ("nan" if cell in missing or cell.strip() in missing else cell for cell in cells)
+        try:
+            values = np.fromiter(map(float, words), np.float64, len(cells))
+        except ValueError:
             return None
-        values = np.array(found, dtype=np.float64)
     return None if np.isinf(values).any() else values
 
 

@@ -114,7 +114,12 @@ class LibsvmFile(MatrixFile):
         y[-1 - place[place < 0]] = values[place < 0]
         shape = (rows, width if plan.n_columns is None else plan.n_columns)
         X = sp.csr_array((data[:pairs], indices[:pairs], indptr[: rows + 1]), shape=shape)
-        return RawRows(X, y[:rows], line, n_bytes)
+        return RawRows(X, y[:rows], line, n_bytes, line_of=partial(self._line_of, text, line, fragment))
+
+    def _line_of(self, text: bytes, line: int, fragment: Fragment, row: int) -> int:
+        """Return the line of a row of some text; asked in need only, as it counts the lines before the fragment."""
+        rows = (k for k, part in enumerate(text.split(b"\n")) if part.strip() and not part.lstrip().startswith(b"#"))
+        return line + self._lines_before(fragment) + next(islice(rows, row, None))
 
     def _refuse(
         self, text: bytes, position: int, line: int, fragment: Fragment, plan: Plan, fault: int, index: int = 0

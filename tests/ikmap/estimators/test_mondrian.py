@@ -29,6 +29,7 @@ def test_the_map_is_the_trees_and_grows() -> None:
     assert (np.diag(grown.kernel(X)) == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", ["validation", "likelihood"])
 def test_the_lifetime_is_found_by_one_sweep(select: Literal["validation", "likelihood"]) -> None:
     X, y = rows(400)

@@ -86,6 +86,7 @@ def test_a_word_that_is_new_gets_the_mean_or_nothing() -> None:
     assert TableEncoder(categories="count").fit(X).transform(new).tolist() == [[0.0]]
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_with_a_search() -> None:
     table = pa.table(columns(120))
     X = np.array(list(zip(*table.to_pydict().values(), strict=True)), dtype=object)

@@ -25,6 +25,7 @@ def _cells(X: np.ndarray, Q: np.ndarray, method: str, psi: int, seed: int, t: in
     return fit_partitions(X, draws, method=method, seed=seed).cells(Q)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=25)
 @given(name=st.sampled_from(sorted(DATA)), psi=st.integers(1, 60), seed=st.integers(0, 1000))

@@ -143,6 +143,7 @@ def test_no_bit_is_lost_where_no_value_is_negative(b: int, full: bool) -> None: 
     assert abs((codes & 1).mean() - 0.5) < 0.05
 
 
+@pytest.mark.slow
 def test_a_linear_svm_on_codes_becomes_that_of_the_kernel() -> None:  # GM11
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 300)

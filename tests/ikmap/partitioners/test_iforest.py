@@ -165,6 +165,7 @@ def test_leaves_printed_in_the_specification() -> None:
         assert _expected_leaves(psi, psi.bit_length() - 1) == pytest.approx(leaves, rel=0.01)
 
 
+@pytest.mark.slow
 def test_cuts_and_attributes_are_uniform() -> None:
     t = 4000
     X = np.array([[0.0, 1.0, 5.0, -2.0], [1.0, 1.0, 9.0, 2.0]])

@@ -103,6 +103,7 @@ def test_new_rows_share_cells_as_often_as_the_kernel_says() -> None:
     assert abs(float((k - K).mean())) < 0.003
 
 
+@pytest.mark.slow
 def test_boxes_of_the_data_have_the_law_of_the_whole_box() -> None:  # MO6
     X = np.random.default_rng(1).random((8, 2)) * [1.0, 2.0]
     M, rng = 3000, np.random.default_rng(2)

@@ -55,6 +55,7 @@ def test_cells_stay_and_pieces_change_nothing() -> None:
             refused()
 
 
+@pytest.mark.slow
 def test_any_order_of_rows_has_the_law_of_all_at_once() -> None:  # MO7
     X = np.random.default_rng(2).random((20, 2))
     K = np.exp(-4.0 * np.abs(X[:, None] - X[None]).sum(axis=2))

@@ -306,6 +306,7 @@ def test_log_odds_are_judged_as_they_are(classes: int) -> None:
     assert sure < fitted
 
 
+@pytest.mark.slow
 def test_squares_of_differences_are_the_variance_of_delong() -> None:
     """Of the area under the curve: against a bootstrap of the difference of two."""
     task, target, a = rows(600, seed=9)

@@ -104,6 +104,7 @@ def test_scores_and_labels() -> None:
     assert NOVELTY.presenter.verdicts("ours", {"roc_auc": None, "rows_by_label": [1000, 0]}, {}) == ()
 
 
+@pytest.mark.slow
 def test_what_chance_reaches() -> None:
     """Scores and predictions that say nothing of the targets are rarely above the limits."""
     rng = np.random.default_rng(0)

@@ -515,6 +515,7 @@ def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
 points = st.tuples(st.floats(10, 390), st.floats(10, 190))
 
 
+@pytest.mark.slow
 @given(
     marks=st.lists(points, min_size=1, max_size=4),
     width=st.floats(40, 130),

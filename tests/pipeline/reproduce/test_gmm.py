@@ -187,6 +187,7 @@ def test_every_printed_number_of_a_data_set_has_the_same_tolerance() -> None:
             assert compared == (not way and name not in ("linear_unit", "linear_raw"))
 
 
+@pytest.mark.slow
 def test_hashes_of_the_grid_are_those_of_each_setting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashed, "PARAMS", replace(hashed.PARAMS, tol=1e-6, max_iter=10**4))
     X, y = rows(120, 3)
@@ -209,6 +210,7 @@ def test_hashes_of_the_grid_are_those_of_each_setting_alone(monkeypatch: pytest.
     json.dumps(found)
 
 
+@pytest.mark.slow
 def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     form = Hashed(PAPER, PAPER.find("figure", "6"))
     entries = list(form.entries(Request(["ctg"], {"repeats": 3})))
@@ -256,6 +258,7 @@ def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     assert "k = 32" in form.html(found)
 
 
+@pytest.mark.slow
 def test_features_come_nearer_to_their_kernel_the_more_there_are() -> None:
     X, y = rows(200, 2)
     form = Linearised(PAPER, PAPER.find("section", "linearised"))

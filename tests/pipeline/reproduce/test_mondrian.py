@@ -45,6 +45,7 @@ def studied(label: str, parts: int, solver: str = "exact") -> tuple[dict[str, An
     return options, [PAPER.study(*rows(), None, options, 0, part) for part in range(parts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("label", "solver"), [*((label, "exact") for label in SMALL), *((label, "sgd") for label in BY_SGD)]
 )

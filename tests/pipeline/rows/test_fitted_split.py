@@ -71,6 +71,7 @@ def sides(directory: Path) -> tuple[Store, Params, dict[str, np.ndarray]]:
     return store, params, {name: side.numbers(0, side.n_rows) for name, side in rows.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("rule", ["time:when", "group:who", "group:number", "stratified"])
 def test_both_sides_and_folds(table: Callable[..., Path], tmp_path: Path, kind: str, rule: str) -> None:
@@ -101,6 +102,7 @@ def test_both_sides_and_folds(table: Callable[..., Path], tmp_path: Path, kind: 
         assert sorted(np.concatenate([held for _, held in folds]).tolist()) == sorted(of["train"].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["time:when", "group:who", "stratified"])
 def test_neither_blocks_nor_interruptions_change_a_bit(table: Callable[..., Path], tmp_path: Path, rule: str) -> None:
     psi = "auto --search full --cv-rows 100" if rule.startswith("time") else "4"
@@ -122,6 +124,7 @@ def test_neither_blocks_nor_interruptions_change_a_bit(table: Callable[..., Path
     assert metrics["data"]["rows_train"] + metrics["data"]["rows_test"] == N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["group:who", "time:when", ""])
 def test_encodings_by_targets_know_no_label_that_they_must_not(
     table: Callable[..., Path], tmp_path: Path, rule: str

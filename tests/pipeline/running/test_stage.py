@@ -188,6 +188,24 @@ def test_a_failure_gets_out_as_it_was_and_the_rest_is_cancelled(client: Client) 
     assert_idle(client)
 
 
+def fail_after(seconds: float, row: int) -> TaskRecord:
+    time.sleep(seconds)
+    if row:
+        raise InputError(f"row {row}: found nothing")
+    return {}
+
+
+def test_of_several_failures_the_first_in_order_gets_out() -> None:
+    """Not the first in time, where tasks are ordered as the rows of a file are."""
+    faults = [(0.0, 0), (1.0, 3), (0.0, 0), (0.0, 7), (0.3, 0)]
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 2, "dashboard_address": "127.0.0.1:0"}
+    with Client(**options, set_as_default=False) as client:
+        for ordered, row in ((True, 3), (False, 7)):
+            tasks = [Task(f"k-{k}", fault, ordered=ordered) for k, fault in enumerate(faults)]
+            with pytest.raises(InputError, match=rf"^row {row}: found nothing$"):
+                list(run_tasks(client, "failing", fail_after, tasks))
+
+
 def test_leaving_early_cancels_the_rest(client: Client) -> None:
     for task, _ in run_tasks(client, "square", fail_at, [Task(f"k-{k}", (k, -1)) for k in range(100)]):
         assert task.name.startswith("k-")

@@ -37,6 +37,7 @@ def test_compiling_does_not_count_and_all_else_does() -> None:
     assert working_clock() - working <= time.perf_counter() - began
 
 
+@pytest.mark.slow
 def test_seconds_of_a_task_are_without_compiling() -> None:
     class Timed(TaskRecord):
         wall: float

@@ -40,6 +40,7 @@ def write_table(folder: Path, labels: str, n: int = 160) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "words", "learner", "said"),
     [
@@ -112,6 +113,7 @@ def test_another_map_leaves_only_the_learners_that_it_serves() -> None:
         Params(partitioner="anne", task="novelty")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["libsvm", "npy", "parquet"])
 def test_a_target_of_fractions_is_no_class_in_any_format(suffix: str, tmp_path: Path) -> None:
     X = np.random.default_rng(0).random((90, 2)).round(3) + 0.001
@@ -135,6 +137,7 @@ def test_a_learner_of_classes_says_what_to_type_for_numbers(tmp_path: Path) -> N
         Command(options).run(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_with_auto_goes_on(tmp_path: Path) -> None:
     file = write_table(tmp_path, "words")
     options = BatchOptions.parse(["--input", str(file), "--label", "y", *SMALL])

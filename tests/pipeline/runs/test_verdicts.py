@@ -28,6 +28,7 @@ def table(path: Path, words: bool) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [False, True], ids=["numbers", "words too"])
 def test_a_run_that_has_learned_nothing_says_so_everywhere(words: bool, tmp_path: Path) -> None:
     file, heard = table(tmp_path / "rows.csv", words), Heard()
@@ -65,6 +66,7 @@ def test_what_lies_beyond_an_edge_can_be_typed() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "warned"),
     [

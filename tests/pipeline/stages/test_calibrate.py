@@ -44,6 +44,7 @@ def command(path: Path, words: str) -> Command:
     return Command(BatchOptions.parse(["--input", str(path), *label, *WORDS.split(), *words.split()]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["platt", "isotonic"])
 def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how: str) -> None:
     learners = "--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1"
@@ -72,6 +73,7 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
             assert (model.predict(X) == np.where(model.decision_function(X) >= at, "yes", "no")).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["--order shuffled", "--order file --average"])
 def test_a_fold_learns_in_the_order_of_a_run(
     two_classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
@@ -90,6 +92,7 @@ def test_a_fold_learns_in_the_order_of_a_run(
     np.testing.assert_array_equal(found.decision_function(block.rows), model.load()[1].decision_function(block.rows))
 
 
+@pytest.mark.slow
 def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Path, tmp_path: Path) -> None:
     """By the estimator on the same cells and folds."""
     with one_process():
@@ -115,6 +118,7 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
     assert evidence.as_json() == expected.as_json()
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> None:
     """Three classes, few rows of folds learned from, and evidence of some rows only."""
     with one_process(), pytest.MonkeyPatch.context() as patch:
@@ -135,6 +139,7 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> Non
         assert found.sum(axis=1) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path) -> None:
     with one_process(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibrate, "ENOUGH_ROWS", 90)
@@ -143,6 +148,7 @@ def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path) -> N
     assert metrics["learners"]["svm"]["calibration"]["rows"] == 96
 
 
+@pytest.mark.slow
 def test_log_odds_need_no_calibration(two_classes: Path, tmp_path: Path) -> None:
     with one_process():
         metrics = command(two_classes, "--learner logistic,svm").run(tmp_path / "run")
@@ -176,6 +182,7 @@ def test_options_that_cannot_be() -> None:
         BatchOptions(select_by="roc_auc", psi=8, C=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["roc_auc", "log_loss", "balanced_accuracy"])
 def test_a_search_by_another_figure(two_classes: Path, tmp_path: Path, by: str) -> None:
     """A race, whose choice is the best by the full search too, as few are left out of so few rows."""

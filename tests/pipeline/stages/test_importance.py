@@ -46,6 +46,7 @@ def run(table: Path, directory: Path, words: str, snapshots: Snapshots | None = 
     return Command(options).run(directory, **more)
 
 
+@pytest.mark.slow
 def test_what_tells_the_label_matters(table: Path, tmp_path: Path) -> None:
     words = "--t 32 --psi 32 --partitioner iforest --learner logistic,kernel-svm --kernel gaussian --gamma 0.5"
     with one_process():
@@ -74,6 +75,7 @@ def test_what_tells_the_label_matters(table: Path, tmp_path: Path) -> None:
     assert "logistic: by word" in text
 
 
+@pytest.mark.slow
 def test_numbers_to_predict(table: Path, tmp_path: Path) -> None:
     with one_process():
         metrics = run(
@@ -85,6 +87,7 @@ def test_numbers_to_predict(table: Path, tmp_path: Path) -> None:
     assert list(ridge["partial_dependence"][0]["responses"]) == ["prediction"]
 
 
+@pytest.mark.slow
 def test_columns_as_they_were_read(table: Path, tmp_path: Path) -> None:
     with one_process():
         run(table, tmp_path / "run", "--label kind --drop number --t 8 --psi 4 --learner svm")
@@ -101,6 +104,7 @@ def test_columns_as_they_were_read(table: Path, tmp_path: Path) -> None:
     assert original_values(rows, every, columns["x"]).tolist() == [known["x"][k] for k in numbers]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_same_bits_whatever_makes_a_task(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +119,7 @@ def test_a_run_goes_on_with_the_same_bits_whatever_makes_a_task(
     assert results(tmp_path / "one by one")["learner svm"] == results(tmp_path / "whole")["learner svm"]
 
 
+@pytest.mark.slow
 def test_sparse_rows_without_names(tmp_path: Path) -> None:
     with one_process():
         metrics = run(write_rows(tmp_path), tmp_path / "run", "--t 16 --psi 16 --learner svm")

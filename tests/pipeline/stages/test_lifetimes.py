@@ -46,6 +46,7 @@ def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **op
         return run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
 
 
+@pytest.mark.slow
 def test_regression_finds_lifetime_and_C_by_sweeps(tmp_path: Path) -> None:
     file, heard = rows(tmp_path, classes=False), Heard()
     with one_process():
@@ -103,6 +104,7 @@ def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
         assert metrics["learners"][name]["accuracy"] > larger + 0.1
 
 
+@pytest.mark.slow
 def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with more rows than fit in memory: trees in parts, cells in the store, each sweep block by block."""
     file = rows(tmp_path, classes=False)
@@ -138,6 +140,7 @@ def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monke
     assert parts == [20 // 8 + 2]
 
 
+@pytest.mark.slow
 def test_random_binning_has_a_grid(tmp_path: Path) -> None:
     with one_process():
         metrics = run(tmp_path / "run", rows(tmp_path, classes=True), "svm", partitioner="binning", t=20)

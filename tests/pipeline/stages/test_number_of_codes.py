@@ -22,6 +22,7 @@ from tests.support.runs import context, points, store_rows, without_cluster  # n
 pytestmark = pytest.mark.usefixtures("without_cluster")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_row_has_as_many_codes_as_the_chosen_bits_leave_room_for(tmp_path: Path, classes: int) -> None:
     params = Params.given(partitioner="gcws", learners=["svm", "ogd"], bits=40, b="auto", p=1.0, t=3, C=1.0)

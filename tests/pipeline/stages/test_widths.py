@@ -46,6 +46,7 @@ def run(path: Path, file: Path, options: dict[str, Any]) -> dict[str, Any]:
     return metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "option", "n_values"),
     [(BINNING, "lifetime", len(MULTIPLES)), (FOURIER, "gamma", len(GAMMAS))],

@@ -52,6 +52,7 @@ def timeless(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if key != "time"} for line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["file", "shuffled"])
 def test_they_are_the_rows_found_novel_after_the_warm_up(file: Path, tmp_path: Path, order: str) -> None:
     with one_process():
@@ -73,6 +74,7 @@ def test_they_are_the_rows_found_novel_after_the_warm_up(file: Path, tmp_path: P
     assert f"none of the first {WARM_UP} rows" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", ["torn", "ahead"])
 def test_killed_and_resumed_none_is_lost_or_sent_twice(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: str
@@ -105,6 +107,7 @@ def test_killed_and_resumed_none_is_lost_or_sent_twice(
     assert len({(run / "predictions" / "idk.int32").read_bytes() for run in runs}) == 1
 
 
+@pytest.mark.slow
 def test_standard_output_gets_each_line_once(file: Path, tmp_path: Path, capfdbinary: Any) -> None:
     with one_process():
         command(file, "-").run(tmp_path / "run")

@@ -42,6 +42,7 @@ def command(file: Path, **more: Any) -> Command:
     return Command(OnlineOptions(input=str(file), learner=("ogd",), **{**asked, **more}))
 
 
+@pytest.mark.slow
 def test_an_alarm_where_the_classes_change(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard()
     with one_process():

@@ -100,6 +100,7 @@ def params_of(learner: str, task: str) -> Params:
     return params_for(learners=(learner,), task=task, order="file", **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "task", "y", "more"), CASES)
 def test_labels_that_are_there_as_rows_come_are_learned_as_if_rows_had_them(
     learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path
@@ -136,6 +137,7 @@ def coming(path: Path, y: np.ndarray, delay: int) -> Callable[[int], None]:
     return then
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "task", "y", "more"), CASES)
 def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
     learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +172,7 @@ def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
     assert 0 < labels["learned"] == whole[0]["rows_labelled"] < N - INITIAL == labels["learned"] + labels["without"]
 
 
+@pytest.mark.slow
 def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictions of each block are those of a state that has learned from the labels that had come."""
     monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
@@ -262,6 +265,7 @@ def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
         run(tmp_path / "run", params, Rows(), tmp_path / "labels.csv")
 
 
+@pytest.mark.slow
 def test_decisions_that_wait_for_their_labels_have_a_digest(tmp_path: Path) -> None:
     write(tmp_path / "labels.csv", list(enumerate(CLASSES.tolist())))
     run(tmp_path / "run", params_of("ogd", "multiclass"), Rows(), tmp_path / "labels.csv")

@@ -83,6 +83,7 @@ def by_hand(path: Path) -> tuple[np.ndarray, list[int], list[int], Any]:
     return np.concatenate(predicted), alarms, redraws, scores
 
 
+@pytest.mark.slow
 def test_as_told_and_after_a_kill(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predicted, alarms, redraws, scores = by_hand(file)
     heard = Heard()
@@ -119,6 +120,7 @@ def test_as_told_and_after_a_kill(file: Path, tmp_path: Path, monkeypatch: pytes
     np.testing.assert_allclose(load_run(tmp_path / "run").decision_function(X), scores[:, 0], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_however_rows_are_put_together_to_chunks(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learners = ("ogd", "norma", "kernel-ogd")
     with one_process():

@@ -97,7 +97,10 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss: Loss) -> None:
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("warm", [False, True])
-@pytest.mark.parametrize("bounds", [[], [100, 240, 420]], ids=["one block", "four blocks"])
+@pytest.mark.parametrize(
+    "bounds",
+    [pytest.param([], id="one block"), pytest.param([100, 240, 420], id="four blocks", marks=pytest.mark.slow)],
+)
 def test_a_fit_on_two_threads_is_that_on_one(
     loss: Loss, warm: bool, bounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

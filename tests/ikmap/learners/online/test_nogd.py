@@ -271,6 +271,7 @@ def test_bad_parameters() -> None:
         NystroemMap.fit(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)), KERNELS[0], 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "d", "b"), [("dense", 2000, 100), ("dense", 10, 600), ("csr", 5000, 100)])
 def test_memory_is_foreseen(layout: str, d: int, b: int) -> None:
     rng = np.random.default_rng(0)

@@ -49,6 +49,7 @@ def test_row_by_row_is_all_at_once_while_cells_come_to_be() -> None:  # MO12
         OnlineRidge.start(model.offsets, 0.0)
 
 
+@pytest.mark.slow
 def test_many_trees_predict_as_the_exact_kernel() -> None:  # MO14
     X, y = problem()
     new = np.random.default_rng(2).random((40, 2))

@@ -42,6 +42,7 @@ def test_where_free_memory_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert free_memory() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [1, 40])
 def test_a_sweep_takes_no_more_for_each_column_than_is_said(outputs: int) -> None:
     """Of which the trees have many more than there are rows, so that these hardly count."""

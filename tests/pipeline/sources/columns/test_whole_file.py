@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -45,26 +46,42 @@ def refused(path: str, **request: Any) -> str:
     return str(error.value)
 
 
+def halves(first: Callable[[int], str], second: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda k: first(k) if k < ROWS // 2 else second(k)
+
+
+def count(k: int) -> str:
+    return f"{k}"
+
+
+def always(cell: str) -> Callable[[int], str]:
+    return lambda _: cell
+
+
+NUMBERS, DATES = "numbers in the first rows", "dates or times in the first rows"
+EMPTY = "no value in the first 8,738 rows"
+
+
 @pytest.mark.parametrize(
     ("cell", "kind", "why"),
     [
-        (lambda k: f"{k}" if k < ROWS // 2 else "abc", CATEGORY, "numbers in the first rows, but not further down, such as 'abc'"),  # noqa: E501
-        (lambda k: f"{k % 2}" if k < ROWS // 2 else "2001-01-01", CATEGORY, "numbers in the first rows, but not further down, such as '2001-01-01'"),  # noqa: E501
-        (lambda k: "2001-01-01" if k < ROWS // 2 else "abc", CATEGORY, "dates or times in the first rows, but not further down, such as 'abc'"),  # noqa: E501
-        (lambda k: f"{k}" if k < ROWS // 2 else "1.5", NUMBER, "numbers in the first rows"),
-        (lambda k: "" if k < ROWS // 2 else "abc", CATEGORY, "no value in the first 8,738 rows; words in rows further down, such as 'abc'"),  # noqa: E501
-        (lambda k: "" if k < ROWS // 2 else "9:30", TIME, "no value in the first 8,738 rows; dates or times in rows further down"),  # noqa: E501
-        (lambda _: "", NUMBER, "no value in the first 10,000 rows"),
-        (lambda k: "abc" if k < ROWS // 2 else f"{k}", CATEGORY, "words in the first rows, such as 'abc'"),
-        (lambda k: f"{k}" if k != 100 else "abc", NUMBER, "mostly numbers in the first rows"),
-        (lambda k: f"9:{k % 60:02d}" if k != 100 else "abc", TIME, "mostly dates or times in the first rows"),
-        (lambda k: f"{2**53 + k}", NUMBER, "numbers in the first rows; whole numbers beyond 2^53 are rounded"),
-        (lambda k: f"{2**53 - k}", NUMBER, "numbers in the first rows"),
+        (halves(count, always("abc")), CATEGORY, f"{NUMBERS}, but not further down, such as 'abc'"),
+        (halves(always("1"), always("2001-01-01")), CATEGORY, f"{NUMBERS}, but not further down, such as '2001-01-01'"),
+        (halves(always("2001-01-01"), always("abc")), CATEGORY, f"{DATES}, but not further down, such as 'abc'"),
+        (halves(count, always("1.5")), NUMBER, NUMBERS),
+        (halves(always(""), always("abc")), CATEGORY, f"{EMPTY}; words in rows further down, such as 'abc'"),
+        (halves(always(""), always("9:30")), TIME, f"{EMPTY}; dates or times in rows further down"),
+        (always(""), NUMBER, EMPTY),
+        (halves(always("abc"), count), CATEGORY, "words in the first rows, such as 'abc'"),
+        (lambda k: f"{k}" if k != 100 else "abc", NUMBER, f"mostly {NUMBERS}"),
+        (lambda k: f"9:{k % 60:02d}" if k != 100 else "abc", TIME, f"mostly {DATES}"),
+        (lambda k: f"{2**53 + k}", NUMBER, f"{NUMBERS}; whole numbers beyond 2^53 are rounded"),
+        (lambda k: f"{2**53 - k}", NUMBER, NUMBERS),
     ],
-)  # fmt: skip
+)
 def test_rows_further_down_are_looked_at(cell: Callable[[int], str], kind: str, why: str, tmp_path: Path) -> None:
     found, reason = plan(text(tmp_path / "t.csv", cell))
-    assert (found, reason.split("rows;")[-1]) == (kind, why.split("rows;")[-1])
+    assert (found, re.sub("first [0-9,]+ rows", "first 8,738 rows", reason)) == (kind, why)
 
 
 def test_a_few_faults_further_down_keep_their_line(tmp_path: Path) -> None:
@@ -102,7 +119,8 @@ def test_labels_further_down_may_be_words(tmp_path: Path) -> None:
     source = opened(path)
     assert not source.plan.text_labels
     with pytest.raises(
-        InputError, match=f"line {ROWS + 1}, column 'label': found 'one', expected a number .the label."
+        InputError,
+        match=f"line {ROWS + 1}, column 'label': found 'one', expected a number .the label.",
     ):
         cells(source)
 
@@ -142,7 +160,7 @@ def two_files(folder: Path, types: Sequence[str], suffix: str) -> str:
         ("float", [1.0, 0.5, None]), ("decimal", [1.5, None, 2.0]), ("bool", [1.0, 0.0, None]),
         ("null", [None] * 3), ("text", [1.5, 2.0, None]), ("truth", [1.0, 0.0, 1.0]), ("codes", [1.0, 2.0, 1.0]),
         ("words", "row 2, column 'c': found 'abc', expected a number; if its cells are words: --category c"),
-        ("date", "row 1, column 'c': found values of type date32[day], expected numbers as before it; leave the column"),  # noqa: E501
+        ("date", "row 1, column 'c': found values of type date32[day], expected numbers as before it; leave the"),
         ("list", "row 1, column 'c': found values of type list<element: int64>, expected numbers as before it"),
     ],
 )  # fmt: skip

@@ -223,7 +223,9 @@ def test_text_after_numeric_labels(folder: Path) -> None:
     url = write(folder / "late.csv", HEAD + rows + "1,2,cat\n")
     with pytest.raises(InputError) as error:
         read_all(opened(url))
-    assert str(error.value) == (f"{url}: line 60002, column 'class': found 'cat', expected a number (the label)")
+    assert str(error.value) == (
+        f"{url}: line 60002, column 'class': found 'cat', expected a number as in the first rows (the label)"
+    )
 
 
 def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

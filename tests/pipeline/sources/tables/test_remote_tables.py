@@ -27,6 +27,8 @@ from tests.support.one_process import Command, Heard, one_process, score_file
 from tests.support.opening import opened
 from tests.support.serving import serving
 
+pytestmark = pytest.mark.slow
+
 N = 60
 
 

@@ -116,7 +116,7 @@ def test_types_of_numbers_and_times(tmp_path: Path) -> None:
     found, labels = rows(source)
     assert found[0] == [1.0, 1.25, 1.0, 86_400.0, 60.0, 43_200.0, None]
     assert found[1] == [0.0, None, None, None, None, 43_200.0, 1.0]
-    assert labels == [1.0, 0.0, 1.0]
+    assert labels == ["true", "false", "true"]
 
 
 def test_folders_globs_and_lists(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from pipeline.storage.store import Store
 from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
+pytestmark = pytest.mark.slow
+
 N = 240
 
 
@@ -102,6 +104,26 @@ def test_bits_depend_on_no_piece_and_no_block(run: Path, folder: Path, tmp_path:
     monkeypatch.setattr("pipeline.stages.encode.TASK_ROWS", 50)
     Command(options(folder)).run(tmp_path / "cut")
     assert prepared(tmp_path / "cut") == prepared(run)
+
+
+def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path, monkeypatch: Any) -> None:
+    """Names that are ids have line ends in quotes, and predictions of a file in many pieces are in its order."""
+    rows = table().set_column(0, "who", pa.array([f'r{k}, "of\n{k % 7}' for k in range(N)]))
+    pa.csv.write_csv(rows, tmp_path / "rows.csv")
+    outcomes, predictions = [], []
+    for name, size in (("one", 1 << 20), ("few", 3000), ("many", 700)):
+        sizes = Sizes(fragment=size, block=700)
+        monkeypatch.setattr(registry, "ReadRequest", partial(ReadRequest, sizes=sizes))
+        heard = Heard()
+        metrics = Command(options(tmp_path / "rows.csv")).run(tmp_path / name, heard=heard)
+        assert {stage["tasks"] > 5 for stage in metrics["stages"] if stage["name"] == "ingest"} == {name != "one"}
+        outcomes.append(prepared(tmp_path / name))
+        output = tmp_path / f"{name}.csv"
+        score_file(ScoreOptions(model=str(tmp_path / name), input=str(tmp_path / "rows.csv"), output=str(output)))
+        predictions.append(output.read_bytes())
+        assert pa.csv.read_csv(output, parse_options=pa.csv.ParseOptions(newlines_in_values=True))["who"] == rows["who"]
+    assert outcomes[1:] == outcomes[:1] * 2
+    assert predictions[1:] == predictions[:1] * 2
 
 
 @pytest.mark.parametrize("after", [1, 3])

@@ -26,6 +26,8 @@ from pipeline.storage.store import Store
 from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
+pytestmark = pytest.mark.slow
+
 N = 160
 COMMON: dict[str, Any] = {"label": "y", "weight": "w", "partitioner": "iforest", "t": 5, "psi": 8, "tol": 1e-9}
 
