@@ -17,8 +17,9 @@ type RecordView = Mapping[str, Any]
 """The same, to read only."""
 type Result = Mapping[str, object]
 """The result of a stage, whichever stage it is."""
-type Alert = tuple[int, int | str, float, float | None, int, str]
-"""An alert: place in the stream from 0, row id, score above the threshold, threshold, block from 0, and time."""
+type Alert = tuple[int, int | str, float, float | None, int, str, *tuple[Json, ...]]
+"""An alert: place in the stream from 0, number of the row, score above the threshold, threshold, block from 0, time,
+and the id of the row if it has one."""
 
 
 class WorkerBusy(TypedDict):

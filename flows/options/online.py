@@ -58,7 +58,7 @@ class OnlineOptions(BatchOptions):
     input: Annotated[
         str | None,
         Place("PATH|URL|-"),
-        Doc("a file or URL, - (standard input), or a folder to which Parquet comes"),
+        Doc("a file or URL, - (standard input), or a folder to which files come"),
         On(DATA, page=1),
     ] = None
     order: Annotated[
@@ -131,7 +131,7 @@ class OnlineOptions(BatchOptions):
         On(STREAM),
     ] = None
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
-    REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance", "weight")
+    REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance")
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""

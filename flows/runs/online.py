@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.options.online import OnlineOptions
-from flows.options.table import TableOptions
-from flows.runs.batch import listening, run_pipeline, starting
+from flows.options.table import csv_request
+from flows.runs.batch import listening, run_pipeline, starting, table_request
 from flows.runs.look_first import STANDARD_INPUT, look_at_data
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
@@ -121,12 +120,7 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
-    at_default = options.at_default
-    for name, option in TableOptions.specs().items():
-        if name not in at_default:
-            words = shlex.join(option.words(getattr(options, name)))
-            raise InputError(f"{words}: found {where}, expected a file, which is there as a whole, for this option")
-    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
+    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet", "arrow", "csv", "libsvm")
     if options.format not in formats:
         raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")
     if piped and options.idle_seconds is not None:
@@ -143,14 +137,20 @@ def source_of(options: OnlineOptions) -> dict[str, Any]:
 
 def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     """Open an unbounded source; nothing is read yet."""
-    from pipeline.sources import ReadRequest
+    from pipeline.sources import CsvFormat, ReadRequest
     from pipeline.sources.feeds.directory import IDLE_SECONDS, DirectoryFeed
     from pipeline.sources.feeds.pipe import PipeFeed
 
     assert options.input is not None
     needed = options.label is not None or options.inliers is not None or task_named(options.task).labels.needed
     needed = needed and options.labels_input is None
-    request = ReadRequest(label=options.label, require_label=needed, count=options.columns)
+    request = ReadRequest(
+        label=options.label,
+        require_label=needed,
+        count=options.columns,
+        csv=CsvFormat(**csv_request(options)),
+        table=table_request(options),
+    )
     if options.input == STANDARD_INPUT:
         return PipeFeed(options.format, request, options.initial or 0)
     return DirectoryFeed(options.input, options.format, request, options.idle_seconds or IDLE_SECONDS, say)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ikmap.arrays import Floats
 from ikmap.rows import Rows
+from ikmap.tables import RawTable
 from ikmap.tables.raw import Levels
 from ikmap.tasks.capabilities import learned_rows
 from pipeline.record_types import Result
@@ -26,6 +27,8 @@ WEIGHTS = "weights"
 """Array of a part, and of cells, with the weights of rows."""
 LATE = "late_"
 """Prefix of the arrays of a chunk that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
+IDS = "ids"
+"""Array of a chunk with the ids of its rows, as JSON."""
 CELLS = "cells"
 """Array of a part of a table with words or missing cells: float64 (columns, rows), in place of values."""
 
@@ -45,6 +48,14 @@ def write_part(
     values that rows are split by (:data:`~pipeline.rows.fitted_split.KEPT`), weights (:data:`WEIGHTS`), and arrays
     whose names begin with :data:`LATE`.
     """
+    about = {**attributes, "found": dict(part_labels), "columns": int(X.shape[1])}
+    return store.write_group(name, arrays_of_part(X, labels, beside), about)
+
+
+def arrays_of_part(
+    X: Rows, labels: np.ndarray, beside: Mapping[str, np.ndarray] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the arrays that :func:`write_part` stores."""
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if LEVELS in arrays:  # column by column: read so, and much smaller where each is compressed by itself
         arrays[CELLS] = np.ascontiguousarray(X.T)
@@ -52,7 +63,7 @@ def write_part(
         arrays["values"] = X
     else:
         arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
-    return store.write_group(name, arrays, {**attributes, "found": dict(part_labels), "columns": int(X.shape[1])})
+    return arrays
 
 
 def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
@@ -66,12 +77,18 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as they were stored, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS, KEPT, WEIGHTS) and not key.startswith(LATE)}  # fmt: skip
+              if key not in ("labels", LEVELS, KEPT, WEIGHTS, IDS) and not key.startswith(LATE)}  # fmt: skip
     if CELLS in arrays:
         n = arrays[CELLS].shape[1]
     else:
         n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
+
+
+def read_cells(store: Store, name: str, preparation: Preparation) -> RawTable:
+    """Read all rows of a part of a table, not encoded, without their labels."""
+    X = np.asarray(read_values(store, name, preparation))
+    return RawTable(X, levels_of(read_column(store, name, LEVELS), X.shape[1]))
 
 
 def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
@@ -88,6 +105,12 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
 def read_weights(store: Store, name: str) -> Floats:
     """Return the weights of the rows of a part."""
     return _arrays_of_part(store, name)[WEIGHTS]
+
+
+def read_column(store: Store, name: str, column: str) -> np.ndarray | None:
+    """Return an array that stands beside the rows of a part, such as :data:`WEIGHTS`; None if it has none."""
+    array = store.open_arrays(name).get(column)
+    return None if array is None else read(array, slice(0, array.shape[0]))
 
 
 def read_levels(store: Store, name: str, columns: int) -> Levels:

@@ -72,7 +72,7 @@ def every_task() -> list[str]:
     return list(TASKS)
 
 
-def weights_of(weight: Floats | None, rows: np.ndarray) -> Floats | None:
+def weights_of(weight: Floats | None, rows: np.ndarray | slice) -> Floats | None:
     """Return the weights of some rows."""
     return None if weight is None else weight[rows]
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from ikmap.arrays import Floats
+from ikmap.json_values import Json
 from ikmap.rows import Rows
 from ikmap.tasks import Task
 from pipeline.record_types import LabelsResult, Promise
-from pipeline.rows.parts import LATE, read_targets, read_values
+from pipeline.rows.encoding import load_encoder
+from pipeline.rows.parts import IDS, LATE, WEIGHTS, read_cells, read_column, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
@@ -95,8 +101,33 @@ class Stream:
     def features(self, k: int) -> Rows:
         """Return the rows of chunk k, without their labels."""
         rows = PreparedRows(self.store, "train")  # the preparation of the initial rows holds for all rows
-        scaling = load_scaling(self.store) if rows.preparation.scale == "minmax" else None
-        return rows.preparation.features(read_values(self.store, chunk_name(k), rows.preparation), scaling)
+        preparation, name = rows.preparation, chunk_name(k)
+        scaling = load_scaling(self.store) if preparation.scale == "minmax" else None
+        if preparation.encoded:
+            X = load_encoder(self.store).features(read_cells(self.store, name, preparation))
+        else:
+            X = read_values(self.store, name, preparation)
+        return preparation.features(X, scaling)
+
+    def weights(self, k: int) -> Floats | None:
+        """Return the weights of the rows of chunk k, or None if all rows weigh the same."""
+        return read_column(self.store, chunk_name(k), WEIGHTS)
+
+    def ids(self, k: int) -> list[Json] | None:
+        """Return the ids of the rows of chunk k, or None if no column tells rows apart."""
+        stored = read_column(self.store, chunk_name(k), IDS)
+        return None if stored is None else json.loads(stored.tobytes())
+
+    def ids_of(self, numbers: Sequence[int], chunks: int) -> dict[int, Json]:
+        """Return the ids of rows of the first chunks, by their numbers as they came; of rows without ids, nothing."""
+        ids: dict[int, Json] = {}
+        if not chunks or self.ids(0) is None:
+            return ids
+        for number in numbers:
+            place = number - self.rows_initial
+            k = bisect_right(range(chunks), place, key=self.first_of) - 1
+            ids[number] = (self.ids(k) or [])[place - self.first_of(k)]
+        return ids
 
     def labels(self, k: int, predictions: str) -> HiddenLabels:
         """Return the labels of chunk k, for a learner whose predictions go to a file."""

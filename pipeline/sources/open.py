@@ -46,7 +46,7 @@ def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadReque
     files, empty = [], None
     for named in named_files(given):
         try:
-            files.append(_opened(named, format, request))
+            files.append(opened_file(named, format, request))
         except NoRows as error:
             empty = empty or error
     if empty is not None and not files:
@@ -82,7 +82,14 @@ class NotCsv(InputError):
         self.format = format
 
 
-def _opened(named: Named, format: str, request: ReadRequest) -> DataFile:
+def opened_file(named: Named, format: str, request: ReadRequest) -> DataFile:
+    """Open one file.
+
+    Raises
+    ------
+    InputError
+        It does not exist, or its header is not as expected. NoRows: it has no rows.
+    """
     file = find_file(named.url)
     known = format_of(file, requested_format(file, format, request.csv))
     if file.compression and not known.compressed:

@@ -20,13 +20,21 @@ def name_rows(stage: Stage, source: Source | None, metrics: Mapping[str, Json]) 
     """Add an ``id`` to each row in lists of single rows, where the file of the test rows has ids."""
     if source is None or source.id_column is None:
         return
-    listed = [row for rows in metrics.values() for row in _single(rows)]
-    numbers = sorted({whole_number(row["row"]) for row in listed})
+    numbers = listed_rows(metrics)
     if not numbers:
         return
     (record,) = stage.run(ids_of_rows, [Task("ids", (stage.context.store, source, numbers))])
-    ids = dict(record["ids"])
-    for row in listed:
+    give_ids(metrics, dict(record["ids"]))
+
+
+def listed_rows(metrics: Mapping[str, Json]) -> list[int]:
+    """Return the numbers of the rows in lists of single rows."""
+    return sorted({whole_number(row["row"]) for rows in metrics.values() for row in _single(rows)})
+
+
+def give_ids(metrics: Mapping[str, Json], ids: Mapping[int, Json]) -> None:
+    """Add an ``id`` to each row in lists of single rows that has one."""
+    for row in [row for rows in metrics.values() for row in _single(rows)]:
         if (row_id := ids.get(whole_number(row["row"]))) is not None:
             row["id"] = row_id
 
@@ -52,10 +60,10 @@ def ids_of_rows(store: Store, source: Source, numbers: list[int]) -> IdsRecord:
         for k, rows in zip(range(first, last + 1), source.read(fragment, skip=first), strict=False):
             read += rows.n_bytes
             assert rows.ids is not None
-            ids += [(number, _plain(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]
+            ids += [(number, plain_id(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]
     return {"rows": 0, "bytes_read": read, "ids": ids}
 
 
-def _plain(value: object) -> float | str | None:
+def plain_id(value: object) -> float | str | None:
     """Return an id as JSON: a number as a number."""
     return value if value is None or isinstance(value, int | float | str) else str(value)

@@ -14,7 +14,7 @@ from ikmap.tasks.capabilities import settled, stored_targets
 from pipeline.errors import InputError
 from pipeline.record_types import ShuffleResult, SideRecord, TaskRecord
 from pipeline.rows.description import RowsDescription
-from pipeline.rows.parts import write_part
+from pipeline.rows.parts import WEIGHTS, write_part
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import chunk_name
@@ -118,13 +118,17 @@ def write_parts(
         else sp.csr_array(sp.vstack(rows_of_sides, format="csr"))
     )
     y = np.concatenate([block.y for block in read])
+    weights = None
+    if sides[0].preparation.weighted:
+        weights = np.concatenate([cast("Floats", block.sample_weight) for block in read])
     order = np.argsort(place[wanted])
     task = sides[0].preparation.task
     written = 0
     for name, start, stop in parts:
         rows = order[start - first : stop - first]
         attributes = {"rows": stop - start, "first": start - n_initial}
-        written += write_part(store, name, X[rows], *stored_targets(task, y[rows]), attributes)
+        beside = {} if weights is None else {WEIGHTS: weights[rows]}
+        written += write_part(store, name, X[rows], *stored_targets(task, y[rows]), attributes, beside)
     return {
         "rows": end - first,
         "bytes_read": nbytes_of(X),

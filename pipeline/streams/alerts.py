@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.json_values import JsonObject
+from ikmap.json_values import Json, JsonObject, MutableJsonObject
 from ikmap.tasks import Task
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import Damaged, InputError, writing
@@ -35,7 +35,13 @@ MARK = "alerts.json"
 
 
 def alerts_in(
-    task: Task, decision: np.ndarray, first: int, ids: np.ndarray, threshold: float | None, block: int
+    task: Task,
+    decision: np.ndarray,
+    first: int,
+    numbers: np.ndarray,
+    threshold: float | None,
+    block: int,
+    ids: Sequence[Json] | None = None,
 ) -> list[Alert]:
     """Return the alerts among the rows of a block, which begins at place `first` of the stream.
 
@@ -43,15 +49,19 @@ def alerts_in(
     ----------
     threshold : float or None
         Threshold of the learner when it made the decisions, if it has one.
+    ids : sequence, optional
+        Ids of the rows, where a column tells them apart.
     """
     alerting = capability(task, AlertsRows)
     alerted = None if alerting is None else alerting.alerted(decision)
     if alerted is None or not alerted.any():
         return []
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return [
-        (first + int(k), ids[k].item(), float(decision[k, 0]), threshold, block, now) for k in np.flatnonzero(alerted)
-    ]
+    alerts: list[Alert] = []
+    for k in np.flatnonzero(alerted).tolist():
+        alert = first + k, numbers[k].item(), float(decision[k, 0]), threshold, block, now
+        alerts.append(alert if ids is None else (*alert, ids[k]))
+    return alerts
 
 
 class Alerts:
@@ -173,6 +183,9 @@ class Alerts:
 
 def line_of(learner: str, alert: Alert) -> bytes:
     """Return an alert as a line of JSON."""
-    _, row, score, threshold, block, when = alert
-    line_values = {"row": row, "learner": learner, "score": score, "threshold": threshold, "block": block, "time": when}
+    _, row, score, threshold, block, when, *ids = alert
+    line_values: MutableJsonObject = {"row": row, "learner": learner, "score": score}
+    line_values |= {"threshold": threshold, "block": block, "time": when}
+    if ids:
+        line_values["id"] = ids[0]
     return json.dumps(line_values).encode() + b"\n"

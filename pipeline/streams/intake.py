@@ -12,29 +12,44 @@ from typing import Self
 
 import numpy as np
 
+from ikmap.tables.statistics import packed
 from ikmap.tasks import TaskKind
 from pipeline.errors import InputError
 from pipeline.record_types import LabelsResult, PartRecord, Record
-from pipeline.rows.parts import LATE
+from pipeline.rows.encoding import load_encoder
+from pipeline.rows.parts import IDS, LATE, arrays_of_part
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
-from pipeline.sources.base import other_columns
-from pipeline.sources.feeds.feed import Arrival, Feed
-from pipeline.stages.read import store_block
+from pipeline.sources.base import RawRows, other_columns
+from pipeline.sources.feeds.feed import Arrival, Feed, KnownColumns
+from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
-from pipeline.streams.arrived import check, joined, place
+from pipeline.streams.arrived import check, ids_of, joined, place
 from pipeline.streams.late_labels import LateLabels, stored
 
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
 LOOK_SECONDS = 0.5
+COLUMNS = "stream/columns"
+"""Group of the store with the columns of a table that arrives, as they were found with its first rows."""
 
 
 def initial_name(k: int) -> str:
     """Return the name in the store of part k of the initial rows."""
     return f"stream/initial/{k:06d}"
+
+
+def entries_of(store: Store) -> int | None:
+    """Return the number of features of an encoded row that are not 0, at most; None where they are to be counted."""
+    preparation = PreparedRows(store, "train").preparation
+    return None if preparation.dense or not preparation.encoded else load_encoder(store).encoder.entries
+
+
+def _equal(arrived: np.ndarray, stored_array: np.ndarray) -> bool:
+    """Return whether two arrays are the same; missing cells are."""
+    return np.array_equal(arrived, stored_array, equal_nan=arrived.dtype.kind == "f")
 
 
 class Intake:
@@ -82,6 +97,7 @@ class Intake:
         self._waiting: deque[Arrival] = deque()
         self._n_waiting = 0
         self._chunk_rows = block_rows
+        self._entries: int | None = None
         self._changed = Condition()
         self._replayed: deque[str] = deque()
         self._n_replayed, self._first_replayed = 0, 1
@@ -134,7 +150,7 @@ class Intake:
 
     def start(self) -> None:
         """Begin to take in the stream, after the chunks that are there."""
-        self._chunk_rows = self.chunk_rows
+        self._chunk_rows, self._entries = self.chunk_rows, entries_of(self.store)
         self.chunks = self.rows = self.nnz = 0
         self.ended, self._stopping, self._error = False, False, None
         initial = {part["name"] for part in self.store.need(STREAM_DATA)["sides"]["train"]["parts"]}
@@ -164,6 +180,8 @@ class Intake:
         self.store.delete(LABELS_AT_END)  # as more rows may come
         starts_anew = self._items is None
         if starts_anew:
+            if (known := self.store.attributes(COLUMNS)) is not None:
+                self.feed.known = KnownColumns.from_json(known)
             self._items = self.feed.arrivals(taken)
         if starts_anew and self.feed.replays:
             self._replayed, self._n_replayed = deque(names), sum(taken.values())
@@ -277,19 +295,27 @@ class Intake:
         return True
 
     def _same(self, name: str, rows: Sequence[Arrival]) -> bool:
-        X, y = joined(rows)
+        together = joined(rows)
         attributes, arrays = self.store.read_group(name)
         # Labels that came after their rows are stored, with their times: they are not compared.
-        labels, part_labels = (arrays["labels"], attributes["found"]) if self.late else self.kind.read(y, X.shape[0])
+        labels, part_labels = (arrays["labels"], attributes["found"]) if self.late else self.kind.read(
+            together.y, together.X.shape[0]
+        )  # fmt: skip
         arrays = {key: array for key, array in arrays.items() if not key.startswith(LATE)}
-        arrived = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
-            "labels": labels, "values": X.data, "indices": X.indices, "indptr": X.indptr
-        }  # fmt: skip
+        arrived = arrays_of_part(together.X, labels, self._beside(rows, together))
         return (
             dict(part_labels) == attributes["found"]
             and arrived.keys() == arrays.keys()
-            and all(np.array_equal(arrived[key], arrays[key]) for key in arrived)
+            and all(_equal(arrived[key], arrays[key]) for key in arrived)
         )
+
+    @staticmethod
+    def _beside(rows: Sequence[Arrival], together: RawRows) -> dict[str, np.ndarray]:
+        """Return the arrays that stand beside rows in the store: words, weights and ids."""
+        beside = dict(beside_of(None, together, partial(place, rows)).get("beside", {}))
+        if (ids := ids_of(rows)) is not None:
+            beside[IDS] = packed(ids)
+        return beside
 
     # --- rows that wait
 
@@ -325,7 +351,7 @@ class Intake:
     def _append(self, n: int, preparation: Preparation) -> None:
         """Make the next chunk of the first n rows that wait."""
         rows = self._take(n)
-        names = preparation.column_names
+        names = None if preparation.encoded else preparation.column_names
         if names is not None and self.feed.column_names is not None and list(self.feed.column_names) != names:
             raise InputError(other_columns(rows[0].url, self.feed.column_names, names))
         for arrival in rows:
@@ -343,7 +369,7 @@ class Intake:
 
     def _count(self, part: PartRecord) -> None:
         self.rows += part["rows"]
-        self.nnz += part["nnz"]
+        self.nnz += part["nnz"] if self._entries is None else part["rows"] * self._entries
         self.chunks += 1
 
     def _store(
@@ -355,13 +381,21 @@ class Intake:
         labels: np.ndarray | None = None,
         beside: Mapping[str, np.ndarray] | None = None,
     ) -> PartRecord:
-        X, y = joined(rows)
-        y = y if labels is None else labels
+        together = joined(rows)
+        y = together.y if labels is None else labels
         origins: dict[str, int] = {}
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
         attributes = {**attributes, "from": list(origins.items())}
         part, written = store_block(
-            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside=beside, **attributes
+            self.store,
+            name,
+            together.X,
+            y,
+            rows[0].url,
+            self.kind,
+            partial(place, rows),
+            beside={**self._beside(rows, together), **(beside or {})},
+            **attributes,
         )
         return {**part, "bytes_written": written}

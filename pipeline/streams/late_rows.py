@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Int32s
+from ikmap.arrays import Floats, Int32s
 from ikmap.cells import Cells
 from ikmap.methods.learner import State
 from ikmap.rows import Rows
@@ -16,6 +16,7 @@ from ikmap.tasks import Task
 from ikmap.tasks.capabilities import learned_rows
 from pipeline.errors import Damaged
 from pipeline.record_types import Promise
+from pipeline.rows.row_weights import weight_given
 from pipeline.rows.stream_data import LateBatch, Stream
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 
@@ -143,7 +144,7 @@ class LateRows:
         if learned is not None:
             wanted, y = wanted[learned], y[learned]
         if wanted.size:
-            state.partial_fit(self._rows_of(wanted, offsets), y)
+            state.partial_fit(self._rows_of(wanted, offsets), y, *weight_given(self._weights_of(wanted)))
         return [answers]
 
     def _rows_of(self, wanted: np.ndarray, offsets: np.ndarray | None) -> Rows | Cells:
@@ -160,6 +161,19 @@ class LateRows:
             return sp.csr_array(sp.vstack(parts, format="csr"))[back]
         rows = np.ascontiguousarray(np.concatenate(parts)[back])
         return rows if offsets is None else Cells(rows, offsets).packed()
+
+    def _weights_of(self, wanted: np.ndarray) -> Floats | None:
+        """Return the weights of some of the rows, in their order; None if all rows weigh the same."""
+        chunks = self._chunk_of[wanted]
+        inside = self._batch.places[wanted] - self._firsts[chunks - self._first]
+        weights = np.empty(wanted.size)
+        for k in np.unique(chunks).tolist():
+            here = np.flatnonzero(chunks == k)
+            of_chunk = self._stream.weights(k)
+            if of_chunk is None:
+                return None
+            weights[here] = of_chunk[inside[here]]
+        return weights
 
     def _read(self, k: int) -> Int32s | Rows:
         if k not in self._rows:

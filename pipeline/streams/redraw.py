@@ -93,9 +93,9 @@ class Redrawing:
         """Return the cells of rows, as they are now."""
         return self.partitions.cells(rows, self._redraw.n_threads).packed()
 
-    def partial_fit(self, rows: Cells | Rows, y: np.ndarray) -> Progress:
+    def partial_fit(self, rows: Cells | Rows, y: np.ndarray, *sample_weight: Floats) -> Progress:
         """Learn from cells, or from rows, whose cells are found first."""
-        return self._state.partial_fit(rows if isinstance(rows, Cells) else self.cells(rows), y)
+        return self._state.partial_fit(rows if isinstance(rows, Cells) else self.cells(rows), y, *sample_weight)
 
     def end_block(self, rows: Rows, *, alarmed: bool) -> bool:
         """Note the rows of a block that was learned from; return whether partitionings were drawn anew then."""

@@ -30,6 +30,7 @@ from pipeline.record_types import (
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
+from pipeline.stages.named_rows import give_ids, listed_rows
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.verify import is_verified
@@ -421,9 +422,11 @@ class Schedule:
         return np.concatenate(seconds)
 
     def _metrics(self, learner: str, records: Sequence[LearnRecord | LabelledRecord]) -> dict[str, Json]:
-        """Return the metrics of all rows that were predicted."""
+        """Return the metrics of all rows that were predicted; rows in lists of single rows have their ids."""
         task = self.context.params.decision_task(learner, self.task)
-        return total(task, [record["tally"] for record in records]).metrics()
+        metrics = total(task, [record["tally"] for record in records]).metrics()
+        give_ids(metrics, self.stream.ids_of(listed_rows(metrics), self.arrivals.chunks))
+        return metrics
 
 
 def _all(records: Iterable[LearnRecord], key: Literal["drifts", "redraws"]) -> list[int]:

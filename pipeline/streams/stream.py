@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import Json
 from ikmap.learners.rows import Rows as LearnerRows
 from ikmap.methods import Redrawable, StreamLearner, capability
@@ -23,6 +24,7 @@ from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.record_types import Alert, LabelledRecord, LearnRecord, MapRecord, SavedRecord
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.stream_data import Stream
 from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
@@ -98,7 +100,8 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
     rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.decision_task(participant.learner, stream.task())
     criterion, late = criterion_of(task), _late_rows(stream, participant, task, k) if stream.late else None
-    numbers, first = stream.numbers(k), stream.first_of(k)
+    ids = stream.ids(k) if participant.alerts else None
+    numbers, first, weights = stream.numbers(k), stream.first_of(k), stream.weights(k)
     blocks: list[list[float | None]] = []
     spent = 0.0
     labelled: list[int] = []
@@ -124,11 +127,12 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         if participant.alerts:
             block_first = first + start
             threshold, block_number = getattr(state, "threshold", None), block_first // stream.block_rows
-            alerts += alerts_in(task, decision, block_first, numbers[start:stop], threshold, block_number)
+            of_block = None if ids is None else ids[start:stop]
+            alerts += alerts_in(task, decision, block_first, numbers[start:stop], threshold, block_number, of_block)
         if late is None:
             y = labels.reveal(start, stop, predicted)
             shown = working_clock()
-            _learn(state, task, block, y)
+            _learn(state, task, block, y, weights_of(weights, slice(start, stop)))
             answers = [Answers(y, predicted, decision, numbers[start:stop])]
         else:
             Predicted(participant.predictions, task).keep(first + start, predicted, decision)
@@ -245,13 +249,13 @@ def _tally(task: LearningTask, answers: list[Answers]) -> Json:
     return accumulate(task, targets, decisions, numbers).as_json()
 
 
-def _learn(state: State, task: LearningTask, rows: LearnerRows, y: np.ndarray) -> None:
+def _learn(state: State, task: LearningTask, rows: LearnerRows, y: np.ndarray, weight: Floats | None) -> None:
     """Learn from the rows that the task learns from."""
     mask = learned_rows(task, y)
     if mask is not None and not mask.all():
         wanted = np.flatnonzero(mask)
-        rows, y = rows[wanted], y[wanted]
-    state.partial_fit(rows, y)
+        rows, y, weight = rows[wanted], y[wanted], weights_of(weight, wanted)
+    state.partial_fit(rows, y, *weight_given(weight))
 
 
 def _record(stream: Stream, participant: Participant, k: int, fields: LearnRecord) -> LearnRecord:
@@ -276,7 +280,8 @@ def _after_initial(stream: Stream, params: Params, participant: Participant, n_t
     for _, block in train.blocks(0, train.n_rows):
         began = working_clock()
         rows = block.rows
-        state.partial_fit(rows if model is None else model.cells(rows, n_threads).packed(), block.y)
+        learned = rows if model is None else model.cells(rows, n_threads).packed()
+        state.partial_fit(learned, block.y, *weight_given(block.sample_weight))
         seconds += working_clock() - began
     return state, seconds
 
@@ -348,6 +353,7 @@ def _state_before(
     for k_done in range(first, k):
         rows, labels = chunk_of(stream, participant, k_done), stream.labels(k_done, participant.predictions)
         n, predicted = stream.rows_of(k_done), stream.predicted(k_done, participant.predictions)
+        weights = stream.weights(k_done)
         if predicted.size != n:
             files = participant.predictions, participant.checkpoint
             raise Damaged(participant.predictions, "some of it is missing", *files)
@@ -360,7 +366,7 @@ def _state_before(
             block = rows.block(state, start, stop)
             if late is None:
                 y, numbers = labels.reveal(start, stop, predicted[start:stop]), np.zeros(0, dtype=np.int64)
-                _learn(state, task, block, y)
+                _learn(state, task, block, y, weights_of(weights, slice(start, stop)))
                 answers = [Answers(y, predicted[start:stop], None, numbers)]
             else:
                 answers += late.learn(state, decided, number + 1, rows.known(number + 1, stream, participant))

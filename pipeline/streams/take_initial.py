@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import cast
 
+from ikmap.json_values import MutableJsonObject
 from pipeline.errors import InputError
 from pipeline.record_types import IngestResult, PartsRecord, SideRecord
 from pipeline.rows.density import is_dense
 from pipeline.rows.description import RowsDescription
+from pipeline.rows.encoding import ENCODING
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
+from pipeline.rows.row_weights import refuse_ignored_weights
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages.label import about_task, find_task
+from pipeline.stages.encode import encode
+from pipeline.stages.ingest import say_weights
+from pipeline.stages.label import about_task, find_task, kind_of_task
 from pipeline.stages.read import total
 from pipeline.stages.scale import scale
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.stages.split import leave_out_rows
-from pipeline.streams.intake import Intake
+from pipeline.streams.intake import COLUMNS, Intake
 
 
 def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> IngestResult:
@@ -34,6 +39,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         There are too few rows, or something is wrong with them.
     """
     store, params, url = context.store, context.params, intake.feed.url
+    kind_of_task(params, data)
     stage = Stage(context, "ingest", None, n_initial)
 
     def say_rows(rows: int) -> None:
@@ -59,7 +65,9 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         column_names=list(names) if names else None,
         dense=is_dense(sparse, n_initial, columns, nnz),
         task=find_task(url, parts, data, params, context.events.message),
+        weighted=data.table.weight is not None,
     )
+    refuse_ignored_weights(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
     rows = [part["rows"] for part in parts]
     initial_side: SideRecord = {
         "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
@@ -69,14 +77,30 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
 
     if data.inliers is not None:
         initial_side = leave_out_rows(stage, initial_side, preparation, data)
-    for line in preparation.task.codec.summary.notes:
+    source = intake.feed.source
+    for line in [*([] if source is None else source.said()), *preparation.task.codec.summary.notes]:
         context.events.message(line)
-    scale(stage, RowsDescription(preparation, {"train": initial_side}, (DATA, STREAM_DATA)).write(store))
+    description = RowsDescription(preparation, {"train": initial_side}, (DATA, STREAM_DATA)).write(store)
+    if intake.feed.known is not None:
+        store.set_attributes(COLUMNS, intake.feed.known.as_json())
+    table: MutableJsonObject = {} if data.table.id is None else {"id": data.table.id}
+    table |= say_weights(context, data.table.weight, parts)
+    encoder = None
+    if source is not None:
+        missing = sum(part.get("missing", 0) for part in parts)
+        # The encoder goes by no labels: the initial rows are learned from as the others are, one after the other.
+        encoded = encode(stage, description, source, missing, source.request.encode, by_targets=False)
+        description, encoder = encoded.description, encoded.encoder
+        table |= encoded.fields()
+    description = scale(stage, description)
+    if encoder is not None and not description.preparation.dense:
+        nnz = encoder.entries * n_initial
     result = {
         "rows_train": n_initial,
         "rows_test": 0,
-        "columns": columns,
+        "columns": description.preparation.n_columns,
         "nnz": nnz,
         **about_task(preparation.task),
+        **table,
     }
-    return stage.finish(cast("IngestResult", result))
+    return stage.finish(cast("IngestResult", result), [] if encoder is None else [ENCODING])

@@ -19,7 +19,6 @@ from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
-from flows.runs.online import check_unbounded
 from ikmap.learners.rows import Block
 from ikmap.methods import (
     KERNELS,
@@ -548,12 +547,6 @@ def test_run_toml_is_toml_without_session_options() -> None:
     assert found["t"] == 17
     assert found["learner"][:2] == ["ogd", "logistic"]
     assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
-
-
-def test_rows_that_arrive_are_no_table() -> None:
-    check_unbounded(OnlineOptions(input="-", initial=5))
-    with pytest.raises(InputError, match="--drop a: found --input -, expected a file, which is there as a whole"):
-        check_unbounded(OnlineOptions(input="-", initial=5, drop=("a",)))
 
 
 def test_an_option_that_the_learner_has_but_not_so_names_no_other_learner() -> None:

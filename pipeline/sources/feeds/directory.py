@@ -1,4 +1,4 @@
-"""A directory that grows: Parquet files, written elsewhere and renamed into it, in order of name."""
+"""A directory that grows: files of one format, written elsewhere and renamed into it, in order of name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from pipeline.errors import InputError, NoRows
 from pipeline.sources.base import ReadRequest
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.open import open_source
+from pipeline.sources.files.named import Named
+from pipeline.sources.open import opened_file, planned
 from pipeline.sources.source import Source
+from pipeline.urls import Location
 
 IDLE_SECONDS = 60.0
 END = "_SUCCESS"
@@ -21,7 +22,7 @@ END = "_SUCCESS"
 UNFINISHED = ".tmp"
 
 
-class DirectoryFeed:
+class DirectoryFeed(Feed):
     """Rows of the files in a directory, and of those that will be there.
 
     Parameters
@@ -32,10 +33,10 @@ class DirectoryFeed:
     idle_seconds : float
         The end is reached when no file has come for so long.
     say : callable
-        Told, in one line, of a file that comes too late.
+        Function that shows one line to the user, such as of a file that comes too late.
     """
 
-    replays: ClassVar[bool] = False
+    replays = False
 
     def __init__(
         self,
@@ -46,7 +47,6 @@ class DirectoryFeed:
         say: Callable[[str], None],
     ) -> None:
         self.url = path.rstrip("/") or "/"
-        self.column_names: tuple[str, ...] | None = None
         self._folder = Path(path).expanduser().absolute()
         self._format, self._request = format, request
         self._idle_seconds, self._say = idle_seconds, say
@@ -94,20 +94,31 @@ class DirectoryFeed:
             return
         for fragment in source.fragments():
             for block in source.read(fragment):
-                arrival = Arrival(source.url, name, row, block.X, block.y)
+                arrival = Arrival.of(source.url, name, row, block)
                 row += arrival.rows
                 if row > skip + 1:
                     yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)
 
     def _open(self, name: str) -> Source | None:
-        """A file, which must have the columns of those before; None where it has no row."""
+        """Return a file, opened, which must have the columns of those before; None if it has no row."""
+        url = f"{self.url}/{name}"
+        request = self._request if self.known is None else self.known.request(self._request)
         try:
-            source = open_source(f"{self.url}/{name}", self._format, self._request)
+            file = opened_file(Named(Location(url)), self._format, request)
         except NoRows:
             return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        if self.column_names is None:
-            self.column_names = source.column_names
-            self._request = self._request.like(source.plan)
+        source = planned(url, (file,), request)
+        if (column := request.table.id) is not None and source.id_column is None:
+            raise InputError(f"{url}: found no column {column!r} (--id), expected it as in the rows before")
+        if self.known is not None:
+            source = self.known.applied(source)
+        if self.source is None:
+            self.source, self.known = source, self.known or KnownColumns.of(source)
+        elif source.format != self.source.format:
+            raise InputError(
+                f"{url}: found a file of format {source.format}, expected {self.source.format} as {self.source.url} "
+                "is; give files of one format"
+            )
         return source

@@ -9,16 +9,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from pipeline.errors import InputError
 from pipeline.sources.base import ReadRequest, TextFile
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
+from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.formats import known_formats
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.open import format_of, planned
+from pipeline.sources.open import format_of, planned, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location
 
@@ -35,23 +36,24 @@ class Head(File):
 
     @contextmanager
     def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:  # noqa: ARG002
-        yield io.BufferedReader(io.BytesIO(self.text))
+        stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.text))
+        yield stream if self.encoding is None else as_utf8(stream, self.encoding, self.url)
 
 
-class PipeFeed:
-    """Rows of text from a file descriptor. What it holds is told by its first records, as with a file.
+class PipeFeed(Feed):
+    """Rows of text from a file descriptor. Their columns are found from the first records, as with a file.
 
     Parameters
     ----------
     format : {"auto", "libsvm", "csv"}
     request : ReadRequest
     head_rows : int
-        After so many lines, at the latest, it is told what the text holds.
+        Number of rows from which, at the latest, the columns are found.
     handle : int
         File descriptor; default: that of standard input.
     """
 
-    replays: ClassVar[bool] = True
+    replays = True
 
     def __init__(
         self,
@@ -61,7 +63,6 @@ class PipeFeed:
         handle: int = 0,
     ) -> None:
         self.url = STANDARD_INPUT
-        self.column_names: tuple[str, ...] | None = None
         self._format, self._request = format, request
         self._head_rows, self._handle = head_rows, handle
         self._quotes = format != "libsvm"
@@ -71,7 +72,7 @@ class PipeFeed:
         records = self._records()
         head = b""
         # A header alone may be longer than the sample.
-        while head.count(b"\n") <= self._head_rows and (len(head) < SAMPLE_BYTES or head.count(b"\n") < 2):
+        while head.count(b"\n") <= self._head_rows and (len(head) < 2 * SAMPLE_BYTES or head.count(b"\n") < 2):
             text = next(records, b"")
             if text == b"":
                 break
@@ -82,7 +83,8 @@ class PipeFeed:
             return
         source = self._open(head)
         file = cast("TextFile", source.files[0])
-        row, line, text = 1, file.data_line, head[file.data_start :]
+        encoding = source.files[0].file.encoding
+        row, line, text = 1, file.data_line, self._as_utf8(head, encoding)[file.data_start :]
         while text != b"":
             if text is None:
                 yield None
@@ -90,22 +92,51 @@ class PipeFeed:
                 block = file.parse(text, line, source.plan)
                 rows = int(block.X.shape[0])
                 if rows:
-                    yield Arrival(self.url, self.url, row, block.X, block.y)
+                    yield Arrival.of(self.url, self.url, row, block)
                 row, line = row + rows, line + text.count(b"\n")
             text = next(records, b"")
+            text = text and self._as_utf8(text, encoding)
 
     def _open(self, head: bytes) -> Source:
         """Return what the text holds."""
-        file = Head(Location(self.url), "", True, len(head), None, text=head)
+        sample = head[: self._end_of_sample(head)]
+        file = Head(Location(self.url), "", False, len(sample), None, text=sample)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-        kind = packed or format_of(file, self._format).name
+        kind = packed or format_of(file, requested_format(file, self._format, self._request.csv)).name
         self._quotes = kind == "csv"
         if kind not in ("csv", "libsvm"):
             what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
             raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
-        source = planned(self.url, (known_formats()[kind].open(file, self._request),), self._request)
-        self.column_names = source.column_names
-        return source
+        request = self._request if self.known is None else self.known.request(self._request)
+        opened = known_formats()[kind].open(file, request)
+        if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
+            raise InputError(
+                f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
+                f"on its way: iconv -f {encoding} -t utf-8"
+            )
+        self.source = planned(self.url, (opened,), request)
+        if self.known is not None:
+            self.source = self.known.applied(self.source)
+        self.known = self.known or KnownColumns.of(self.source)
+        return self.source
+
+    def _end_of_sample(self, head: bytes) -> int:
+        """Return where the records end by which the columns are found, whatever has come behind them by now."""
+        end = len(head) - len(head.lstrip(b"\r\n"))
+        quotes = 0
+        for _ in range(self._head_rows + 1):
+            while True:
+                start, end = end, head.find(b"\n", end) + 1
+                if not end:
+                    return len(head)
+                quotes += head.count(b'"', start, end)
+                if not self._quotes or quotes % 2 == 0:
+                    break
+        return end
+
+    def _as_utf8(self, text: bytes, encoding: str | None) -> bytes:
+        """Return text in an encoding as UTF-8."""
+        return text if encoding is None else as_utf8(io.BytesIO(text), encoding, self.url).read()
 
     def _records(self) -> Iterator[bytes | None]:
         """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""

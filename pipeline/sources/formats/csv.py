@@ -25,7 +25,7 @@ from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import LABEL, Wanted, rows_of, wanted_of
+from pipeline.sources.columns.rows import LABEL, Wanted, of_column, rows_of, wanted_of
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
@@ -201,7 +201,10 @@ class TextTable(TableFile):
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
         """Return the rows of some whole records, of which the first stands in that line."""
         wanted = wanted_of(self, plan)
-        return rows_of(self, self._block(text, line, wanted), wanted, plan)
+        try:
+            return rows_of(self, self._block(text, line, wanted), wanted, plan)
+        except InputError as error:
+            raise of_column(error, plan) from None
 
     def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
         at = self._places(wanted.names)

@@ -8,7 +8,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from pipeline.runs.score import score as score_all
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.feeds.feed import Arrival
+from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, read
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
@@ -343,12 +343,11 @@ def test_a_full_disk_leaves_no_record(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not ctx.run.task_record("cells", "k").exists()
 
 
-class Rows:
+class Rows(Feed):
     """A feed of rows that come in groups of 50."""
 
     url = "feed"
-    replays: ClassVar[bool] = False
-    column_names: tuple[str, ...] | None = None
+    replays = False
 
     def __init__(self) -> None:
         rng = np.random.default_rng(5)

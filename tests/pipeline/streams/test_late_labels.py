@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.feeds.feed import Arrival
+from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import is_verified
@@ -40,12 +40,11 @@ CLASSES = CLASSES.astype(int)
 NUMBERS = (X[:, 0] * 3 + X[:, 1]).round(3)
 
 
-class Rows:
+class Rows(Feed):
     """All rows, with labels or without, a few at a time; after each go, something may be done."""
 
-    replays: ClassVar[bool] = True
+    replays = True
     url = "given"
-    column_names = None
 
     def __init__(self, y: np.ndarray | None = None, then: Callable[[int], None] = lambda _: None) -> None:
         self.y, self.then, self.step = y, then, 2 * BLOCK
