@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
 from pipeline.sources.files import text_ranges
 from pipeline.sources.files.file import File, find_file, text_blocks
-from pipeline.sources.files.text_ranges import csv_blocks, csv_ranges
+from pipeline.sources.files.text_ranges import range_blocks, record_ranges
 from pipeline.sources.formats.csv_text import CsvFormat
 from tests.naive import readers
 from tests.support.narrow import present
@@ -47,8 +47,8 @@ def file_of(path: Path, content: bytes) -> File:
 
 
 def blocks_of(file: File, start: int, range_bytes: int, block_bytes: int) -> list[tuple[int, bytes]]:
-    ranges = csv_ranges(file, start, 1, range_bytes, block_bytes)
-    return [block for part in ranges for block in csv_blocks(file, part, start, block_bytes)]
+    ranges = record_ranges(file, start, 1, range_bytes, block_bytes)
+    return [block for part in ranges for block in range_blocks(file, part, start, block_bytes)]
 
 
 texts = st.one_of(
@@ -81,7 +81,7 @@ def test_blocks_are_those_of_the_whole_file(
         assert list(text_blocks(stream, file.url, start, None, block_bytes, quotes=True)) == expected
     range_bytes = blocks_per_range * block_bytes + more % block_bytes
     assert blocks_of(file, start, range_bytes, block_bytes) == expected
-    ranges = csv_ranges(file, start, 1, range_bytes, block_bytes)
+    ranges = record_ranges(file, start, 1, range_bytes, block_bytes)
     records = b"".join(block for _, block in expected)
     for part in ranges[1:]:  # it starts where a record does, and knows its line
         before = records[: part.start - start]
@@ -93,7 +93,7 @@ def test_blocks_are_those_of_the_whole_file(
 
 def test_many_records_become_many_ranges(folder: Path) -> None:
     file = file_of(folder / "many.csv", b'a,"b\nc"\n' * 1000)
-    ranges = csv_ranges(file, 0, 1, 400, 100)
+    ranges = record_ranges(file, 0, 1, 400, 100)
     assert len(ranges) == 20
     assert [part.stop for part in ranges] == list(range(400, 8001, 400))
     assert [part.start for part in ranges] == list(range(0, 8000, 400))
@@ -104,9 +104,9 @@ def test_a_file_no_larger_than_a_range_is_not_surveyed(folder: Path, monkeypatch
     monkeypatch.delattr(text_ranges, "_survey")
     text = b"a,b\n" * 100
     file = file_of_unsurveyed(folder / "small.csv", text)
-    assert csv_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
+    assert record_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
     packed = file_of_unsurveyed(folder / "large.csv.gz", gzip.compress(bytes(os.urandom(4000))))
-    assert csv_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
+    assert record_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
 
 
 def file_of_unsurveyed(path: Path, content: bytes) -> File:
@@ -125,12 +125,12 @@ def test_the_survey_is_done_once_for_each_state_of_a_file(folder: Path, monkeypa
     monkeypatch.setattr(text_ranges, "_count", counting)
     path = folder / "once.csv"
     file = file_of(path, b"a,b\n" * 100)
-    first = csv_ranges(file, 0, 1, 40, 10)
-    assert csv_ranges(find_file(str(path)), 0, 1, 40, 10) == first
+    first = record_ranges(file, 0, 1, 40, 10)
+    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) == first
     assert sorted(counted) == list(range(0, 400, 40))
     path.write_bytes(b"aa\nbbbb\n" * 50)  # of the same size
     os.utime(path, ns=(0, 10**9))
-    assert csv_ranges(find_file(str(path)), 0, 1, 40, 10) != first
+    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) != first
     assert len(counted) == 20
 
 
@@ -140,9 +140,9 @@ def test_memory_is_that_of_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch)
     for n in (1, 8):
         file = file_of(folder / "large.csv", b'a,"b\n",c\n' * (n * 200_000))
         tracemalloc.start()
-        ranges = csv_ranges(file, 0, 1, n << 18, 1 << 16)
+        ranges = record_ranges(file, 0, 1, n << 18, 1 << 16)
         peaks.append(tracemalloc.get_traced_memory()[1])
-        assert sum(1 for part in ranges for _ in csv_blocks(file, part, 0, 1 << 16)) > 20 * n
+        assert sum(1 for part in ranges for _ in range_blocks(file, part, 0, 1 << 16)) > 20 * n
         blocks = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert blocks < 3 << 20  # a buffer of 1 MiB, some blocks
