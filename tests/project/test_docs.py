@@ -121,6 +121,8 @@ def test_table_of_pages_lists_every_page() -> None:
 
 
 def test_table_of_data_sets_lists_every_one() -> None:
-    known = tomllib.loads((ROOT / "pipeline" / "sources" / "datasets" / "datasets.toml").read_text(encoding="utf-8"))["dataset"]
+    known = tomllib.loads((ROOT / "pipeline" / "sources" / "datasets" / "datasets.toml").read_text(encoding="utf-8"))[
+        "dataset"
+    ]
     table = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE) == list(known)
