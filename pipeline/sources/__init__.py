@@ -18,9 +18,29 @@ A source is small and picklable; its fragments and blocks depend on the files al
 alone. Whatever is wrong with a file raises `pipeline.errors.InputError` with one line.
 """
 
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, Sizes
-from pipeline.sources.formats.csv_text import CsvFormat
-from pipeline.sources.open import open_source
-from pipeline.sources.source import Source
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.sources.base import Fragment, RawRows, ReadRequest, Sizes
+    from pipeline.sources.formats.csv_text import CsvFormat
+    from pipeline.sources.open import open_source
+    from pipeline.sources.source import Source
 
 __all__ = ["CsvFormat", "Fragment", "RawRows", "ReadRequest", "Sizes", "Source", "open_source"]
+
+_MODULES = {
+    **dict.fromkeys(("Fragment", "RawRows", "ReadRequest", "Sizes"), "base"),
+    "CsvFormat": "formats.csv_text",
+    "open_source": "open",
+    "Source": "source",
+}
+"""Where each name is. It is imported when somebody asks for it: ``--help`` needs the names of the formats alone."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

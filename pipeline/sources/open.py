@@ -10,17 +10,20 @@ from pipeline.monitoring.plain_text import shown
 from pipeline.sources.base import DataFile, ReadRequest
 from pipeline.sources.files.file import File, find_file
 from pipeline.sources.files.named import Named, named_files
-from pipeline.sources.formats import Format, known_formats
+from pipeline.sources.formats import Format, known_formats, with_faults
 from pipeline.sources.formats.csv_text import CsvFormat
 from pipeline.sources.formats.libsvm import first_row, looks_like_libsvm
 from pipeline.sources.source import Source
 
 AUTO = "auto"
 _OTHER = re.compile(
-    r"\.(xlsx?|xlsm|ods|json|jsonl|ndjson|xml|html?|sqlite3?|db|orc|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda)$",
+    r"\.(xlsx?|xlsm|ods|xml|html?|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda|mat|duckdb|ddb)$",
     re.IGNORECASE,
 )
 """Files of other programs."""
+_WRITTEN_BY = {"duckdb": "duckdb FILE -c \"copy TABLE to 'TABLE.parquet'\""}
+_WRITTEN_BY["ddb"] = _WRITTEN_BY["duckdb"]
+"""What to type to have a table of such a file as Parquet, by the ending."""
 
 
 def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadRequest()) -> Source:  # noqa: B008 - immutable
@@ -30,7 +33,7 @@ def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadReque
     ----------
     given : str
         A file, a folder, a glob or a list of files; paths or fsspec URLs. Text and idx files may be compressed (.bz2,
-        .gz, .xz, .zst).
+        .gz, .xz, .zst). A table of an SQLite file: ``file.sqlite#table``.
     format : str
         Name of a format, or "auto": by the ending of the name, then by the content. "csv" finds its delimiter; "npy"
         covers .npz.
@@ -42,7 +45,8 @@ def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadReque
         A file does not exist, is empty, is of no known format, or its header is not as expected.
     """
     if format != AUTO and format not in known_formats():
-        raise InputError(f"{given}: unknown format {format!r}, expected one of {', '.join((AUTO, *known_formats()))}")
+        expected = ", ".join((AUTO, *known_formats()))
+        raise with_faults(InputError(f"{given}: unknown format {format!r}, expected one of {expected}"))
     files, empty = [], None
     for named in named_files(given):
         try:
@@ -92,6 +96,8 @@ def opened_file(named: Named, format: str, request: ReadRequest) -> DataFile:
     """
     file = find_file(named.url)
     known = format_of(file, requested_format(file, format, request.csv))
+    if file.part is not None and not known.parts:
+        raise InputError(f"{file.url}: no such file")
     if file.compression and not known.compressed:
         raise InputError(
             f"{file.url}: found a compressed .{known.name} file, expected it uncompressed; decompress it first"
@@ -116,9 +122,13 @@ def format_of(file: File, requested: str = AUTO) -> Format:
     if requested == "npy":
         return formats["npz" if by_content is formats["npz"] else "npy"]
     if (by_name := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
-        raise InputError(
-            f"{file.url}: found a .{other[1].lower()} file by its name, expected {_listed()}; save it as CSV or "
-            "Parquet (or name its format: --format csv)"
+        ending = other[1].lower()
+        command = f": {_WRITTEN_BY[ending]}" if ending in _WRITTEN_BY else ""
+        raise with_faults(
+            InputError(
+                f"{file.url}: found a .{ending} file by its name, expected {_listed()}; save it as CSV or Parquet"
+                f"{command} (or name its format: --format csv)"
+            )
         )
     return by_name or by_content or formats[_text_format(file)]
 
@@ -129,7 +139,8 @@ def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
 
 
 def _by_name(file: File) -> Format | None:
-    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url.name, flags=re.IGNORECASE)
+    name = file.url.name if file.part is None else file.url.name.removesuffix(f"#{file.part}")
+    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", name, flags=re.IGNORECASE)
     return next((one for one in known_formats().values() if one.has_name(name)), None)
 
 

@@ -53,4 +53,4 @@ def test_tables_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     module["main"](["--run", str(tmp_path / "run"), "--input", str(tmp_path / "new.parquet")])
     said = capsys.readouterr().out
     assert "features: airport (target), departure.month" in said
-    assert re.search(r"row 0: (True|False|0|1), with a probability of (0\.[5-9]\d|1\.00)", said)
+    assert re.search(r"row 0: (true|false), with a probability of (0\.[5-9]\d|1\.00)", said)

@@ -176,7 +176,7 @@ def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: 
         word = "" if text is None else str(text).strip()
         if not word or word in missing:
             continue
-        value = _TRUTH.get(word.lower(), number_in(word)) if kind == NUMBER else seconds_in(word)
+        value = TRUTH.get(word.lower(), number_in(word)) if kind == NUMBER else seconds_in(word)
         if value is None:
             faults.setdefault(as_word(word), []).append(k)
         else:
@@ -190,7 +190,7 @@ def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: 
 
 
 _TYPES = {NUMBER: "numbers", TIME: "dates or times"}
-_TRUTH = {"true": 1.0, "false": 0.0}
+TRUTH = {"true": 1.0, "false": 0.0}
 """What these words are in a column of numbers, in any case: what booleans of Parquet and Arrow are."""
 _STARTS = frozenset("tTfF ")
 _ISO = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
@@ -245,7 +245,7 @@ def expected(kind: str) -> str:
 def boolean_columns(rows: Iterable[Sequence[str]]) -> frozenset[int]:
     """Numbers of the columns of text that have the words true and false, in any case, and no number but 0 and 1."""
     rows = list(rows)
-    found = {j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in _TRUTH}
+    found = {j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in TRUTH}
     for row in rows if found else ():
         found -= {j for j in found if j < len(row) and number_in(row[j].strip()) not in (None, 0.0, 1.0)}
     return frozenset(found)

@@ -49,6 +49,7 @@ class File:
     size: int
     compression: str | None
     encoding: str | None = None  # of text that is not UTF-8, such as cp1252; it is read as UTF-8
+    part: str | None = None  # the table of a file that holds several, as it is named behind a #
 
     @contextmanager
     def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:
@@ -102,17 +103,20 @@ def find_file(url: str) -> File:
     url = Location(url)
     local = url.is_local or os.path.exists(url.whole)
     path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
+    part = None
+    if local and not os.path.exists(path) and "#" in path and os.path.isfile(path.partition("#")[0]):
+        path, _, part = path.partition("#")
     with _failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:
             raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
         with _open_raw(path, local) as raw:
             start = raw.read(8)
-    ending = url.name.rpartition(".")[2].lower()
+    ending = "" if part is not None else url.name.rpartition(".")[2].lower()
     by_content = next((name for name, magic in MAGIC.items() if start.startswith(magic)), None)
     if ending in MAGIC and by_content != ending:
         raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {MAGIC[ending]!r}")
-    return File(url, path, local, size, by_content)
+    return File(url, path, local, size, by_content, part=part)
 
 
 def _local_size(url: str, path: str) -> int:

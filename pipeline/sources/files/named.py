@@ -10,12 +10,14 @@ from urllib.parse import unquote
 
 from pipeline.errors import InputError
 from pipeline.sources.files.file import _answers, _failures
+from pipeline.sources.files.hub import BESIDE, refuse_splits
 from pipeline.sources.files.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.sources.files.remote import filesystem
+from pipeline.sources.formats import known_formats
 from pipeline.urls import Location
 
 UNFINISHED = ".tmp"
-_TABLE = re.compile(r"\.(csv|tsv|parquet|pq|arrow|feather|ipc)(\.(bz2|gz|xz|zst))?$", re.IGNORECASE)
+_PACKED = re.compile(r"\.(bz2|gz|xz|zst)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -90,16 +92,24 @@ def _below(folder: Location) -> list[Named]:
     names = []
     listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
     refuse_listed(root if folder.is_local else folder, listed)
+    refuse_splits(root if folder.is_local else folder.rstrip("/"), listed)
     for within in listed:
         words = within.split("/")
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
+        if words[-1] in BESIDE:
+            continue
         names.append(within)
     # Where some files have an ending of tables, what has none is no data, such as README.md.
-    names = [name for name in names if _TABLE.search(name)] or names
+    names = [name for name in names if _is_table(name)] or names
     return [
         Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]
+
+
+def _is_table(name: str) -> bool:
+    """Return whether a file is one of a table by its name."""
+    return any(one.table and one.has_name(_PACKED.sub("", name)) for one in known_formats().values())
 
 
 def _globbed(pattern: Location) -> list[Named]:

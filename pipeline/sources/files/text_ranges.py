@@ -1,4 +1,4 @@
-"""Cut a CSV file into byte ranges that any process can read by itself, whatever line ends stand in quotes.
+"""Cut a text file into byte ranges that any process can read by itself, in CSV whatever line ends stand in quotes.
 
 Where a record starts depends on all quotes before it. A survey counts the quotes and line ends of each stretch of the
 file once; their sums tell whether a stretch begins inside quotes, and in which line. This is exact, not a guess: it
@@ -54,8 +54,10 @@ def is_divisible(file: File) -> bool:
     return file.local and file.compression is None and file.encoding is None
 
 
-def csv_ranges(file: File, start: int, line: int, range_bytes: int, block_bytes: int) -> tuple[TextRange, ...]:
-    """Cut the records of a CSV file into ranges of about `range_bytes` bytes.
+def record_ranges(
+    file: File, start: int, line: int, range_bytes: int, block_bytes: int, *, quotes: bool = True
+) -> tuple[TextRange, ...]:
+    """Cut the records of a text file into ranges of about `range_bytes` bytes.
 
     A file that is not larger, or not divisible, is one range. The survey is done once in a process for each state of
     the file.
@@ -66,27 +68,33 @@ def csv_ranges(file: File, start: int, line: int, range_bytes: int, block_bytes:
         Byte and line of the first record.
     block_bytes : int
         Ranges end where a block of the whole file would: together they have the blocks of the file read as one.
+    quotes : bool
+        Whether records may have line ends in quotes, as those of CSV; without, each line is a record.
     """
     stretch = max(1, range_bytes // block_bytes) * block_bytes
     if not is_divisible(file) or file.size - start <= stretch:
         return (TextRange(start, None, line),)
     with file.open() as stream:
         modified = os.fstat(stream.fileno()).st_mtime_ns
-    return _survey(file, modified, start, line, stretch, block_bytes)
+    return _survey(file, modified, start, line, stretch, block_bytes, quotes)
 
 
-def csv_blocks(file: File, part: TextRange, data_start: int, block_bytes: int) -> Iterator[tuple[int, bytes]]:
+def range_blocks(
+    file: File, part: TextRange, data_start: int, block_bytes: int, *, quotes: bool = True
+) -> Iterator[tuple[int, bytes]]:
     """Yield the line and the text of each block of a range, as :func:`~pipeline.sources.files.file.text_blocks` does.
 
     Parameters
     ----------
     data_start : int
         Byte of the first record of the file, from where blocks are measured.
+    quotes : bool
+        As of :func:`record_ranges`.
     """
     begin = part.start - (part.start - data_start) % block_bytes
     with file.open() as stream:
         stream.seek(part.start)
-        blocks = text_blocks(stream, file.url, begin, part.stop, block_bytes, line=part.line, quotes=True)
+        blocks = text_blocks(stream, file.url, begin, part.stop, block_bytes, line=part.line, quotes=quotes)
         yield from blocks if is_divisible(file) else read_ahead(blocks)
 
 
@@ -98,6 +106,7 @@ def _survey(
     line: int,
     stretch: int,
     block_bytes: int,
+    in_quotes: bool,
 ) -> tuple[TextRange, ...]:
     edges = [*range(start, file.size, stretch), file.size]
     # A failure to read becomes one line in `file.open`.
@@ -108,7 +117,8 @@ def _survey(
         starts = [(start, line)]
         for k, (begin, end) in enumerate(pairwise(edges[1:]), start=1):
             # A stretch in which no record starts is part of the range before it.
-            if (record := _first_record(stream, begin, end, quotes[k] % 2 == 1)) is not None:
+            quoted = quotes[k] % 2 == 1 if in_quotes else None
+            if (record := _first_record(stream, begin, end, quoted)) is not None:
                 starts.append((record[0], line + lines[k] + record[1]))
     stops = [at - (at - start) % block_bytes for at, _ in starts[1:]]
     stops.append(file.size)
@@ -128,10 +138,10 @@ def _count(file: File, begin: int, end: int) -> tuple[int, int]:
     return quotes, lines
 
 
-def _first_record(stream: FileIO, begin: int, end: int, quoted: bool) -> tuple[int, int] | None:
+def _first_record(stream: FileIO, begin: int, end: int, quoted: bool | None) -> tuple[int, int] | None:
     """Return the first byte in ``begin .. end - 1`` at which a record starts, and the number of line ends before it.
 
-    `quoted` tells whether byte `begin` stands inside quotes.
+    `quoted` tells whether byte `begin` stands inside quotes; None: quotes mean nothing.
     """
     stream.seek(begin - 1)
     if stream.read(1) == b"\n" and not quoted:
@@ -141,10 +151,12 @@ def _first_record(stream: FileIO, begin: int, end: int, quoted: bool) -> tuple[i
     while begin < end - 1 and (text := stream.read(min(_SEARCH, end - 1 - begin))):
         codes = np.frombuffer(text, dtype=np.uint8)
         quotes, line_ends = np.flatnonzero(codes == _QUOTE), np.flatnonzero(codes == _NEWLINE)
-        outside = np.flatnonzero((np.searchsorted(quotes, line_ends) + quoted) % 2 == 0)
+        if quoted is None:
+            quotes = quotes[:0]
+        outside = np.flatnonzero((np.searchsorted(quotes, line_ends) + bool(quoted)) % 2 == 0)
         if outside.size:
             return begin + int(line_ends[outside[0]]) + 1, lines + int(outside[0]) + 1
-        quoted ^= quotes.size % 2 == 1
+        quoted = None if quoted is None else quoted ^ (quotes.size % 2 == 1)
         lines += line_ends.size
         begin += len(text)
     return None

@@ -1,7 +1,7 @@
 """Formats of data files, one module each: how a file is opened, cut into fragments, and read.
 
-A new format is one module and one name: an entry of :data:`FORMATS`, or in another package an entry point of the group
-``ikmap.formats`` whose object is a :class:`Format`.
+A new format is one module and one name: an entry of :data:`OURS`, or in another package an entry point of the group
+``ikmap.formats`` whose object is a :class:`Format`. Nothing heavy is imported here, as ``--help`` names the formats.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from pipeline.errors import InputError
+
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from pipeline.sources.base import DataFile, ReadRequest
     from pipeline.sources.files.file import File
 
 GROUP = "ikmap.formats"
 """Group of the entry points of formats."""
+FAULTS: list[str] = []
+"""Faults of packages that offer formats, each a line with advice on what to type."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,10 @@ class Format:
         Whether its files may be compressed (bz2, gz, xz, zst).
     shown : str
         What it is called in messages; empty: it is not named among those that are expected.
+    table : bool
+        Whether its rows are a table: columns have names and kinds, and several files make one table.
+    parts : bool
+        Whether its files hold several tables, of which one is named behind a ``#``: ``file.sqlite#table``.
     """
 
     name: str
@@ -47,6 +57,8 @@ class Format:
     starts: tuple[bytes, ...] = ()
     compressed: bool = False
     shown: str = ""
+    table: bool = True
+    parts: bool = False
 
     def open(self, file: File, request: ReadRequest) -> DataFile:
         """Open a file of this format.
@@ -54,11 +66,21 @@ class Format:
         Raises
         ------
         InputError
-            It cannot be read, or holds no rows.
+            It cannot be read, or holds no rows; or the package of the format is faulty.
         """
+        return self._opener()(file, request)
+
+    def _opener(self) -> Callable[[File, ReadRequest], DataFile]:
+        """Import and return the function that opens a file."""
         module, _, function = self.opener.partition(":")
-        opener = cast("Callable[[File, ReadRequest], DataFile]", getattr(import_module(module), function))
-        return opener(file, request)
+        try:
+            return cast("Callable[[File, ReadRequest], DataFile]", getattr(import_module(module), function))
+        except Exception as error:  # a package can do anything wrong
+            from ikmap.methods.registry import MODULES
+
+            if (package := MODULES.get(module.partition(".")[0])) is None:
+                raise
+            raise InputError(_cannot_be_imported(package, self.name, error)) from error
 
     def has_name(self, name: str) -> bool:
         """Return whether files of such a name are of this format, by its ending."""
@@ -70,10 +92,41 @@ _IDX_TYPES = (8, 9, 11, 12, 13, 14)
 OURS = (
     Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV"),
     Format("parquet", f"{_HERE}.parquet:open_parquet", r"\.(parquet|pq)", (b"PAR1",), shown="Parquet"),
-    Format("arrow", f"{_HERE}.arrow:open_arrow", r"\.(arrow|feather|ipc)", (b"ARROW1",), shown="Arrow"),
-    Format("libsvm", f"{_HERE}.libsvm:open_libsvm", r"\.(libsvm|svm|svmlight)", compressed=True, shown="LIBSVM text"),
-    Format("npy", f"{_HERE}.npy:open_npy", r"\.npy", (b"\x93NUMPY",), shown="NumPy"),
-    Format("npz", f"{_HERE}.npz:open_npz", r"\.npz", (b"PK\x03\x04",)),
+    Format(
+        "arrow",
+        f"{_HERE}.arrow:open_arrow",
+        r"\.(arrow|arrows|feather|ipc)",
+        (b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"),
+        shown="Arrow",
+    ),
+    Format("orc", f"{_HERE}.orc:open_orc", r"\.orc", (b"ORC",), shown="ORC"),
+    Format(
+        "jsonl",
+        f"{_HERE}.json_lines:open_json_lines",
+        r"\.(jsonl|ndjson|json)",
+        (b"{",),
+        compressed=True,
+        shown="JSON lines",
+    ),
+    Format("arff", f"{_HERE}.arff:open_arff", r"\.arff", (b"@relatio", b"@RELATIO"), compressed=True, shown="ARFF"),
+    Format(
+        "sqlite",
+        f"{_HERE}.sqlite:open_sqlite",
+        r"\.(sqlite3?|db3?)",
+        (b"SQLite f",),
+        shown="SQLite",
+        parts=True,
+    ),
+    Format(
+        "libsvm",
+        f"{_HERE}.libsvm:open_libsvm",
+        r"\.(libsvm|svm|svmlight)",
+        compressed=True,
+        shown="LIBSVM text",
+        table=False,
+    ),
+    Format("npy", f"{_HERE}.npy:open_npy", r"\.npy", (b"\x93NUMPY",), shown="NumPy", table=False),
+    Format("npz", f"{_HERE}.npz:open_npz", r"\.npz", (b"PK\x03\x04",), table=False),
     Format(
         "idx",
         f"{_HERE}.idx:open_idx",
@@ -81,6 +134,7 @@ OURS = (
         tuple(bytes([0, 0, code]) for code in _IDX_TYPES),
         compressed=True,
         shown="idx",
+        table=False,
     ),
 )
 """The formats of this package, in the order in which they are named."""
@@ -88,11 +142,55 @@ OURS = (
 
 @cache
 def known_formats() -> dict[str, Format]:
-    """Return all formats by their names: those of this package, and those of others that are installed."""
+    """Return all formats by their names: those of this package, and those of others that are installed.
+
+    A faulty package stops no command: its fault goes to :data:`FAULTS`.
+    """
     from ikmap.methods.registry import offered
 
     formats = {one.name: one for one in OURS}
-    for point in sorted(offered(GROUP), key=lambda point: point.name):
-        theirs = point.load()
-        formats.setdefault(theirs.name, theirs)
+    for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
+        if (theirs := _loaded(point, formats)) is not None:
+            formats[theirs.name] = theirs
     return formats
+
+
+def with_faults(error: InputError) -> InputError:
+    """Return an error about an unknown format with the faults of packages, one of which may be the reason."""
+    known_formats()
+    return InputError("; ".join((str(error), *FAULTS))) if FAULTS else error
+
+
+def _loaded(point: EntryPoint, known: dict[str, Format]) -> Format | None:
+    """Return the format of an entry point; None if its package is faulty."""
+    from ikmap.methods.registry import MODULES
+
+    module = point.value.partition(":")[0]
+    package = point.dist.name if point.dist is not None else module
+    MODULES[module.partition(".")[0]] = package  # its errors are told as those of the package
+    try:
+        theirs = point.load()
+    except Exception as error:  # a package can do anything wrong
+        FAULTS.append(_cannot_be_imported(package, point.name, error))
+        return None
+    if not isinstance(theirs, Format):
+        FAULTS.append(
+            f"package {package}: found {type(theirs).__name__} in its entry point {point.name!r}, expected a Format of "
+            f"pipeline.sources.formats; pip uninstall {package}, or mend it"
+        )
+    elif theirs.name in known:
+        FAULTS.append(
+            f"package {package}: its format {theirs.name!r} has a name that is taken; pip uninstall {package}, or give "
+            "the format another name there"
+        )
+    else:
+        return theirs
+    return None
+
+
+def _cannot_be_imported(package: str, name: str, error: Exception) -> str:
+    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    return (
+        f"package {package}: its format {name!r} cannot be imported ({reason}); pip install --upgrade {package}, or "
+        f"pip uninstall {package}"
+    )

@@ -1,4 +1,7 @@
-"""An Arrow file (IPC, also called Feather) as a table: its groups of rows are record batches."""
+"""Arrow's IPC as a table: files (also called Feather), whose groups of rows are record batches, and streams.
+
+Hugging Face's ``save_to_disk`` writes streams. They do not say where their batches are, so that one is read in order.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,19 @@ from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 
-from pipeline.sources.base import ReadRequest
+from pipeline.errors import InputError
+from pipeline.sources.base import Fragment, ReadRequest
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
-from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
+from pipeline.sources.formats.groups import CELL_BYTES, in_blocks
+from pipeline.sources.formats.table_file import Block
+from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fields, kept_of
+
+_FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"
+_STREAM = b"\xff\xff\xff\xff"
+"""What stands before each message of a stream."""
 
 
 @dataclass(frozen=True)
@@ -30,33 +41,113 @@ class ArrowTable(TypedTable):
                 yield _batch(self.file.url, reader, k).select(wanted.names)
 
 
+@dataclass(frozen=True)
+class ArrowStream(TypedColumns):
+    """One Arrow stream: one fragment.
+
+    Attributes
+    ----------
+    first_rows : int
+        Rows of its first batch that has some.
+    """
+
+    format: ClassVar[str] = "arrow"
+    knows_rows: ClassVar[bool] = False
+
+    first_rows: int
+
+    def least_rows(self) -> int:
+        return self.first_rows
+
+    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
+        return [Fragment(0, 0, None)]
+
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:  # noqa: ARG002
+        per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
+        places = {name: k for k, name in enumerate(self.own_names)}
+        row = skip * per_block
+        with self.file.open() as stream:
+            reader = _stream_reader(self.file, stream, [places[name] for name in wanted.names])
+            batches = (batch.select(wanted.names) for batch in _batches_in_order(self.file.url, reader))
+            for table in in_blocks(batches, per_block, row):
+                yield Block(table.columns, row + 1, table.nbytes, table.num_rows)
+                row += table.num_rows
+
+
 def _reader(file: File, stream: BinaryIO, columns: Sequence[int] | None = None) -> pa.RecordBatchFileReader:
     """Open the file for the columns of these numbers, so that the others are not read; None: for all."""
-    options = None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
-    hint = " (Arrow streams have to be written as files)"
-    with arrow_failures(file.url, "not an Arrow file, or a truncated one", hint):
-        return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=options)
+    with arrow_failures(file.url, "not an Arrow file, or a truncated one", ""):
+        return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=_options(columns))
+
+
+def _stream_reader(file: File, stream: BinaryIO, columns: Sequence[int] | None = None) -> pa.RecordBatchStreamReader:
+    with arrow_failures(file.url, "not an Arrow stream, or a truncated one", ""):
+        return pa.ipc.open_stream(pa.PythonFile(stream, mode="r"), options=_options(columns))
+
+
+def _options(columns: Sequence[int] | None) -> pa.ipc.IpcReadOptions | None:
+    return None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
 
 
 def _batch(url: str, reader: pa.RecordBatchFileReader, k: int) -> pa.RecordBatch:
     return checked_batch(f"{url}: record batch {k + 1}", partial(reader.get_batch, k))
 
 
-def open_arrow(file: File, request: ReadRequest) -> ArrowTable:
-    """Read the schema, and how many rows its batches have.
+def _batches_in_order(url: str, reader: pa.RecordBatchStreamReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a stream."""
+    number, read = 1, partial(_next_batch, reader)
+    while (batch := checked_batch(f"{url}: record batch {number}", read)) is not None:
+        yield batch
+        number += 1
+
+
+def _next_batch(reader: pa.RecordBatchStreamReader) -> pa.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
+
+
+def open_arrow(file: File, request: ReadRequest) -> ArrowTable | ArrowStream:
+    """Read the schema, and how many rows the batches of a file have.
 
     Raises
     ------
     InputError
     """
     with file.open(scattered=True) as stream:
+        start = stream.read(8)
+    if start.startswith(_FIRST_FEATHER):
+        raise InputError(
+            f"{file.url}: found Feather of version 1, which is read as a whole, expected version 2; write it so: "
+            "python -c \"import pyarrow.feather as f; f.write_feather(f.read_table('FILE'), 'NEW.feather')\""
+        )
+    return _opened_stream(file, request) if start.startswith(_STREAM) else _opened_file(file, request)
+
+
+def _opened_file(file: File, request: ReadRequest) -> ArrowTable:
+    with file.open(scattered=True) as stream:
         with arrow_failures(file.url):
             schema = _reader(file, stream).schema
             names, types = schema.names, schema.types
         # Only who reads a batch learns how many rows it has: one column, the narrowest, is enough.
-        widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in types]
-        narrowest = [widths.index(min(widths))] if widths else None
-        reader = _reader(file, stream, narrowest)
+        reader = _reader(file, stream, narrowest(types))
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
     fields = checked_fields(file, names, types, sum(rows))
     return ArrowTable(file, request.sizes, kept_of(request.partition, names), fields, rows)
+
+
+def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
+    with file.open() as stream:
+        with arrow_failures(file.url):
+            reader = _stream_reader(file, stream)
+            names, types = reader.schema.names, reader.schema.types
+        rows = next((batch.num_rows for batch in _batches_in_order(file.url, reader) if batch.num_rows), 0)
+    fields = checked_fields(file, names, types, rows)
+    return ArrowStream(file, request.sizes, kept_of(request.partition, names), fields, rows)
+
+
+def narrowest(types: Sequence[pa.DataType]) -> list[int] | None:
+    """Return the place of the column whose values take the fewest bytes; None where there are no columns."""
+    widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in types]
+    return [widths.index(min(widths))] if widths else None

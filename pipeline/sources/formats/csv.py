@@ -29,7 +29,7 @@ from pipeline.sources.columns.rows import LABEL, Wanted, of_column, rows_of, wan
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
-from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, csv_blocks, csv_ranges
+from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
@@ -190,12 +190,12 @@ class TextTable(TableFile):
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
     def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
-        ranges = csv_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
+        ranges = record_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
         return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
         text_range = TextRange(fragment.start, fragment.stop, fragment.first)
-        for line, text in islice(csv_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
+        for line, text in islice(range_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
             yield self._block(text, line, wanted)
 
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:

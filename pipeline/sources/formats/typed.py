@@ -1,4 +1,4 @@
-"""What files of typed columns have in common, Parquet and Arrow: kinds by type, fragments of whole groups of rows."""
+"""What files of typed columns have in common, such as Parquet: kinds by type, and fragments of whole groups of rows."""
 
 from __future__ import annotations
 
@@ -27,19 +27,16 @@ FRAGMENT_ROWS = 1 << 19
 
 
 @dataclass(frozen=True)
-class TypedTable(TableFile):
-    """A file whose columns have types and whose rows come in groups.
+class TypedColumns(TableFile):
+    """A file whose columns have types.
 
     Attributes
     ----------
     fields : tuple of (str, pa.DataType)
         Names and types of its columns.
-    group_rows : tuple of int
-        Rows of each group.
     """
 
     fields: tuple[tuple[str, pa.DataType], ...]
-    group_rows: tuple[int, ...]
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -59,6 +56,19 @@ class TypedTable(TableFile):
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
         return text_labels(self.file.url, name, dict(self.fields)[name])
+
+
+@dataclass(frozen=True)
+class TypedTable(TypedColumns):
+    """A file whose columns have types and whose rows come in groups.
+
+    Attributes
+    ----------
+    group_rows : tuple of int
+        Rows of each group.
+    """
+
+    group_rows: tuple[int, ...]
 
     def least_rows(self) -> int:
         return sum(self.group_rows)

@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
 from pipeline.sources.files import text_ranges
 from pipeline.sources.files.file import File, find_file, text_blocks
-from pipeline.sources.files.text_ranges import csv_blocks, csv_ranges
+from pipeline.sources.files.text_ranges import range_blocks, record_ranges
 from pipeline.sources.formats.csv_text import CsvFormat
 from tests.naive import readers
 from tests.support.narrow import present
@@ -48,8 +48,8 @@ def file_of(path: Path, content: bytes) -> File:
 
 
 def blocks_of(file: File, start: int, range_bytes: int, block_bytes: int) -> list[tuple[int, bytes]]:
-    ranges = csv_ranges(file, start, 1, range_bytes, block_bytes)
-    return [block for part in ranges for block in csv_blocks(file, part, start, block_bytes)]
+    ranges = record_ranges(file, start, 1, range_bytes, block_bytes)
+    return [block for part in ranges for block in range_blocks(file, part, start, block_bytes)]
 
 
 texts = st.one_of(
@@ -82,7 +82,7 @@ def test_blocks_are_those_of_the_whole_file(
         assert list(text_blocks(stream, file.url, start, None, block_bytes, quotes=True)) == expected
     range_bytes = blocks_per_range * block_bytes + more % block_bytes
     assert blocks_of(file, start, range_bytes, block_bytes) == expected
-    ranges = csv_ranges(file, start, 1, range_bytes, block_bytes)
+    ranges = record_ranges(file, start, 1, range_bytes, block_bytes)
     records = b"".join(block for _, block in expected)
     for part in ranges[1:]:  # it starts where a record does, and knows its line
         before = records[: part.start - start]
@@ -94,7 +94,7 @@ def test_blocks_are_those_of_the_whole_file(
 
 def test_many_records_become_many_ranges(folder: Path) -> None:
     file = file_of(folder / "many.csv", b'a,"b\nc"\n' * 1000)
-    ranges = csv_ranges(file, 0, 1, 400, 100)
+    ranges = record_ranges(file, 0, 1, 400, 100)
     assert len(ranges) == 20
     assert [part.stop for part in ranges] == list(range(400, 8001, 400))
     assert [part.start for part in ranges] == list(range(0, 8000, 400))
@@ -104,9 +104,9 @@ def test_many_records_become_many_ranges(folder: Path) -> None:
 def test_a_file_no_larger_than_a_range_is_not_surveyed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_ranges, "_count", None)  # which nothing can be counted with
     file = file_of(folder / "small.csv", b"a,b\n" * 100)
-    assert csv_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
+    assert record_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
     packed = file_of(folder / "large.csv.gz", gzip.compress(os.urandom(4000)))
-    assert csv_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
+    assert record_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
 
 
 def test_the_survey_is_done_once_for_each_state_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,12 +120,12 @@ def test_the_survey_is_done_once_for_each_state_of_a_file(folder: Path, monkeypa
     monkeypatch.setattr(text_ranges, "_count", counting)
     path = folder / "once.csv"
     file = file_of(path, b"a,b\n" * 100)
-    first = csv_ranges(file, 0, 1, 40, 10)
-    assert csv_ranges(find_file(str(path)), 0, 1, 40, 10) == first
+    first = record_ranges(file, 0, 1, 40, 10)
+    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) == first
     assert sorted(counted) == list(range(0, 400, 40))
     path.write_bytes(b"a,b,c,d\n" * 50)  # of the same size
     os.utime(path, ns=(0, 10**9))
-    assert csv_ranges(find_file(str(path)), 0, 1, 40, 10) != first
+    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) != first
     assert len(counted) == 20
 
 
@@ -134,9 +134,9 @@ def test_memory_is_that_of_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(text_ranges, "_SEARCH", 1 << 12)
     file = file_of(folder / "large.csv", b'a,"b\n",c\n' * 1_600_000)
     tracemalloc.start()
-    ranges = csv_ranges(file, 0, 1, 2 << 20, 1 << 16)
+    ranges = record_ranges(file, 0, 1, 2 << 20, 1 << 16)
     surveyed = tracemalloc.get_traced_memory()[1]
-    n_blocks = sum(1 for part in ranges for _ in csv_blocks(file, part, 0, 1 << 16))
+    n_blocks = sum(1 for part in ranges for _ in range_blocks(file, part, 0, 1 << 16))
     read = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (len(ranges), n_blocks) == (7, 220)
