@@ -11,7 +11,7 @@ from flows.options.batch import BatchOptions
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
 from flows.options.kinds import Place
 from flows.options.option import BASELINES, FEATURES, LEARNING, On
-from ikmap.methods import LEARNERS, Doc, StreamLearner
+from ikmap.methods import LEARNERS, Doc, Learner, StreamLearner
 from ikmap.methods.kinds import Choice, Names
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import AlertsRows, capability
@@ -19,6 +19,11 @@ from pipeline.errors import InputError
 from pipeline.resolve import chosen, refuse_growth, refuse_redraw
 
 ONLINE_LEARNER = Choice(tuple(name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)))
+
+
+def _takes_weights(learner: Learner) -> bool:
+    """Return whether a learner uses weights of rows in any of its tasks."""
+    return any(learner.takes_weights(task) for task in learner.about.tasks)
 
 
 class OnlineOptions(BatchOptions):
@@ -147,6 +152,7 @@ class OnlineOptions(BatchOptions):
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         self._check_alerts()
+        self._check_weights()
         if self.drift_delta is not None and self.drift == "none":
             raise InputError(f"--drift-delta {self.drift_delta:g}: found no --drift, expected adwin or page-hinkley")
         if self.on_drift == "redraw" and self.drift == "none":
@@ -163,6 +169,17 @@ class OnlineOptions(BatchOptions):
         refuse_growth(names, self.by_method)
         if self.on_drift == "redraw":
             refuse_redraw(names, self.by_method)
+
+    def _check_weights(self) -> None:
+        if self.weight is None:
+            return
+        able = [name for name in ONLINE_LEARNER.known if _takes_weights(LEARNERS[name].of_record({})[0])]
+        if ignores_weights := [name for name in self.learner if name not in able]:
+            verb = "counts" if len(ignores_weights) == 1 else "count"
+            raise InputError(
+                f"--weight {self.weight}: found --learner {','.join(ignores_weights)}, which {verb} every row once; "
+                f"expected --learner {','.join(able)}"
+            )
 
     def _check_alerts(self) -> None:
         if self.warm_up and self.alerts is None:

@@ -120,7 +120,7 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
-    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet", "arrow", "csv", "libsvm")
+    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet", "arrow", "csv", "jsonl", "orc", "libsvm")
     if options.format not in formats:
         raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")
     if piped and options.idle_seconds is not None:

@@ -98,10 +98,17 @@ def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16)
     return PipeFeed("csv", request, INITIAL, reading)
 
 
+def json_text(rows: slice) -> str:
+    table = arrow_table(rows)
+    table = table.set_column(table.column_names.index("day"), "day", table["day"].cast(pa.string()))
+    return "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+
+
 CUTS = [0, 130, 280, N]
 WRITE: dict[str, Callable[[Path, slice], object]] = {
     "csv": lambda path, rows: path.write_bytes(csv_text(rows)),
     "parquet": lambda path, rows: pq.write_table(arrow_table(rows), path, row_group_size=50),
+    "jsonl": lambda path, rows: path.write_text(json_text(rows)),
     "arrow": lambda path, rows: pyarrow.feather.write_feather(arrow_table(rows), str(path)),
 }
 
@@ -196,7 +203,7 @@ def beforehand(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return predictions(folder)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["pipe", "csv", "parquet", "arrow", "jsonl"])
 def test_predictions_are_those_for_rows_encoded_beforehand(kind: str, beforehand: bytes, tmp_path: Path) -> None:
     feed = piped(csv_text(), at_a_time=701) if kind == "pipe" else folder_of(tmp_path / "incoming", kind)
     metrics = run(tmp_path / "run", feed)

@@ -216,8 +216,10 @@ def test_what_cannot_weigh_is_refused(run: Path, tmp_path: Path) -> None:
         Command(options).run(tmp_path / "run2")
     with pytest.raises(InputError, match=r"found no column 'v' \(--weight\), expected one of a, w, b, y"):
         Command(BatchOptions(input=str(file), label="y", weight="v", learner=("svm",), psi=8)).run(tmp_path / "run3")
-    stream = OnlineOptions(input=str(file), label="y", weight="w", learner=("norma",), psi=8)
-    with pytest.raises(InputError, match="--weight w: found --learner norma, which counts every row once in class"):
+    with pytest.raises(InputError, match="--weight w: found --learner norma, which counts every row once; expected"):
+        OnlineOptions(input=str(file), label="y", weight="w", learner=("norma",), psi=8)
+    stream = OnlineOptions(input=str(numbers), label="y", weight="w", learner=("ogd",), psi=8, task="regression")
+    with pytest.raises(InputError, match="--weight w: found --learner ogd, which counts every row once in regression"):
         Command(stream).run(tmp_path / "run5")
     nothing = write(tmp_path / "zero.csv", weights=[0] * N)
     with pytest.raises(InputError, match="--weight w: found 0 in every row"):
