@@ -100,8 +100,10 @@ def _below(folder: Location) -> list[Named]:
         if words[-1] in BESIDE:
             continue
         names.append(within)
-    # Where some files have an ending of tables, what has none is no data, such as README.md.
-    names = [name for name in names if _is_table(name)] or names
+    # Where some files have an ending of tables, what has none is no data, such as README.md; and .json, which mostly
+    # describes, is data only where nothing else is.
+    tables = [name for name in names if _is_table(name)]
+    names = [name for name in tables if not name.endswith(".json")] or tables or names
     return [
         Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]
