@@ -22,8 +22,10 @@ from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
 from pipeline.rows.split_rule import SplitRule
+from pipeline.sources.formats import FAULTS as FAULTS_OF_FORMATS
+from pipeline.sources.formats import known_formats
 
-type Format = Literal["auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx"]
+FORMAT = Choice((AUTO, *known_formats()))
 """Formats of files, by the words of ``--format``."""
 
 OF_PARTITIONER = (
@@ -85,7 +87,7 @@ class BatchOptions(TableOptions, CommonOptions):
         ),
         On(DATA),
     ] = None
-    format: Annotated[Format, Doc("format of the files; auto goes by the name"), On(DATA)] = "auto"
+    format: Annotated[str, FORMAT, Doc("format of the files; auto goes by the name"), On(DATA)] = AUTO
     label: Annotated[
         str | None,
         Text("COLUMN"),
@@ -257,9 +259,8 @@ class BatchOptions(TableOptions, CommonOptions):
             return super().parse(argv)
         except InputError as error:
             # A name may be unknown because the package that has it could not be imported.
-            faults = (
-                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
-            )
+            by_name = str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option"))
+            faults = FAULTS if by_name else FAULTS_OF_FORMATS if str(error).startswith("--format") else []
             text = str(error).partition("; did you mean")[0] if faults else str(error)
             raise InputError("; ".join((text, *faults))) from None
 

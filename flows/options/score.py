@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from flows.options.batch import Format
+from flows.options.batch import FORMAT
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.kinds import Place
 from flows.options.option import On
@@ -17,6 +17,9 @@ _OTHER_FORMATS = (
     ".txt",
     ".json",
     ".jsonl",
+    ".ndjson",
+    ".arff",
+    ".sqlite",
     ".npy",
     ".npz",
     ".libsvm",
@@ -62,7 +65,7 @@ class ScoreOptions(CommonOptions):
         Doc("data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list"),
         On(DATA, page=1),
     ]
-    format: Annotated[Format, Doc("format of the file; auto goes by the name"), On(DATA)] = "auto"
+    format: Annotated[str, FORMAT, Doc("format of the file; auto goes by the name"), On(DATA)] = "auto"
     label: Annotated[
         str | None,
         Text("COLUMN"),

@@ -95,7 +95,10 @@ def opened_file(named: Named, format: str, request: ReadRequest) -> DataFile:
         It does not exist, or its header is not as expected. NoRows: it has no rows.
     """
     file = find_file(named.url)
-    known = format_of(file, requested_format(file, format, request.csv))
+    try:
+        known = format_of(file, requested_format(file, format, request.csv))
+    except InputError as error:
+        raise with_faults(error) from None
     if file.part is not None and not known.parts:
         raise InputError(f"{file.url}: no such file")
     if file.compression and not known.compressed:
@@ -124,11 +127,9 @@ def format_of(file: File, requested: str = AUTO) -> Format:
     if (by_name := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
         ending = other[1].lower()
         command = f": {_WRITTEN_BY[ending]}" if ending in _WRITTEN_BY else ""
-        raise with_faults(
-            InputError(
-                f"{file.url}: found a .{ending} file by its name, expected {_listed()}; save it as CSV or Parquet"
-                f"{command} (or name its format: --format csv)"
-            )
+        raise InputError(
+            f"{file.url}: found a .{ending} file by its name, expected {_listed()}; save it as CSV or Parquet"
+            f"{command} (or name its format: --format csv)"
         )
     return by_name or by_content or formats[_text_format(file)]
 

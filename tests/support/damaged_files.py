@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import bz2
+import datetime
 import gzip
 import io
+import json
 import lzma
 import multiprocessing
 import random
 import shutil
 import signal
+import sqlite3
 import struct
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
@@ -85,6 +89,52 @@ def _ipc(table: pa.Table, compression: str | None = None) -> bytes:
     return out.getvalue()
 
 
+def _stream(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table, max_chunksize=50)
+    return out.getvalue()
+
+
+def _plain_words() -> pa.Table:
+    """Words without codes, which ORC does not have."""
+    words = _words()
+    place = words.column_names.index("coded")
+    return words.set_column(place, "coded", words["coded"].cast(pa.string()))
+
+
+def _json_lines(table: pa.Table) -> bytes:
+    return "".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist()).encode()
+
+
+def _arff(table: pa.Table) -> bytes:
+    """Return a table as ARFF: numbers are numeric, all else is nominal or a date."""
+    lines = ["@relation small"]
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = column.to_pylist()
+        if isinstance(cells[0], str):
+            kind = "{" + ",".join(sorted({cell for cell in cells if cell is not None})) + "}"
+        else:
+            kind = "date 'yyyy-MM-dd HH:mm:ss'" if pa.types.is_timestamp(column.type) else "numeric"
+        lines.append(f"@attribute {name} {kind}")
+        cells = [int(cell) if isinstance(cell, bool) else cell for cell in cells]
+        columns.append(["?" if cell is None else f"'{cell}'" if kind[0] == "d" else str(cell) for cell in cells])
+    rows = map(",".join, zip(*columns, strict=True))
+    return "\n".join([*lines, "@data", *rows, ""]).encode()
+
+
+def _sqlite(table: pa.Table) -> bytes:
+    types = {"double": "real", "int32": "integer", "int64": "integer", "bool": "boolean", "timestamp[s]": "datetime"}
+    declared = ", ".join(f'"{field.name}" {types.get(str(field.type), "text")}' for field in table.schema)
+    rows = [tuple(str(c) if isinstance(c, datetime.datetime) else c for c in row.values()) for row in table.to_pylist()]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"create table rows ({declared})")
+        connection.executemany(f"insert into rows values ({', '.join('?' * table.num_columns)})", rows)
+        connection.commit()
+        return bytes(connection.serialize())
+
+
 def _saved(save: Callable[..., Any], *arrays: Any, **named: Any) -> bytes:
     out = io.BytesIO()
     save(out, *arrays, **named)
@@ -129,6 +179,16 @@ FILES: dict[str, Callable[[], dict[str, bytes]]] = {
     "parquet words": lambda: {"a.parquet": _written(pq.write_table, _words(), row_group_size=50, compression="none")},
     "parquet snappy": lambda: {"a.parquet": _written(pq.write_table, _words(), row_group_size=50)},
     "parquet checksums": lambda: {"a.parquet": _written(pq.write_table, _words(), **_PAGES)},
+    "arrow stream": lambda: {"a.arrow": _stream(_words())},
+    "orc": lambda: {"a.orc": _written(pa.orc.write_table, _numbers(), compression="uncompressed")},
+    "orc words": lambda: {"a.orc": _written(pa.orc.write_table, _plain_words(), stripe_size=1024)},
+    "json lines": lambda: {"a.jsonl": _json_lines(_numbers())},
+    "json lines words": lambda: {"a.ndjson": _json_lines(_words())},
+    "json lines gz": lambda: {"a.jsonl.gz": gzip.compress(_json_lines(_words()))},
+    "arff": lambda: {"a.arff": _arff(_numbers())},
+    "arff words": lambda: {"a.arff": _arff(_words())},
+    "sqlite": lambda: {"a.sqlite": _sqlite(_numbers())},
+    "sqlite words": lambda: {"a.db": _sqlite(_words())},
     "csv": lambda: {"a.csv": _text(_numbers(), ",")},
     "csv words": lambda: {"a.tsv": _text(_words(), "\t")},
     "csv gz": lambda: {"a.csv.gz": gzip.compress(_text(_words(), ","))},

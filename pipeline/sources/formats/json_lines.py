@@ -162,12 +162,12 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
         raise NoRows(f"{url}: found no rows, expected at least one")
     rows = [record_in(part, url, k) for k, part in parts[:SAMPLE_ROWS]]
     first_rows = len(parts)
-    rows += _further(file, start + len(text))
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    further = _further(file, start + len(text))
+    names = list(dict.fromkeys(name for row in (*rows, *further) for name in row))
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{url}: found {len(names):,} keys, expected at most {MOST_COLUMNS:,}")
-    cells = [[row.get(name) for name in names] for row in rows]
-    types, plans = types_of(names, cells, request.table)
+    first_cells, further_cells = ([[row.get(name) for name in names] for row in part] for part in (rows, further))
+    types, plans = types_of(names, first_cells, further_cells, request.table)
     fields = checked_fields(file, names, types, len(rows))
     return JsonLines(file, request.sizes, kept_of(request.partition, names), fields, plans, start, 1, first_rows)
 

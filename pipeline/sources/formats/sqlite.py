@@ -34,6 +34,7 @@ STRETCHES, STRETCH_ROWS = 8, 200
 _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 """Names of the number that rows have, unless a column has the same name."""
 _START = b"SQLite format 3\0"
+_HEAD_BYTES = 100
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,13 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     if not file.local:
         raise InputError(f"{url}: found an SQLite file behind a URL, expected one on this machine; download it first")
     with file.open() as stream:
-        if (start := stream.read(len(_START))) != _START:
-            raise InputError(f"{url}: not an SQLite file: it starts with {start[:8]!r}")
+        head = stream.read(_HEAD_BYTES)
+    if not head.startswith(_START):
+        raise InputError(f"{url}: not an SQLite file: it starts with {head[:8]!r}")
+    if file.size < (expected := _bytes_of(head)):  # of what is missing, SQLite would read zeros
+        raise InputError(
+            f"{url}: truncated: found {file.size:,} bytes, expected {expected:,}; copy or download it again"
+        )
     for beside in (f"{file.path}-wal", f"{file.path}-journal"):
         if os.path.exists(beside) and os.path.getsize(beside):
             raise InputError(
@@ -152,12 +158,12 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
         if not rows:
             raise NoRows(f"{url}: found no rows in table {shown(table)}, expected at least one")
         starts = () if number is None else tuple(_starts(connection, table, number))
-        sample = _sample(connection, table, names, number, starts)
+        first, further = _sample(connection, table, names, number, starts)
     untyped = {name for name, declared in columns if declared.upper() in ("", "ANY", "BLOB")}
-    types, plans = types_of(names, sample, request.table, untyped)
+    types, plans = types_of(names, first, further, request.table, untyped)
     truth = {name for name, declared in columns if declared.upper().startswith("BOOL")}
     for k, name in enumerate(names):
-        if name in truth and types[k] == pa.int64() and {row[k] for row in sample} <= {0, 1, None}:
+        if name in truth and types[k] == pa.int64() and {row[k] for row in (*first, *further)} <= {0, 1, None}:
             types[k] = pa.bool_()
     groups = tuple(min(GROUP_ROWS, rows - k) for k in range(0, rows, GROUP_ROWS)) if starts else (rows,)
     if starts and len(groups) != len(starts):
@@ -165,6 +171,14 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     fields = checked_fields(file, names, types, rows)
     partition = kept_of(request.partition, names)
     return SqliteTable(file, request.sizes, partition, fields, groups, plans, table, number, starts)
+
+
+def _bytes_of(head: bytes) -> int:
+    """Return how many bytes a file has by its header; 100 where old versions of SQLite have written it."""
+    if len(head) < _HEAD_BYTES or head[24:28] != head[92:96]:
+        return _HEAD_BYTES
+    page, pages = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
+    return pages * (page if page > 1 else 1 << 16)
 
 
 def _chosen(file: File, connection: sqlite3.Connection) -> tuple[str, bool]:
@@ -213,13 +227,12 @@ def _starts(connection: sqlite3.Connection, table: str, number: str) -> Iterator
 
 def _sample(
     connection: sqlite3.Connection, table: str, names: Sequence[str], number: str | None, starts: Sequence[int]
-) -> list[tuple[Cell, ...]]:
+) -> tuple[list[tuple[Cell, ...]], list[tuple[Cell, ...]]]:
     """Return the first rows, and some from further down where rows have numbers."""
     query = f"select {', '.join(map(quoted, names))} from {quoted(table)}"
     if number is None:
-        return connection.execute(f"{query} limit {SAMPLE_ROWS}").fetchall()
-    rows = connection.execute(f"{query} order by {number} limit {SAMPLE_ROWS}").fetchall()
-    further = f"{query} where {number} >= ? order by {number} limit {STRETCH_ROWS}"
-    for start in starts[1 :: max(1, len(starts) // STRETCHES)]:
-        rows += connection.execute(further, (start,)).fetchall()
-    return rows
+        return connection.execute(f"{query} limit {SAMPLE_ROWS}").fetchall(), []
+    first = connection.execute(f"{query} order by {number} limit {SAMPLE_ROWS}").fetchall()
+    following = f"{query} where {number} >= ? order by {number} limit {STRETCH_ROWS}"
+    chosen = starts[1 :: max(1, len(starts) // STRETCHES)]
+    return first, [row for start in chosen for row in connection.execute(following, (start,))]

@@ -48,25 +48,29 @@ class ValuedTable(TypedColumns):
 
 
 def types_of(
-    names: Sequence[str], rows: Sequence[Sequence[Cell]], request: TableRequest, untyped: Collection[str] = ()
+    names: Sequence[str],
+    first: Sequence[Sequence[Cell]],
+    further: Sequence[Sequence[Cell]],
+    request: TableRequest,
+    untyped: Collection[str] = (),
 ) -> tuple[list[pa.DataType], tuple[ColumnPlan, ...]]:
-    """Return the types of columns by some rows, and the plans of those that types alone do not tell.
+    """Return the types of columns by their first rows and some further down, and plans of those that need more.
 
     Text is words, or dates and times; digits in it are words, except in the `untyped` columns. A column of numbers and
     words is of what most of its cells are, as in CSV.
     """
     missing = frozenset(request.missing) | {""}
     types, plans = [], []
-    for name, cells in zip(names, zip(*rows, strict=True), strict=True):
-        present = [cell for cell in cells if cell is not None and not (isinstance(cell, str) and _is(cell, missing))]
-        kinds = set(map(_type_of, present))
+    for j, name in enumerate(names):
+        samples = [[cell for row in rows if _is_there(cell := row[j], missing)] for rows in (first, further)]
+        kinds = {kind for kind in set(map(_type_of, samples[1])) if kind in _PLAIN} | set(map(_type_of, samples[0]))
         if strange := [kind for kind in kinds if kind not in _PLAIN]:
             types.append(strange[0])
         elif _TEXT not in kinds:
             types.append(pa.null() if not kinds else kinds.pop() if len(kinds) == 1 else _REAL)
         else:
-            words = [[_word(cell)] for cell in present]
-            plan = plan_of_cells([name], words, TableRequest(missing=request.missing))[0]
+            words = [[[_word(cell)] for cell in cells] for cells in samples]
+            plan = plan_of_cells([name], words[0], TableRequest(missing=request.missing), words[1])[0]
             is_mixed = len(kinds) > 1
             if plan.kind == NUMBER and not is_mixed and name not in untyped:
                 plan = ColumnPlan(name, CATEGORY, why="text, which has digits in it")
@@ -115,8 +119,8 @@ def _type_of(cell: Cell) -> pa.DataType:
     return pa.list_(pa.null()) if isinstance(cell, list) else pa.struct([])
 
 
-def _is(cell: str, missing: Collection[str]) -> bool:
-    return cell.strip() in missing
+def _is_there(cell: Cell, missing: Collection[str]) -> bool:
+    return cell is not None and not (isinstance(cell, str) and cell.strip() in missing)
 
 
 def _as_they_are(cells: Sequence[Cell], of_type: pa.DataType) -> pa.Array | None:

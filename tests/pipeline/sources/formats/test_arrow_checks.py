@@ -124,7 +124,10 @@ def test_tables_in_memory_are_checked() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "mutants"),
-    [("arrow words", 16), ("arrow lz4", 6), ("parquet words", 6), ("npz sparse", 4), ("libsvm", 4), ("csv", 4)],
+    [
+        *[("arrow words", 16), ("arrow lz4", 6), ("parquet words", 6), ("npz sparse", 4), ("libsvm", 4), ("csv", 4)],
+        *[("arrow stream", 6), ("orc words", 6), ("json lines words", 6), ("arff words", 6), ("sqlite words", 6)],
+    ],
 )
 def test_a_sample_of_damaged_files(kind: str, mutants: int) -> None:
     """All of them: ``python -m tests.soaks.damaged_files``. Unvalidated, numbers 8 and 15 of "arrow words" crash."""
