@@ -58,7 +58,12 @@ def test_every_combination(kernel: MinMaxKernel) -> None:
     np.testing.assert_allclose(kernel.matrix(X, Y), expected, rtol=1e-12)
 
 
-VALUES = arrays(np.float64, (5, 6), elements=st.one_of(st.just(0.0), st.floats(-1e150, 1e150)))
+# Numbers so small that a multiple of them is rounded to another ratio are left out: they have a scale.
+VALUES = arrays(
+    np.float64,
+    (5, 6),
+    elements=st.one_of(st.just(0.0), st.floats(-1e150, -1e-290), st.floats(1e-290, 1e150)),
+)
 
 
 @settings(max_examples=60, deadline=None)

@@ -161,7 +161,8 @@ def test_any_fsspec_url(tmp_path: Path, kind: str) -> None:
     url = f"memory://folder/a.{kind}"
     fsspec.filesystem("memory").pipe(f"/folder/a.{kind}", content)
     remote = opened(url, sizes=Sizes(256, 64))
-    assert remote.fragments() == local.fragments()
+    if kind != "csv":  # which is cut into ranges where it is local
+        assert remote.fragments() == local.fragments()
     assert remote.format == local.format
     assert same(read_all(remote), read_all(local))
     identity = remote.identity()

@@ -199,7 +199,10 @@ def test_json_cells_of_another_type_further_down(tmp_path: Path) -> None:
     url = put(path, lines + '{"a": 1, "w": ["x"], "y": 1}\n')
     assert refused(url, label="y").startswith("line 40001, column 'w': found a list, expected a number, a word")
     url = put(path, lines + '{"a": 1, "w": "x", "y": "no"}\n')
-    assert refused(url, label="y") == "line 40001, column 'y': found 'no', expected a number (the label)"
+    assert (
+        refused(url, label="y")
+        == "line 40001, column 'y': found 'no', expected a number as in the first rows (the label)"
+    )
 
 
 def test_json_that_is_refused(tmp_path: Path) -> None:
