@@ -226,6 +226,15 @@ def _links(url: str) -> list[str]:
     return re.split(rf"((?:::|,){_LINK})", url)
 
 
+def path_and_part(path: str) -> tuple[str, str | None]:
+    """Return the path of a local file, and what stands behind a ``#``: the part of a file, such as a table of SQLite's.
+
+    A name that has a ``#`` of its own stays as it is.
+    """
+    file, mark, part = path.partition("#")
+    return (file, part) if mark and not os.path.exists(path) and os.path.isfile(file) else (path, None)
+
+
 class Location(str):
     """Where data lie: a path, a URL, a chain of URLs of fsspec's, or a list of these with commas between.
 

@@ -22,10 +22,9 @@ from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
 from pipeline.rows.split_rule import SplitRule
-from pipeline.sources.formats import FAULTS as FAULTS_OF_FORMATS
-from pipeline.sources.formats import known_formats
+from pipeline.sources.formats import format_names
 
-FORMAT = Choice((AUTO, *known_formats()))
+FORMAT = Choice((AUTO, *format_names()))
 """Formats of files, by the words of ``--format``."""
 
 OF_PARTITIONER = (
@@ -259,8 +258,9 @@ class BatchOptions(TableOptions, CommonOptions):
             return super().parse(argv)
         except InputError as error:
             # A name may be unknown because the package that has it could not be imported.
-            by_name = str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option"))
-            faults = FAULTS if by_name else FAULTS_OF_FORMATS if str(error).startswith("--format") else []
+            faults = (
+                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
+            )
             text = str(error).partition("; did you mean")[0] if faults else str(error)
             raise InputError("; ".join((text, *faults))) from None
 

@@ -17,7 +17,7 @@ from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.runs.folder import folder_of_run
 from pipeline.sources.datasets.known import EMBEDDED, Registry, default_data_dir, load_registry, refuse_lacking
-from pipeline.urls import Location
+from pipeline.urls import Location, path_and_part
 
 STANDARD_INPUT = "-"
 
@@ -98,7 +98,7 @@ def refuse_missing(places: Iterable[str]) -> None:
 
 
 def _refuse_missing(place: Location) -> None:
-    path = str(Path(place.whole.removeprefix("file://")).expanduser())
+    path, _ = path_and_part(str(Path(place.whole.removeprefix("file://")).expanduser()))
     try:
         if os.path.isdir(path):
             os.scandir(path).close()

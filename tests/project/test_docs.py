@@ -27,7 +27,7 @@ OF_A_USER = {
     "slurm-logs/", "targets.json", "web/",
 }  # fmt: skip
 """Names in examples, and names that stand for many files."""
-ENTRY_POINTS = {"ikmap.papers"}
+ENTRY_POINTS = {"ikmap.papers", "ikmap.formats"}
 """Groups of entry points."""
 
 

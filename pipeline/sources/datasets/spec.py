@@ -13,7 +13,7 @@ from typing import cast
 
 from pipeline.errors import InputError
 from pipeline.record_types import Record
-from pipeline.sources.formats import known_formats
+from pipeline.sources.formats import format_names
 from pipeline.urls import Location, refuse_credentials
 
 COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
@@ -198,8 +198,8 @@ _KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
         "auto, binary, multiclass, ...",
     ),
     "format": (
-        _is_one_of("auto", *known_formats()),
-        f"one of auto, {', '.join(known_formats())}",
+        _is_one_of("auto", *format_names()),
+        f"one of auto, {', '.join(format_names())}",
     ),
     "package": _TEXT,
     "resource": _TEXT,

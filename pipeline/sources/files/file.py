@@ -20,7 +20,7 @@ from pipeline.errors import InputError
 from pipeline.sources.files.limits import MEBIBYTE, longest_row, reason
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.files.remote import filesystem
-from pipeline.urls import Location
+from pipeline.urls import Location, path_and_part
 
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
 
@@ -103,9 +103,7 @@ def find_file(url: str) -> File:
     url = Location(url)
     local = url.is_local or os.path.exists(url.whole)
     path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
-    part = None
-    if local and not os.path.exists(path) and "#" in path and os.path.isfile(path.partition("#")[0]):
-        path, _, part = path.partition("#")
+    path, part = path_and_part(path) if local else (path, None)
     with _failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face data sets: what lies beside the rows, and splits, which are refused together.
+"""Folders of Hugging Face data sets with several splits, which are refused.
 
 Rows of a test split that were read as training rows would make every figure of the test too good.
 """
@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from pipeline.errors import InputError
 
-BESIDE = frozenset({"dataset_info.json", "state.json", "dataset_dict.json", "dataset_infos.json"})
-"""Files that describe a data set, and hold none of its rows."""
 _DICT = "dataset_dict.json"
 _SHARD = re.compile(r"(?P<folder>(?:.*/)?)(?P<split>\w+)-\d{5}-of-\d{5}\.[\w.]+")
 _PLACES = ("train", "test", "validation", "valid", "dev")

@@ -10,13 +10,14 @@ from urllib.parse import unquote
 
 from pipeline.errors import InputError
 from pipeline.sources.files.file import _answers, _failures
-from pipeline.sources.files.hub import BESIDE, refuse_splits
+from pipeline.sources.files.hub import refuse_splits
 from pipeline.sources.files.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.sources.files.remote import filesystem
 from pipeline.sources.formats import known_formats
 from pipeline.urls import Location
 
 UNFINISHED = ".tmp"
+_JSON = re.compile(r"\.json$", re.IGNORECASE)
 _PACKED = re.compile(r"\.(bz2|gz|xz|zst)$", re.IGNORECASE)
 
 
@@ -97,13 +98,11 @@ def _below(folder: Location) -> list[Named]:
         words = within.split("/")
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
-        if words[-1] in BESIDE:
-            continue
         names.append(within)
-    # Where some files have an ending of tables, what has none is no data, such as README.md; and .json, which mostly
-    # describes, is data only where nothing else is.
-    tables = [name for name in names if _is_table(name)]
-    names = [name for name in tables if not name.endswith(".json")] or tables or names
+    # Where some files have an ending of tables, what has none is no data, such as README.md.
+    tables = [name for name in names if _is_table(name)] or names
+    # Beside files of other formats, JSON describes them, such as dataset_info.json.
+    names = [name for name in tables if not _JSON.search(name)] or tables
     return [
         Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]

@@ -1,7 +1,8 @@
 """Formats of data files, one module each: how a file is opened, cut into fragments, and read.
 
 A new format is one module and one name: an entry of :data:`OURS`, or in another package an entry point of the group
-``ikmap.formats`` whose object is a :class:`Format`. Nothing heavy is imported here, as ``--help`` names the formats.
+``ikmap.formats`` with the name of the format, whose object is a :class:`Format`. Nothing heavy is imported here, as
+``--help`` names the formats; packages are imported when the first file is opened.
 """
 
 from __future__ import annotations
@@ -141,18 +142,29 @@ OURS = (
 
 
 @cache
+def format_names() -> tuple[str, ...]:
+    """Return the names of all formats: those of this package, and those that installed packages offer."""
+    ours = [one.name for one in OURS]
+    return tuple(dict.fromkeys([*ours, *(point.name for point in _offered())]))
+
+
+@cache
 def known_formats() -> dict[str, Format]:
-    """Return all formats by their names: those of this package, and those of others that are installed.
+    """Return all formats by their names, with those of installed packages, which are imported.
 
     A faulty package stops no command: its fault goes to :data:`FAULTS`.
     """
-    from ikmap.methods.registry import offered
-
     formats = {one.name: one for one in OURS}
-    for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
+    for point in _offered():
         if (theirs := _loaded(point, formats)) is not None:
             formats[theirs.name] = theirs
     return formats
+
+
+def _offered() -> list[EntryPoint]:
+    from ikmap.methods.registry import offered
+
+    return sorted(offered(GROUP), key=lambda point: (point.name, point.value))
 
 
 def with_faults(error: InputError) -> InputError:
@@ -177,6 +189,11 @@ def _loaded(point: EntryPoint, known: dict[str, Format]) -> Format | None:
         FAULTS.append(
             f"package {package}: found {type(theirs).__name__} in its entry point {point.name!r}, expected a Format of "
             f"pipeline.sources.formats; pip uninstall {package}, or mend it"
+        )
+    elif theirs.name != point.name:
+        FAULTS.append(
+            f"package {package}: its format {theirs.name!r} has the entry point {point.name!r}, expected one of the "
+            f"same name; pip uninstall {package}, or mend it"
         )
     elif theirs.name in known:
         FAULTS.append(

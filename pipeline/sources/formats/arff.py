@@ -31,7 +31,7 @@ from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of
 from pipeline.sources.formats.typed import checked_fields, kept_of
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"{{]+)\s*(\S.*)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"{{]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
 _CELL = re.compile(rf"[ \t]*(?:({_WORD})[ \t]*|([^,]*))(,|$)")
 _ESCAPED = re.compile(r"\\(.)")
 _AROUND = re.compile(rb"[ \t\r]*,[ \t]*")

@@ -7,6 +7,7 @@ types; a block in which a cell is of another type is parsed again, cell by cell,
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -139,8 +140,7 @@ def _constant(word: str) -> Cell:
 def _object(pairs: list[tuple[str, Cell]]) -> dict[str, Cell]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {shown(twice)} appears twice")
     return record
 

@@ -35,6 +35,8 @@ _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 """Names of the number that rows have, unless a column has the same name."""
 _START = b"SQLite format 3\0"
 _HEAD_BYTES = 100
+_HIDDEN = 1
+"""What marks the columns that a virtual table has for its own use."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
             )
     with _opened(file) as connection:
         table, is_view = _chosen(file, connection)
-        columns = [(str(row[1]), str(row[2])) for row in connection.execute(f"pragma table_xinfo({quoted(table)})")]
+        about = connection.execute(f"pragma table_xinfo({quoted(table)})").fetchall()
+        columns = [(str(row[1]), str(row[2])) for row in about if row[6] != _HIDDEN]
         names = [name for name, _ in columns]
         number = None if is_view else _row_number(connection, table, names)
         (rows,) = connection.execute(f"select count(*) from {quoted(table)}").fetchone()
@@ -190,9 +193,9 @@ def _chosen(file: File, connection: sqlite3.Connection) -> tuple[str, bool]:
             return file.part, found[file.part]
         what = f"found no table {shown(file.part)}"
     else:
-        tables = [name for name, is_view in found.items() if not is_view] or list(found)
+        tables = [name for name, is_view in found.items() if not is_view]
         if len(tables) == 1:
-            return tables[0], found[tables[0]]
+            return tables[0], False
         what = f"found {len(tables) or 'no'} tables"
     place = file.url.removesuffix(f"#{file.part}")
     listed = ", ".join(map(shown, list(found)[:12])) + (", ..." if len(found) > 12 else "")

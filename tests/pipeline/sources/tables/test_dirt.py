@@ -165,9 +165,10 @@ def test_folders_with_other_files_and_with_files_without_rows(tmp_path: Path) ->
     assert refused(tmp_path / "t.parquet", tmp_path) == "t.parquet: found no rows, expected at least one"
 
 
-@pytest.mark.parametrize("ending", ["xlsx", "zip"])
+@pytest.mark.parametrize("ending", ["xlsx", "avro", "zip"])
 def test_files_of_other_programs(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"t.{ending}").write_bytes(b"PK\x03\x04whatever")
     assert refused(tmp_path / f"t.{ending}", tmp_path).startswith(
-        f"t.{ending}: found a .{ending} file by its name, expected CSV, Parquet, Arrow, ORC, JSON lines, "
+        f"t.{ending}: found a .{ending} file by its name, expected CSV, Parquet, Arrow, ORC, JSON lines, ARFF, SQLite, "
+        "LIBSVM text, NumPy or idx; "
     )

@@ -18,9 +18,11 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
+from flows.runs.look_first import refuse_missing
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
+from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats import OURS, sqlite
 from tests.pipeline.sources.tables.test_table_files import EXPECTED, rows, typed
@@ -287,6 +289,7 @@ def test_arff_that_is_refused(tmp_path: Path) -> None:
     assert said("@relation r\n@attribute a numeric\n").startswith("line 3: found no @data line")
     assert said("@relation r\n@attribute a relational\n@data\n").startswith("line 2: found an attribute of type 'rel")
     assert said("@relation r\nnonsense\n").startswith("line 2: found 'nonsense', expected @relation")
+    assert said("@relation r\n@attribute abc\n@data\n").startswith("line 2: found '@attribute abc', expected @attribu")
     assert said("@relation r\n@attribute a\n@data\n").startswith("line 2: found '@attribute a', expected @attribute, a")
     assert said("@attribute a real\n@attribute a real\n@data\n1,2\n").startswith("column name 'a' appears twice")
     latin = put(tmp_path / "t.arff", (HEAD + "1,'y z',0\n").replace("y z", "é").encode("cp1252"))
@@ -363,6 +366,40 @@ def test_sqlite_that_is_refused(tmp_path: Path) -> None:
     assert refused(put(tmp_path / "d.sqlite", database(more="drop table people"))) == (
         "found no tables, expected one of some"
     )
+    view = put(tmp_path / "v.sqlite", database(more="create view v as select 1 as a, 2 as y; drop table people"))
+    assert refused(view) == f"found no tables, expected one of 'v'; name one behind a #: {view}#v"
+    assert rows(opened(f"{view}#v", label="y")) == ([[1.0]], [2.0])
+
+
+def test_a_run_finds_the_file_of_a_table(tmp_path: Path) -> None:
+    url = put(tmp_path / "t.sqlite", database())
+    refuse_missing([f"{url}#people"])
+    with pytest.raises(InputError, match=r"nothing\.sqlite#people: no such file"):
+        refuse_missing([f"{tmp_path}/nothing.sqlite#people"])
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.arff", "t.sqlite"])
+def test_tables_of_very_many_numbers(name: str, tmp_path: Path) -> None:
+    """They are planned by their count."""
+    n = WIDE + 10
+    names = [f"x{j}" for j in range(n)]
+    cells = [[k + j / 4 for j in range(n)] for k in range(3)]
+    if name == "t.jsonl":
+        content = "".join(json.dumps({**dict(zip(names, row, strict=True)), "y": 1}) + "\n" for row in cells).encode()
+    elif name == "t.arff":
+        head = "".join(f"@attribute {name} numeric\n" for name in [*names, "y"])
+        lines = "".join(",".join(map(str, row)) + ",1\n" for row in cells)
+        content = f"@relation wide\n{head}@data\n{lines}".encode()
+    else:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute(f"create table wide ({', '.join(names)}, y)")
+            marks = ",".join("?" * (n + 1))
+            connection.executemany(f"insert into wide values ({marks})", [(*row, 1) for row in cells])
+            connection.commit()
+            content = bytes(connection.serialize())
+    source = opened(put(tmp_path / name, content), label="y")
+    assert source.plan.columns == n
+    assert rows(source) == (cells, [1.0] * 3)
 
 
 # Hugging Face folders, and files of other programs
