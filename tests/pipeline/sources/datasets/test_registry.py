@@ -319,11 +319,7 @@ def test_object_store_addresses_are_left_to_the_readers(tmp_path: Path) -> None:
         ("[dataset.x]\ntrain = 'f'\nlable = 'y'\n", "unknown key 'lable', expected label"),
         ("[dataset.x]\ntrain = 'f'\nn_columns = 0\n", "n_columns = 0, expected a positive integer"),
         ("[dataset.x]\ntrain = 'f'\nn_columns = true\n", "expected a positive integer"),
-<<<<<<< HEAD
-        ("[dataset.x]\ntrain = 'f'\nformat = 'xls'\n", "format = 'xls', expected one of auto, csv"),
-=======
         ("[dataset.x]\ntrain = 'f'\nformat = 'weka'\n", "format = 'weka', expected one of auto, csv, parquet"),
->>>>>>> formats
         ("[dataset.x]\ntrain = 'f'\ndivide = 0\n", "divide = 0, expected a positive number"),
         ("[dataset.x]\ntrain = 'f'\ndivide = inf\n", "divide = inf, expected a positive number"),
         ("[dataset.x]\ntrain = 'f'\nsplit = { fraction = 1.5 }\n", "split"),
