@@ -118,13 +118,15 @@ class _Cells:
 
     def __init__(self, file: TableFile, block: Block, wanted: Wanted) -> None:
         self.file, self.block, self.missing = file, block, wanted.missing
-        names = wanted.names if block.numbers is None else wanted.names[wanted.numbers :]
-        self._columns = dict(zip(names, block.columns, strict=True))
+        self._together = {} if block.numbers is None else {n: k for k, n in enumerate(wanted.names[: wanted.numbers])}
+        self._columns = dict(zip(wanted.names[len(self._together) :], block.columns, strict=True))
         self._fixed = dict(file.partition)
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         if (column := self._columns.get(name)) is not None:
             return column
+        if (place := self._together.get(name)) is not None and self.block.numbers is not None:
+            return pa.chunked_array([self.block.numbers[:, place]])
         return pa.chunked_array([pa.repeat(pa.scalar(self._fixed[name], pa.string()), self.block.rows)])
 
     def where(self, name: str) -> Callable[[int], str]:

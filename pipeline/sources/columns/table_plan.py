@@ -139,7 +139,13 @@ def _refuse_lacking(
     InputError
     """
     needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
+    width = len(files[0].own_names)
     for file in files:
+        if not file.has_names and len(file.own_names) != width:  # more cannot be told from others in their places
+            raise InputError(
+                f"{file.file.url}: found {len(file.own_names)} columns without names, expected {width} as in "
+                f"{files[0].file.url}"
+            )
         there = set(file.names)
         for name in needed:
             if name not in there:

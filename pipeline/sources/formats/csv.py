@@ -42,6 +42,7 @@ from pipeline.sources.formats.csv_text import (
     rows_of_width,
 )
 from pipeline.sources.formats.table_file import Block, TableFile
+from pipeline.sources.formats.typed import kept_of
 
 DELIMITERS = ",\t;|"
 SAMPLE_ROWS = 10_000
@@ -228,8 +229,8 @@ class TextTable(TableFile):
             if len(row) != self.width or (values := numbers_in(row, at[:n], wanted.missing)) is None:
                 return None
             X.append(values)
-            for cells, j in zip(others, at[n:], strict=True):
-                cells.append(row[j].strip())
+            for cells, j, kind in zip(others, at[n:], wanted.kinds[n:], strict=True):
+                cells.append(row[j] if kind == LABEL else row[j].strip())
         numbers = np.stack(X) if X else np.empty((0, n))
         columns = []
         for cells, kind in zip(others, wanted.kinds[n:], strict=True):
@@ -287,7 +288,7 @@ class TextTable(TableFile):
                         "--encoding cp1252"
                     )
                 if kind != NUMBER:
-                    cells.append(cell)
+                    cells.append(row[j] if kind == LABEL else cell)
                     continue
                 plain = with_point(cell) if self.decimal == "," else cell
                 value = None if cell in missing or not cell else number_in(plain)
@@ -337,7 +338,7 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
     return TextTable(
         layout.file,
         request.sizes,
-        request.partition,
+        kept_of(request.partition, layout.names or ()),
         layout.delimiter,
         layout.names,
         layout.width,
