@@ -168,6 +168,11 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
         raise InputError(f"{url}: found {len(names):,} keys, expected at most {MOST_COLUMNS:,}")
     first_cells, further_cells = ([[row.get(name) for name in names] for row in part] for part in (rows, further))
     types, plans = types_of(names, first_cells, further_cells, request.table)
+    # Ids are told apart by how they are written, not by numbers that may be rounded.
+    types = [
+        pa.string() if name == request.table.id and kind == pa.float64() else kind
+        for name, kind in zip(names, types, strict=True)
+    ]
     fields = checked_fields(file, names, types, len(rows))
     return JsonLines(file, request.sizes, kept_of(request.partition, names), fields, plans, start, 1, first_rows)
 

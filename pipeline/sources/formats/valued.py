@@ -90,6 +90,8 @@ def column_of(
         A cell is no number in a column of numbers, or no cell of a table at all.
     """
     is_number = kind == NUMBER and not is_text(of_type)
+    if kind == LABEL and pa.types.is_boolean(of_type):
+        cells = [_truth(cell, k, where) for k, cell in enumerate(cells)]
     column = _as_they_are(cells, pa.float64() if is_number else of_type if kind == LABEL else pa.string())
     if column is None and is_number:
         column = pa.array([_number(cell, k, missing, where) for k, cell in enumerate(cells)], pa.float64())
@@ -148,6 +150,17 @@ def _number(cell: Cell, row: int, missing: Collection[str], where: Callable[[int
         if value is not None:
             return value
     raise InputError(f"{where(row)}: found {_shown(cell)}, expected {expected(NUMBER)}")
+
+
+def _truth(cell: Cell, row: int, where: Callable[[int], str]) -> Cell:
+    """Return a label as true or false, where the labels are; words stay."""
+    if isinstance(cell, Digits | int | float) and not isinstance(cell, bool):
+        if float(cell) not in (0.0, 1.0):
+            raise InputError(f"{where(row)}: found {_word(cell)}, expected true or false (the label)")
+        return float(cell) == 1.0
+    if isinstance(cell, str) and (value := TRUTH.get(cell.strip().lower())) is not None:
+        return value == 1.0
+    return cell
 
 
 def _finite(value: float, row: int, where: Callable[[int], str]) -> float:
