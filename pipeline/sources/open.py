@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.base import DataFile, ReadRequest
+from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, find_file
 from pipeline.sources.files.named import Named, named_files
 from pipeline.sources.formats import Format, known_formats, with_faults
@@ -141,8 +142,7 @@ def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
 
 def _by_name(file: File) -> Format | None:
     name = file.url.name if file.part is None else file.url.name.removesuffix(f"#{file.part}")
-    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", name, flags=re.IGNORECASE)
-    return next((one for one in known_formats().values() if one.has_name(name)), None)
+    return next((one for one in known_formats().values() if one.has_name(without_ending(name))), None)
 
 
 def _listed() -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, in_one_line
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.base import RawRows
 from pipeline.sources.columns.cells import as_numbers, label_words
@@ -142,7 +142,7 @@ class _Cells:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
-                f"{' '.join(str(error).split())[:200]}; leave it out: --drop {column.name}"
+                f"{in_one_line(error)}; leave it out: --drop {column.name}"
             ) from error
 
 

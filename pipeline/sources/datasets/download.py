@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.sources.files.compression import ENDINGS
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.remote import check_proxies, headers_for, refuse_without_query
 from pipeline.storage.durable import flush
@@ -65,7 +66,7 @@ def download(
     url : str
         http, https or file address.
     target : Path
-        Its suffix tells how the file is compressed (.bz2, .xz, .gz or not at all).
+        Its suffix tells how the file is compressed (.bz2, .xz, .gz, .zst or not at all).
     sha256 : str, optional
         Hexadecimal digest of the file as downloaded.
     progress : callable, optional
@@ -216,7 +217,7 @@ def _blocks(url: str, timeout: float) -> Iterator[tuple[bytes, int, int | None]]
 
 def _check_content(path: Path, suffix: str) -> None:
     """Read a compressed file to its end; refuse a web page in place of a plain one."""
-    compression = suffix.removeprefix(".") if suffix in (".bz2", ".xz", ".gz") else None
+    compression = suffix.removeprefix(".") if suffix in ENDINGS else None
     try:
         file = find_file(str(path))
         if compression and file.compression != compression:

@@ -34,7 +34,7 @@ class ResolvedDataset:
     ----------
     name : str
     train_url : str
-        Local path, or an address that the readers understand.
+        Local path, or an address that a format can be read from.
     test_url : str or None
         None: `split` makes the test rows out of the training file's.
     task, format, n_columns, label, header, delimiter, encoding, split
@@ -143,7 +143,7 @@ def resolve(
 ) -> ResolvedDataset:
     """Find the files of a data set, downloading to `data_dir` those that are not there.
 
-    Looked for beside the defining file and in `data_dir`, as they are or with .bz2, .xz or .gz.
+    Looked for beside the defining file and in `data_dir`, as they are or with .bz2, .xz, .gz or .zst.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
+from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
 
@@ -154,7 +155,7 @@ def _given_names(url: str, line: int, header: bool | Sequence[str] | None, width
 
 def _sniffed(url: str, first: bytes, delimiters: str) -> str:
     """Tab for .tsv; else the most frequent of some characters in the first record's plain text."""
-    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
+    if without_ending(url).lower().endswith(".tsv"):
         return "\t"
     plain = re.sub(rb'"[^"]*"', b"", first)
     return max(delimiters, key=lambda c: plain.count(c.encode()))
