@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ikmap.json_values import JsonObject
 from ikmap.tables import ColumnPlan
-from pipeline.sources.base import DataFile, Fragment, RawRows
 from pipeline.sources.columns.plan import WIDE, Plan
+from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import joint_identity
+from pipeline.sources.formats.base import DataFile, Fragment
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -116,12 +116,12 @@ def readable(
     progress: Callable[[str, int, int | None], None] | None = None,
     timeout: float = 60.0,
 ) -> Location:
-    """Return where the readers can read a file: where it is, or in a copy.
+    """Return where a file can be read: where it is, or in a copy.
 
     Parameters
     ----------
     url : str
-        Anything that readers take; only http and https addresses, or several with commas between, are asked for.
+        Anything that can be opened; only http and https addresses, or several with commas between, are asked for.
     data_dir : Path
         A server that answers with the whole file when asked for a part has it downloaded to there. The copy is taken
         again next time, as long as the server tells of the same version of the file.
@@ -164,7 +164,7 @@ def readable(
 
 
 def _request(url: str, headers: Mapping[str, str]) -> urllib.request.Request:
-    """A request as the readers make it: with what the environment says for servers of this kind (``FSSPEC_HTTPS``)."""
+    """Return the request that reading a file makes: with what the environment says for it (``FSSPEC_HTTPS``)."""
     check_proxies()
     place = Location(url)
     request = urllib.request.Request(

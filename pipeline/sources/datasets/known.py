@@ -172,8 +172,8 @@ def local_file(place: Location, spec: DatasetSpec, data_dir: Path) -> Location |
     stem = without_ending(name)
     names = dict.fromkeys((stem, *(stem + ending for ending in ENDINGS), name))
     for folder in (spec.folder, data_dir):
-        for one in names if folder else ():
-            path = os.path.join(folder or "", one)
+        for file_name in names if folder else ():
+            path = os.path.join(folder or "", file_name)
             if os.path.isfile(path):
                 return Location(os.path.abspath(path))
     return None

@@ -14,12 +14,13 @@ from pathlib import Path
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 from pipeline.record_types import Record
-from pipeline.sources import CsvFormat, ReadRequest, Source, open_source
+from pipeline.sources.columns.read_request import CsvFormat, ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import files_of, local_file, refuse_lacking
 from pipeline.sources.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split, name_here
-from pipeline.sources.open import NotCsv
+from pipeline.sources.open import NotCsv, open_source
+from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 #: Called as ``progress(file_name, bytes_so_far, bytes_in_all or None)`` while a file is downloaded.

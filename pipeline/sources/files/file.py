@@ -42,7 +42,7 @@ class File:
 
         `scattered` reads of a remote file fetch what is asked for, without reading ahead.
         """
-        with failures_told(self.url), _open_raw(self.path, self.local, scattered) as raw:
+        with file_failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
             if self.compression is None:
                 yield raw if self.encoding is None else as_utf8(raw, self.encoding, self.url)
                 return
@@ -55,13 +55,13 @@ class File:
     @contextmanager
     def open_compressed(self) -> Iterator[io.BufferedReader]:
         """The content as it is; a failure to read is an `InputError`."""
-        with failures_told(self.url), _open_raw(self.path, self.local) as raw:
+        with file_failures(self.url), _open_raw(self.path, self.local) as raw:
             yield raw
 
     def identity(self) -> JsonObject:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
-            with failures_told(self.url), remote_failures_told(self.url):
+            with file_failures(self.url), client_failures(self.url):
                 fs, path = filesystem(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
@@ -72,7 +72,7 @@ class File:
                 key = hashlib.sha256(self.url.place.encode()).hexdigest() if signed else str(fs.ukey(path))
                 return {"size": self.size, "ukey": key}
         digest = hashlib.sha256()
-        with failures_told(self.url), _open_raw(self.path, True) as raw:
+        with file_failures(self.url), _open_raw(self.path, True) as raw:
             while chunk := raw.read(MEBIBYTE):
                 digest.update(chunk)
         return {"size": self.size, "sha256": digest.hexdigest()}
@@ -97,7 +97,7 @@ def find_file(url: str) -> File:
     local = url.is_local or os.path.exists(url.whole)
     path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
     path, part = path_and_part(path) if local else (path, None)
-    with failures_told(url):
+    with file_failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:
             raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
@@ -121,7 +121,7 @@ def _local_size(url: str, path: str) -> int:
 
 
 def _remote_size(url: str) -> int:
-    with remote_failures_told(url):
+    with client_failures(url):
         fs, path = filesystem(url)
         info = fs.info(path)
     if info.get("type") == "directory":
@@ -138,7 +138,7 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
             yield cast(io.BufferedReader, stream)
     else:
         options = {"cache_type": "none"} if scattered else {}
-        with remote_failures_told(path):
+        with client_failures(path):
             fs, name = filesystem(path)
             remote = fs.open(name, "rb", **options)
         with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
@@ -158,14 +158,14 @@ class _Remote(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with remote_failures_told(self._url):
+        with client_failures(self._url):
             return int(self._stream.seek(offset, whence))
 
     def tell(self) -> int:
         return int(self._stream.tell())
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with remote_failures_told(self._url):
+        with client_failures(self._url):
             data = self._stream.read(len(buffer))
             at, size = self._stream.tell(), getattr(self._stream, "size", None)
         if not data and size is not None and at < size:
@@ -180,11 +180,11 @@ class _Remote(io.RawIOBase):
 
 
 @contextmanager
-def remote_failures_told(url: str) -> Iterator[None]:
+def client_failures(url: str) -> Iterator[None]:
     """Turn what the client of a remote file system raises into one line: every client has errors of its own."""
     try:
         yield
-    except (InputError, OSError, ImportError):  # turned by `failures_told`
+    except (InputError, OSError, ImportError):  # turned by `file_failures`
         raise
     except Exception as error:
         if isinstance(error, ValueError) and "range requests" in str(error):
@@ -196,7 +196,7 @@ def remote_failures_told(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def failures_told(url: str) -> Iterator[None]:
+def file_failures(url: str) -> Iterator[None]:
     """Turn what can go wrong while reading into one line."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""CSV text, whoever reads it: its records, and what the first of them tell - delimiter, names, where rows begin."""
+"""CSV text: its records, and what the first of them tell - delimiter, names, where rows begin."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
+from pipeline.sources.columns.read_request import CsvFormat
 from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
@@ -21,23 +21,6 @@ NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
-
-
-class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
-
-    Attributes
-    ----------
-    header : bool, sequence of str, or None
-        Whether the first line names the columns; or their names, where it has a row.
-    delimiter : str or None
-        What stands between columns.
-    encoding : str or None
-    """
-
-    header: bool | Sequence[str] | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,13 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns, row_fragments
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files.compression import ENDINGS, without_ending
 from pipeline.sources.files.file import File, find_file, joint_identity
+from pipeline.sources.formats.base import Fragment, row_fragments
 from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, rows_per_block
 

@@ -19,10 +19,13 @@ import scipy.sparse as sp
 
 from pipeline.errors import InputError, in_one_line, writing
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, read_layout, rows_per_block
 

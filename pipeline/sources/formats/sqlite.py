@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pipeline.errors import InputError, NoRows, in_one_line
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row

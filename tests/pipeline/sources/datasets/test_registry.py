@@ -6,6 +6,7 @@ import bz2
 import gzip
 import itertools
 import lzma
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ TABLE_4 = {
 }
 REGISTRY = load_registry()
 LINE = b"+1 1:0.5 3:1\n-1 2:0.25\n" * 50
-COMPRESS = {
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
