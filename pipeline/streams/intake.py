@@ -21,7 +21,8 @@ from pipeline.rows.parts import IDS, LATE, arrays_of_part
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
-from pipeline.sources.base import RawRows, other_columns
+from pipeline.sources.columns.checks import other_columns
+from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.feeds.feed import Arrival, Feed, KnownColumns
 from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.files.named import Named
+from pipeline.sources.named import Named
 from pipeline.sources.open import opened_file, planned
 from pipeline.sources.source import Source
 from pipeline.urls import Location

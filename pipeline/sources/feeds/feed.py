@@ -15,15 +15,16 @@ from ikmap.json_values import JsonObject
 from ikmap.tables import ColumnPlan
 from ikmap.tables.raw import Levels
 from pipeline.record_types import RecordView
-from pipeline.sources.base import RawRows, ReadRequest
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TICK_SECONDS = 0.2
-"""A feed lets its reader look around so often, while no rows come."""
+"""So many seconds pass at most, while no rows come, before a feed returns to whoever takes its rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Arrival:
     y : float64 array (m,), or object array (m,) of str, or None
         None where the source has no labels, and none are needed.
     levels, ids, weights
-        As of :class:`~pipeline.sources.base.RawRows`.
+        As of :class:`~pipeline.sources.columns.raw_rows.RawRows`.
     """
 
     url: str

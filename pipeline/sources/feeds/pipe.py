@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import cast
 
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest, TextFile
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
-from pipeline.sources.files.file import MAGIC, File, LongLine
+from pipeline.sources.files.compression import compression_of
+from pipeline.sources.files.file import File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.formats import known_formats
+from pipeline.sources.formats.base import TextFile
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
 from pipeline.sources.open import format_of, planned, requested_format
 from pipeline.sources.source import Source
@@ -101,7 +103,7 @@ class PipeFeed(Feed):
         """Return what the text holds."""
         sample = head[: self._end_of_sample(head)]
         file = Head(Location(self.url), "", False, len(sample), None, text=sample)
-        packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+        packed = compression_of(head)
         kind = packed or format_of(file, requested_format(file, self._format, self._request.csv)).name
         self._quotes = kind == "csv"
         if kind not in ("csv", "libsvm"):

@@ -19,8 +19,9 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from pipeline.sources.base import DataFile, ReadRequest
+    from pipeline.sources.columns.read_request import ReadRequest
     from pipeline.sources.files.file import File
+    from pipeline.sources.formats.base import DataFile
 
 GROUP = "ikmap.formats"
 """Group of the entry points of formats."""
@@ -36,7 +37,7 @@ class Format:
     ----------
     name : str
     opener : str
-        The function ``open(file, request)`` that returns a :class:`~pipeline.sources.base.DataFile`, as
+        The function ``open(file, request)`` that returns a :class:`~pipeline.sources.formats.base.DataFile`, as
         ``package.module:function``; it is imported when the first file is opened.
     endings : str
         Regular expression of the ends of its files' names, behind which there may be an ending of compression.
@@ -159,6 +160,12 @@ def known_formats() -> dict[str, Format]:
         if (theirs := _loaded(point, formats)) is not None:
             formats[theirs.name] = theirs
     return formats
+
+
+def shown_formats(*, tables: bool = False) -> str:
+    """Return what formats are called in messages, as what is expected: all, or those of tables alone."""
+    names = [each.shown for each in known_formats().values() if each.shown and (each.table or not tables)]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _offered() -> list[EntryPoint]:

@@ -19,11 +19,12 @@ from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.base import Fragment, RawRows, ReadRequest
 from pipeline.sources.columns.cells import boolean_columns, expected, number_in
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import LABEL, Wanted, of_column, rows_of, wanted_of
 from pipeline.sources.files.file import File
@@ -31,6 +32,7 @@ from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
     find_layout,
@@ -41,7 +43,7 @@ from pipeline.sources.formats.csv_text import (
     records,
     rows_of_width,
 )
-from pipeline.sources.formats.table_file import Block, TableFile
+from pipeline.sources.formats.table_file import TableFile
 from pipeline.sources.formats.typed import kept_of
 
 DELIMITERS = ",\t;|"
@@ -79,7 +81,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class TextTable(TableFile):
-    """One CSV file. One fragment: where a record starts depends on the quotes before it."""
+    """One CSV file; fragments are byte ranges that begin where a record does. Compressed, it is one fragment."""
 
     format: ClassVar[str] = "csv"
     knows_rows: ClassVar[bool] = False

@@ -19,13 +19,13 @@ import pyarrow.json
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.base import ReadRequest
 from pipeline.sources.columns.cells import is_text
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MOST_COLUMNS
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
-from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
 from pipeline.sources.formats.typed import checked_fields, kept_of
 from pipeline.sources.formats.valued import Cell, Digits, column_of, types_of

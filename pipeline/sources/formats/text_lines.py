@@ -10,13 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from pipeline.sources.base import Fragment
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
-from pipeline.sources.formats.table_file import Block
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.valued import ValuedTable
 
 

@@ -1,4 +1,4 @@
-"""Tables whose cells have a type each, JSON lines and SQLite: what columns are by their cells, and cells as columns."""
+"""Tables whose cells have a type each (JSON lines, ARFF, SQLite): what columns are by them, and cells as columns."""
 
 from __future__ import annotations
 

@@ -6,9 +6,12 @@ import bz2
 import gzip
 import itertools
 import lzma
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flows.options.batch import BatchOptions
@@ -35,7 +38,13 @@ TABLE_4 = {
 }
 REGISTRY = load_registry()
 LINE = b"+1 1:0.5 3:1\n-1 2:0.25\n" * 50
-COMPRESS = {"": lambda data: data, ".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".gz": gzip.compress,
+    ".zst": partial(pa.compress, codec="zstd", asbytes=True),
+}
 
 
 def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
@@ -197,6 +206,15 @@ def test_files_are_found_under_every_accepted_name(
     assert found.train_url == str(tmp_path / (files.train + suffix))
     assert found.test_url == (str(tmp_path / (files.test + suffix)) if files.test else None)
     assert (found.name, found.n_columns, found.divide) == (spec.name, spec.n_columns, files.divide)
+
+
+def test_an_ending_in_capitals_is_one_of_compression(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("[dataset.x]\ntrain = 'X.CSV.GZ'\n")
+    spec = load_registry(tmp_path / "my.toml").find("x")
+    (tmp_path / "X.CSV.GZ").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert resolve(spec, tmp_path).train_url == str(tmp_path / "X.CSV.GZ")
+    (tmp_path / "X.CSV.zst").write_bytes(COMPRESS[".zst"](b"a,b\n1,2\n"))
+    assert resolve(spec, tmp_path).train_url == str(tmp_path / "X.CSV.zst")
 
 
 def test_scaled_files_are_not_divided_again(tmp_path: Path) -> None:

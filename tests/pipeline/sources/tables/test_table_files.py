@@ -18,7 +18,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.files.named import named_files
+from pipeline.sources.named import named_files
 from tests.support.opening import opened
 
 CSV = """name;size;when;city;label

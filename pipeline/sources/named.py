@@ -9,16 +9,16 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pipeline.errors import InputError
-from pipeline.sources.files.file import _answers, _failures
+from pipeline.sources.files.compression import without_ending
+from pipeline.sources.files.file import client_failures, file_failures
 from pipeline.sources.files.hub import refuse_splits
 from pipeline.sources.files.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.sources.files.remote import filesystem
-from pipeline.sources.formats import known_formats
+from pipeline.sources.formats import known_formats, shown_formats
 from pipeline.urls import Location
 
 UNFINISHED = ".tmp"
 _JSON = re.compile(r"\.json$", re.IGNORECASE)
-_PACKED = re.compile(r"\.(bz2|gz|xz|zst)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,13 @@ def _named(given: Location) -> list[Named]:
         return [file for part in several for file in _named(part)]
     if _exists(given) == "file":
         return [Named(given)]
-    with _failures(given), _answers(given):
+    with file_failures(given), client_failures(given):
         if _exists(given) == "directory":
             names = _below(given)
             if not names:
-                raise InputError(f"{given}: found no data file in this folder, expected Parquet, CSV or Arrow files")
+                raise InputError(
+                    f"{given}: found no data file in this folder, expected files of {shown_formats(tables=True)}"
+                )
             return names
         if re.search(r"[*?\[]", given.place) and not given.is_web:
             names = _globbed(given)
@@ -81,7 +83,7 @@ def _exists(url: Location) -> str | None:
         return "file"
     if url.is_web or re.search(r"[*?\[,]", url.place):
         return None
-    with _failures(url), _answers(url):
+    with file_failures(url), client_failures(url):
         fs, inside = filesystem(url)
         return "directory" if fs.isdir(inside) else "file" if fs.exists(inside) else None
 
@@ -110,7 +112,7 @@ def _below(folder: Location) -> list[Named]:
 
 def _is_table(name: str) -> bool:
     """Return whether a file is one of a table by its name."""
-    return any(one.table and one.has_name(_PACKED.sub("", name)) for one in known_formats().values())
+    return any(one.table and one.has_name(without_ending(name)) for one in known_formats().values())
 
 
 def _globbed(pattern: Location) -> list[Named]:
