@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pipeline.errors import InputError, NoRows
 from pipeline.sources.base import ReadRequest
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
 from pipeline.sources.files.lakehouse import refuse_inside
 from pipeline.sources.files.named import Named
-from pipeline.sources.open import opened_file, planned
+from pipeline.sources.open import opened_file
 from pipeline.sources.source import Source
 from pipeline.urls import Location
 
@@ -102,23 +102,16 @@ class DirectoryFeed(Feed):
     def _open(self, name: str) -> Source | None:
         """Return a file, opened, which must have the columns of those before; None if it has no row."""
         url = f"{self.url}/{name}"
-        request = self._request if self.known is None else self.known.request(self._request)
+        request = self._request_like_known(self._request)
         try:
             file = opened_file(Named(Location(url)), self._format, request)
         except NoRows:
             return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = planned(url, (file,), request)
-        if (column := request.table.id) is not None and source.id_column is None:
-            raise InputError(f"{url}: found no column {column!r} (--id), expected it as in the rows before")
-        if self.known is not None:
-            source = self.known.applied(source)
-        if self.source is None:
-            self.source, self.known = source, self.known or KnownColumns.of(source)
-        elif source.format != self.source.format:
+        if self.source is not None and file.format != self.source.format:
             raise InputError(
-                f"{url}: found a file of format {source.format}, expected {self.source.format} as {self.source.url} "
+                f"{url}: found a file of format {file.format}, expected {self.source.format} as {self.source.url} "
                 "is; give files of one format"
             )
-        return source
+        return self._planned(url, file, request)

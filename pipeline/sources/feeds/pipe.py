@@ -13,13 +13,13 @@ from typing import cast
 
 from pipeline.errors import InputError
 from pipeline.sources.base import ReadRequest, TextFile
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
 from pipeline.sources.files.file import MAGIC, File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.formats import known_formats
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.open import format_of, planned, requested_format
+from pipeline.sources.open import format_of, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location
 
@@ -107,18 +107,14 @@ class PipeFeed(Feed):
         if kind not in ("csv", "libsvm"):
             what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
             raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
-        request = self._request if self.known is None else self.known.request(self._request)
+        request = self._request_like_known(self._request)
         opened = known_formats()[kind].open(file, request)
         if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
             raise InputError(
                 f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
                 f"on its way: iconv -f {encoding} -t utf-8"
             )
-        self.source = planned(self.url, (opened,), request)
-        if self.known is not None:
-            self.source = self.known.applied(self.source)
-        self.known = self.known or KnownColumns.of(self.source)
-        return self.source
+        return self._planned(self.url, opened, request)
 
     def _end_of_sample(self, head: bytes) -> int:
         """Return where the records end by which the columns are found, whatever has come behind them by now."""

@@ -29,7 +29,8 @@ from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
-from pipeline.sources import CsvFormat, ReadRequest
+from pipeline.sources import CsvFormat, ReadRequest, open_source
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
@@ -40,6 +41,7 @@ from pipeline.streams import intake as intake_module
 from pipeline.streams.arrived import joined
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
+from tests.support.narrow import present
 from tests.support.one_process import NoWorkers, forget, one_process
 from tests.support.params_for import params_for
 
@@ -372,6 +374,88 @@ def test_a_file_with_other_columns_or_of_another_format_is_refused(tmp_path: Pat
     WRITE["parquet"](incoming / "3.parquet", slice(CUTS[2], N))
     with pytest.raises(InputError, match=r"3.parquet: found a file of format parquet, expected csv as .*0.csv is"):
         run(tmp_path / "b", DirectoryFeed(str(incoming), "auto", REQUEST, 0.2, print))
+
+
+def parts(incoming: Path, *tables: pa.Table) -> list[str]:
+    """Write files, and return their names."""
+    incoming.mkdir()
+    names = [str(incoming / f"{k}.parquet") for k in range(len(tables))]
+    for name, table in zip(names, tables, strict=True):
+        pq.write_table(table, name)
+    return names
+
+
+def arrived_labels(feed: Feed) -> list[Any]:
+    return [label for item in feed.arrivals({}) if item is not None for label in present(item.y)]
+
+
+LABEL = ReadRequest(label="y")
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_labels_of_another_type_are_those_of_the_first_file(resumed: bool, tmp_path: Path) -> None:
+    """As files and as a feed, also where the first file was taken in before: true and false, then 1 and 0."""
+    a = pa.array([0.5, 1.5, 2.5])
+    tables = [pa.table({"a": a, "y": labels}) for labels in ([True, False, True], [1, 0, 1])]
+    files = parts(tmp_path / "incoming", *tables)
+    source = open_source(str(tmp_path / "incoming"), request=LABEL)
+    as_files = [label for part in source.fragments() for rows in source.read(part) for label in present(rows.y)]
+    feed = DirectoryFeed(str(tmp_path / "incoming"), "auto", LABEL, 0.1, print)
+    assert arrived_labels(feed) == as_files == ["true", "false", "true"] * 2
+    if resumed:
+        assert feed.known is not None
+        Path(files[0]).unlink()
+        again = DirectoryFeed(str(tmp_path / "incoming"), "auto", LABEL, 0.1, print)
+        again.known = Plan.from_json(json.loads(json.dumps(feed.known.as_json())))
+        assert again.known == feed.known
+        assert arrived_labels(again) == as_files[3:]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "y": [1], "who": ["p1"]}, "column 'who' (--id)"),
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "who": [1]}, "found no column 'y'"),
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "y": [1]}, "found no column 'who' (--id)"),
+    ],
+)
+def test_a_file_that_files_would_refuse_is_refused_in_a_folder_that_grows(
+    first: dict[str, Any], then: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    parts(tmp_path / "incoming", pa.table(first), pa.table(then))
+    request = ReadRequest(label="y", require_label=False, table=TableRequest(id="who"))
+    source = open_source(str(tmp_path / "incoming" / "0.parquet"), request=request)
+    assert source.plan.label == "y"
+    with pytest.raises(InputError) as refused:
+        list(DirectoryFeed(str(tmp_path / "incoming"), "auto", request, 0.1, print).arrivals({}))
+    assert said in str(refused.value)
+    assert "1.parquet: " in str(refused.value)
+    assert "0.parquet" in str(refused.value)
+
+
+def test_labels_that_the_first_file_lacks_are_left_alone(tmp_path: Path) -> None:
+    parts(tmp_path / "incoming", pa.table({"a": [1.0, 2.0]}), pa.table({"a": [1.0], "y": [1]}))
+    feed = DirectoryFeed(str(tmp_path / "incoming"), "auto", ReadRequest(require_label=False), 0.1, print)
+    assert [item.y for item in feed.arrivals({}) if item is not None] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "arrow_type", [pa.bool_(), pa.dictionary(pa.int8(), pa.string()), pa.timestamp("us", "UTC"), pa.decimal128(9, 2)]
+)
+def test_a_plan_is_kept_as_json(arrow_type: pa.DataType) -> None:
+    plan = Plan(
+        (ColumnPlan("a", TIME, why="by its type"), ColumnPlan("b", CATEGORY, "onehot")),
+        ("a", "b"),
+        label="y",
+        text_labels=True,
+        label_type=arrow_type,
+        request=TableRequest(id="who", missing=("-",), plan={"b": ColumnPlan("b", CATEGORY, "onehot")}),
+        kept=ColumnPlan("day", TIME),
+        id_type=arrow_type,
+        first="a.parquet",
+    )
+    for kept in (plan, Plan(3), Plan(None)):
+        assert Plan.from_json(json.loads(json.dumps(kept.as_json()))) == kept
 
 
 def test_a_learner_that_counts_every_row_once_is_refused_before_a_row_is_read(tmp_path: Path) -> None:
