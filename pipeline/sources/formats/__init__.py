@@ -8,7 +8,7 @@ A new format is one module and one name: an entry of :data:`OURS`, or in another
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -50,6 +50,9 @@ class Format:
         Whether its rows are a table: columns have names and kinds, and several files make one table.
     parts : bool
         Whether its files hold several tables, of which one is named behind a ``#``: ``file.sqlite#table``.
+    streams : bool
+        Whether it can be read as it arrives: its files are :class:`~pipeline.sources.base.TextFile`, their columns are
+        found by the first rows, and each line is a record (of CSV, save in quotes).
     """
 
     name: str
@@ -60,6 +63,7 @@ class Format:
     shown: str = ""
     table: bool = True
     parts: bool = False
+    streams: bool = False
 
     def open(self, file: File, request: ReadRequest) -> DataFile:
         """Open a file of this format.
@@ -91,7 +95,7 @@ class Format:
 _HERE = "pipeline.sources.formats"
 _IDX_TYPES = (8, 9, 11, 12, 13, 14)
 OURS = (
-    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV"),
+    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV", streams=True),
     Format("parquet", f"{_HERE}.parquet:open_parquet", r"\.(parquet|pq)", (b"PAR1",), shown="Parquet"),
     Format(
         "arrow",
@@ -108,6 +112,7 @@ OURS = (
         (b"{",),
         compressed=True,
         shown="JSON lines",
+        streams=True,
     ),
     Format("arff", f"{_HERE}.arff:open_arff", r"\.arff", (b"@relatio", b"@RELATIO"), compressed=True, shown="ARFF"),
     Format(
@@ -125,6 +130,7 @@ OURS = (
         compressed=True,
         shown="LIBSVM text",
         table=False,
+        streams=True,
     ),
     Format("npy", f"{_HERE}.npy:open_npy", r"\.npy", (b"\x93NUMPY",), shown="NumPy", table=False),
     Format("npz", f"{_HERE}.npz:open_npz", r"\.npz", (b"PK\x03\x04",), table=False),
@@ -159,6 +165,12 @@ def known_formats() -> dict[str, Format]:
         if (theirs := _loaded(point, formats)) is not None:
             formats[theirs.name] = theirs
     return formats
+
+
+def one_of(formats: Iterable[Format]) -> str:
+    """Return the formats as they are called in messages: CSV, Parquet or Arrow."""
+    *names, last = [one.shown for one in formats if one.shown]
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def _offered() -> list[EntryPoint]:

@@ -86,7 +86,7 @@ def arrow_table(rows: slice) -> pa.Table:
 REQUEST = ReadRequest(label="delay", table=TABLE)
 
 
-def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16) -> PipeFeed:
+def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16, format: str = "csv") -> PipeFeed:
     """A feed from a pipe into which a thread writes."""
     reading, writing = os.pipe()
 
@@ -97,7 +97,7 @@ def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16)
                 stream.flush()
 
     Thread(target=write, daemon=True).start()
-    return PipeFeed("csv", request, INITIAL, reading)
+    return PipeFeed(format, request, INITIAL, reading)
 
 
 def json_text(rows: slice) -> str:
@@ -205,9 +205,15 @@ def beforehand(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return predictions(folder)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "csv", "parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "pipe of JSON lines", "csv", "parquet", "arrow", "jsonl"])
 def test_predictions_are_those_for_rows_encoded_beforehand(kind: str, beforehand: bytes, tmp_path: Path) -> None:
-    feed = piped(csv_text(), at_a_time=701) if kind == "pipe" else folder_of(tmp_path / "incoming", kind)
+    feed: Feed
+    if kind == "pipe":
+        feed = piped(csv_text(), at_a_time=701)
+    elif kind == "pipe of JSON lines":
+        feed = piped(json_text(slice(0, N)).encode(), at_a_time=701, format="auto")
+    else:
+        feed = folder_of(tmp_path / "incoming", kind)
     metrics = run(tmp_path / "run", feed)
     assert predictions(tmp_path / "run") == beforehand
     assert len(set(beforehand)) > 1
@@ -485,6 +491,31 @@ def test_the_model_of_a_stream_takes_rows_as_they_come(tmp_path: Path) -> None:
     assert model.feature_names_in_ == ["distance", "day", "carrier"]
     frame = arrow_table(slice(250, N)).select(["carrier", "day", "distance"])
     assert set(model.predict(frame)) == {"late", "on time"}
+
+
+@pytest.mark.parametrize("format", ["auto", "jsonl"])
+def test_json_lines_on_a_pipe_end_with_each_line_whatever_quotes_are_in_it(format: str) -> None:
+    """An odd number of quotes in each line; of a column of words, some are numbers further down; a blank line."""
+    lines = [json.dumps({"a": f'{k % 7}" pipe', "n": k, "delay": k % 2}) for k in range(INITIAL + 30)]
+    lines.insert(INITIAL + 5, "")
+    for size in (100, 1 << 16):
+        feed = piped("\n".join(lines).encode(), PLAIN, size, format)
+        arrived = [item for item in feed.arrivals({}) if item is not None]
+        together = joined(arrived)
+        assert together.levels == (tuple(f'{k}" pipe' for k in range(7)), None)
+        assert together.X[:, 1].tolist() == list(range(INITIAL + 30))
+        assert sum(item.rows for item in arrived) == INITIAL + 30
+        assert feed.source is not None
+        assert feed.source.format == "jsonl"
+
+
+def test_the_columns_of_text_on_a_pipe_do_not_depend_on_how_it_comes() -> None:
+    """A key that JSON lines have only behind the first 256 KiB is no column, though it may have come already."""
+    lines = [json.dumps({"a": "x" * 9000, "n": k, "delay": k % 2} | ({"new": 1} if k > 40 else {})) for k in range(80)]
+    for size in (1 << 15, 1 << 22):
+        feed = piped("\n".join(lines).encode(), PLAIN, size, "jsonl")
+        assert sum(item.rows for item in feed.arrivals({}) if item is not None) == 80
+        assert feed.column_names == ("a", "n")
 
 
 def test_text_in_another_encoding() -> None:
