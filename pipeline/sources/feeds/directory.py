@@ -94,7 +94,7 @@ class DirectoryFeed(Feed):
             return
         for fragment in source.fragments():
             for block in source.read(fragment):
-                arrival = Arrival.of(source.url, name, row, block)
+                arrival = Arrival.of(source, name, row, block)
                 row += arrival.rows
                 if row > skip + 1:
                     yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)

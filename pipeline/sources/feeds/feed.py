@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,10 @@ class Arrival:
         None where the source has no labels, and none are needed.
     levels, ids, weights
         As of :class:`~pipeline.sources.base.RawRows`.
+    line_of : callable or None
+        Function from a row, counted from `before` rows ahead of the first, to its line of text; None: rows are in no
+        text.
+    before : int
     """
 
     url: str
@@ -51,21 +55,38 @@ class Arrival:
     levels: Levels | None = None
     ids: pa.Array | None = None
     weights: Floats | None = None
+    line_of: Callable[[int], int] | None = None
+    before: int = 0
 
     @classmethod
-    def of(cls, url: str, origin: str, first_row: int, rows: RawRows) -> Arrival:
+    def of(cls, source: Source, origin: str, first_row: int, rows: RawRows) -> Arrival:
         """Return rows as a source has read them."""
-        return cls(url, origin, first_row, rows.X, rows.y, rows.levels, rows.ids, rows.weights)
+        line_of = rows.line if source.files[0].unit == "line" else None
+        return cls(source.url, origin, first_row, rows.X, rows.y, rows.levels, rows.ids, rows.weights, line_of)
 
     @property
     def rows(self) -> int:
         return int(self.X.shape[0])
 
+    def place(self, row: int) -> str:
+        """Return where a row is, for messages: its line of text, or its number in its origin."""
+        if self.line_of is None:
+            return f"{self.url}: row {self.first_row + row}"
+        return f"{self.url}: line {self.line_of(self.before + row)}"
+
     def part(self, start: int, stop: int) -> Arrival:
         """Rows ``start .. stop - 1`` of these."""
         beside = (self.y, self.ids, self.weights)
         y, ids, weights = (None if column is None else column[start:stop] for column in beside)
-        return Arrival(self.url, self.origin, self.first_row + start, self.X[start:stop], y, self.levels, ids, weights)
+        return replace(
+            self,
+            first_row=self.first_row + start,
+            X=self.X[start:stop],
+            y=y,
+            ids=ids,
+            weights=weights,
+            before=self.before + start,
+        )
 
 
 class Feed(ABC):

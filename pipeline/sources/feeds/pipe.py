@@ -91,7 +91,7 @@ class PipeFeed(Feed):
                 block = file.parse(text, line, source.plan)
                 rows = int(block.X.shape[0])
                 if rows:
-                    yield Arrival.of(self.url, self.url, row, block)
+                    yield Arrival.of(source, self.url, row, block)
                 row, line = row + rows, line + text.count(b"\n")
             text = next(records, b"")
             text = text and self._as_utf8(text, encoding)

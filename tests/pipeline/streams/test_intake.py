@@ -382,14 +382,21 @@ def unknown_label(path: Path) -> Any:
     return directory(path, 0.1)
 
 
+def unknown_label_in_text(path: Path) -> Any:
+    (path / "a.csv").write_bytes(csv_text().replace(b"\n", b"\n\n", 2) + b"\n1,2,3,4,7\n")
+    return directory(path, 0.1)
+
+
 @pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize(("feed", "said"), [
-    (lambda _: piped(csv_text() + b"\n1,2,3,4,7\n"), "standard input: row 701: found label 7, expected"),
-    (lambda _: piped(libsvm_text() + b"\n1 9:1\n", format="libsvm"), "row 701: found index 9, expected at most 4"),
+    (lambda _: piped(csv_text() + b"\n1,2,3,4,7\n"), "standard input: line 702: found label 7, expected"),
+    (lambda _: piped(libsvm_text() + b"\n1 9:1\n", format="libsvm"), "line 701: found index 9, expected at most 4"),
     (lambda _: piped(csv_text(slice(0, 50))), "--initial 200"),
     (lambda _: piped(b""), "found 0 rows"),
     (lambda _: piped(gzip.compress(csv_text())), r"standard input: found a \.gz stream"),
     (lambda _: piped(csv_text() + b"\n1,2,x,4,1\n"), "standard input: line 702, column 'c': found 'x'"),
+    (lambda _: piped(b"\n\n" + csv_text() + b"\n\n1,2,3,4,7\n"), "standard input: line 705: found label 7, expected"),
+    (unknown_label_in_text, "a.csv: line 704: found label 7"),
     (unknown_label,
      "a.parquet: row 700: found label 7"),
     (lambda path: ((path / "a.parquet").write_bytes(b"PAR1 and more"), directory(path, 0.1))[1], "rename them into"),

@@ -341,12 +341,12 @@ PLAIN = ReadRequest(label="delay")
         (
             changed(300, 5, "early"),
             REQUEST,
-            "standard input: row 301: found label 'early', expected one of the initial",
+            "standard input: line 302: found label 'early', expected one of the initial",
         ),
         (
             changed(300, 0, "", plain_text()),
             PLAIN,
-            "standard input: row 301, column 'a': found a missing value, of which the initial rows had none",
+            "standard input: line 302, column 'a': found a missing value, of which the initial rows had none",
         ),
         (
             changed(300, 1, "word", plain_text()),
