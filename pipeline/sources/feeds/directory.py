@@ -11,7 +11,7 @@ from pipeline.errors import InputError, NoRows
 from pipeline.sources.base import ReadRequest
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.files.named import Named
+from pipeline.sources.files.named import Named, data_files
 from pipeline.sources.open import opened_file
 from pipeline.sources.source import Source
 from pipeline.urls import Location
@@ -19,7 +19,6 @@ from pipeline.urls import Location
 IDLE_SECONDS = 60.0
 END = "_SUCCESS"
 """A file of this name says that no more will come."""
-UNFINISHED = ".tmp"
 
 
 class DirectoryFeed(Feed):
@@ -61,7 +60,7 @@ class DirectoryFeed(Feed):
         since = time.monotonic()
         while True:
             ended = (self._folder / END).exists()  # asked first: files renamed before it are then listed
-            new = [name for name in self._listed() if name not in seen]
+            new = [name for name in data_files(seen.union(self._listed())) if name not in seen]
             for name in new:
                 seen.add(name)
                 if last is not None and name < last:
@@ -78,13 +77,12 @@ class DirectoryFeed(Feed):
                 yield None
 
     def _listed(self) -> list[str]:
-        """Names of the files that are there to be read."""
+        """Names of the files that are there."""
         try:
-            with os.scandir(self._folder) as found:
-                entries = [entry.name for entry in found if entry.is_file()]
+            with os.scandir(self._folder) as entries:
+                return [entry.name for entry in entries if entry.is_file()]
         except OSError as error:
             raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
-        return sorted(name for name in entries if not name.startswith((".", "_")) and not name.endswith(UNFINISHED))
 
     def _rows(self, name: str, skip: int) -> Iterator[Arrival]:
         """Rows of a file but the first `skip`."""

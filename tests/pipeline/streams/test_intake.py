@@ -36,6 +36,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.sources.feeds.pipe import PipeFeed
+from pipeline.sources.files.named import named_files
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake
@@ -365,6 +366,22 @@ def test_files_of_a_directory_in_order_of_name(tmp_path: Path) -> None:
     (rest,) = arrivals(directory(tmp_path, 0.2), {"a": 10, "b": 13})
     assert (rest.origin, rest.first_row) == ("b", 14)
     assert np.array_equal(rest.X, X[23:30])
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_folder_that_grows_has_the_same_files_as_one_that_is_all_there(compressed: bool, tmp_path: Path) -> None:
+    for name in ("1.csv", "2.CSV"):
+        text = csv_text(slice(0, 5))
+        path = tmp_path / f"{name}.gz" if compressed else tmp_path / name
+        path.write_bytes(gzip.compress(text) if compressed else text)
+    for name in ("README.md", "dataset_info.json", "0.csv.tmp", ".3.csv", "_3.csv", "_SUCCESS"):
+        (tmp_path / name).write_text("# rows\n")
+    files = [Path(file.url).name for file in named_files(str(tmp_path))]
+    assert len(files) == 2
+    assert [item.origin for item in arrivals(directory(tmp_path, 5))] == files
+    (tmp_path / files[0]).unlink()
+    (tmp_path / files[1]).rename(tmp_path / "4.csv")  # it is told by its content that it is compressed
+    assert [item.origin for item in arrivals(directory(tmp_path, 5), {files[0]: 5, "4.csv": 4})] == ["4.csv"]
 
 
 def test_text_with_quotes_and_blank_lines_on_a_pipe() -> None:
