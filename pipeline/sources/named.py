@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -92,27 +93,34 @@ def _below(folder: Location) -> list[Named]:
     """The files in a folder and its folders."""
     root = folder.removeprefix("file://").rstrip("/") or "/"
     fs, top = filesystem(str(Path(root).expanduser()) if folder.is_local else folder)
-    names = []
     listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
     refuse_listed(root if folder.is_local else folder, listed)
     refuse_splits(root if folder.is_local else folder.rstrip("/"), listed)
-    for within in listed:
-        words = within.split("/")
-        if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
-            continue
-        names.append(within)
-    # Where some files have an ending of tables, what has none is no data, such as README.md.
-    tables = [name for name in names if _is_table(name)] or names
-    # Beside files of other formats, JSON describes them, such as dataset_info.json.
-    names = [name for name in tables if not _JSON.search(name)] or tables
     return [
-        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
+        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name))
+        for name in data_files(listed)
     ]
 
 
 def _is_table(name: str) -> bool:
     """Return whether a file is one of a table by its name."""
     return any(one.table and one.has_name(without_ending(name)) for one in known_formats().values())
+
+
+def data_files(names: Iterable[str]) -> list[str]:
+    """Return which files of a folder hold data, in order of their names: those of tables, if there are any.
+
+    What has no ending of tables is then no data, such as README.md; beside tables of other formats, JSON describes
+    them, such as dataset_info.json. Names that begin with a dot or an underscore, and those of files that are still
+    being written, are never data.
+    """
+    names = sorted(
+        name
+        for name in names
+        if not any(word.startswith((".", "_")) for word in name.split("/")) and not name.endswith(UNFINISHED)
+    )
+    tables = [name for name in names if _is_table(name)] or names
+    return [name for name in tables if not _JSON.search(name)] or tables
 
 
 def _globbed(pattern: Location) -> list[Named]:

@@ -121,18 +121,22 @@ def format_of(file: File, requested: str = AUTO) -> Format:
     if requested not in (AUTO, "npy"):
         return formats[requested]
     with file.open() as stream:
-        start = stream.read(8)
-    by_content = next((one for one in formats.values() if start.startswith(one.starts)), None)
+        content = format_by_content(stream.read(8))
     if requested == "npy":
-        return formats["npz" if by_content is formats["npz"] else "npy"]
+        return formats["npz" if content is formats["npz"] else "npy"]
     if (by_name := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
         ending = other[1].lower()
         command = f": {_WRITTEN_BY[ending]}" if ending in _WRITTEN_BY else ""
         raise InputError(
-            f"{file.url}: found a .{ending} file by its name, expected {shown_formats()}; save it as CSV or Parquet"
-            f"{command} (or name its format: --format csv)"
+            f"{file.url}: found a .{ending} file by its name, expected {shown_formats()}; save it as CSV or "
+            f"Parquet{command} (or name its format: --format csv)"
         )
-    return by_name or by_content or formats[_text_format(file)]
+    return by_name or content or formats[_text_format(file)]
+
+
+def format_by_content(start: bytes) -> Format | None:
+    """Return the format whose files begin so; None: there is none, as of most text."""
+    return next((one for one in known_formats().values() if start.startswith(one.starts)), None)
 
 
 def requested_format(file: File, requested: str, csv: CsvFormat) -> str:

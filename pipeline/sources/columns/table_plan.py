@@ -136,8 +136,7 @@ def _refuse_lacking(files: Sequence[Table], features: Sequence[str], label: str 
     for file in files:
         if not file.has_names and len(file.own_names) != width:  # more cannot be told from others in their places
             raise InputError(
-                f"{file.url}: found {len(file.own_names)} columns without names, expected {width} as in "
-                f"{files[0].url}"
+                f"{file.url}: found {len(file.own_names)} columns without names, expected {width} as in {files[0].url}"
             )
         there = set(file.names)
         for name in needed:

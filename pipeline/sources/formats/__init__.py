@@ -8,7 +8,7 @@ A new format is one module and one name: an entry of :data:`OURS`, or in another
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -51,6 +51,9 @@ class Format:
         Whether its rows are a table: columns have names and kinds, and several files make one table.
     parts : bool
         Whether its files hold several tables, of which one is named behind a ``#``: ``file.sqlite#table``.
+    streams : bool
+        Whether it can be read as it arrives: its files are :class:`~pipeline.sources.base.TextFile`, their columns are
+        found by the first rows, and each line is a record (of CSV, save in quotes).
     """
 
     name: str
@@ -61,6 +64,7 @@ class Format:
     shown: str = ""
     table: bool = True
     parts: bool = False
+    streams: bool = False
 
     def open(self, file: File, request: ReadRequest) -> DataFile:
         """Open a file of this format.
@@ -92,7 +96,7 @@ class Format:
 _HERE = "pipeline.sources.formats"
 _IDX_TYPES = (8, 9, 11, 12, 13, 14)
 OURS = (
-    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV"),
+    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV", streams=True),
     Format("parquet", f"{_HERE}.parquet:open_parquet", r"\.(parquet|pq)", (b"PAR1",), shown="Parquet"),
     Format(
         "arrow",
@@ -109,6 +113,7 @@ OURS = (
         (b"{",),
         compressed=True,
         shown="JSON lines",
+        streams=True,
     ),
     Format("arff", f"{_HERE}.arff:open_arff", r"\.arff", (b"@relatio", b"@RELATIO"), compressed=True, shown="ARFF"),
     Format(
@@ -126,6 +131,7 @@ OURS = (
         compressed=True,
         shown="LIBSVM text",
         table=False,
+        streams=True,
     ),
     Format("npy", f"{_HERE}.npy:open_npy", r"\.npy", (b"\x93NUMPY",), shown="NumPy", table=False),
     Format("npz", f"{_HERE}.npz:open_npz", r"\.npz", (b"PK\x03\x04",), table=False),
@@ -162,10 +168,11 @@ def known_formats() -> dict[str, Format]:
     return formats
 
 
-def shown_formats(*, tables: bool = False) -> str:
-    """Return what formats are called in messages, as what is expected: all, or those of tables alone."""
-    names = [each.shown for each in known_formats().values() if each.shown and (each.table or not tables)]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+def shown_formats(*, tables: bool = False, streams: bool = False) -> str:
+    """Return what formats are called in messages, as what is expected: all, those of tables, or those of streams."""
+    wanted = [one for one in known_formats().values() if (one.table or not tables) and (one.streams or not streams)]
+    *names, last = [one.shown for one in wanted if one.shown]
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def _offered() -> list[EntryPoint]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import dropwhile, islice
@@ -22,17 +22,14 @@ from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import boolean_columns, expected, number_in
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
-from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.raw_rows import Block
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import LABEL, Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.rows import LABEL, Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
-from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
-from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
     find_layout,
@@ -43,7 +40,7 @@ from pipeline.sources.formats.csv_text import (
     records,
     rows_of_width,
 )
-from pipeline.sources.formats.table_file import TableFile
+from pipeline.sources.formats.text_lines import TextTable
 from pipeline.sources.formats.typed import kept_of
 
 DELIMITERS = ",\t;|"
@@ -80,21 +77,15 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class TextTable(TableFile):
-    """One CSV file; fragments are byte ranges that begin where a record does. Compressed, it is one fragment."""
+class CsvTable(TextTable):
+    """One CSV file."""
 
     format: ClassVar[str] = "csv"
-    knows_rows: ClassVar[bool] = False
-    unit: ClassVar[str] = "line"
-    FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
-    BLOCK: ClassVar[int] = 4 * MEBIBYTE
-    """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
+    quotes: ClassVar[bool] = True
 
     delimiter: str
     header: tuple[str, ...] | None
     width: int
-    data_start: int
-    data_line: int
     decimal: str = "."
     booleans: frozenset[int] = frozenset()
     """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
@@ -192,24 +183,7 @@ class TextTable(TableFile):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
-        ranges = record_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
-        return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
-
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
-        text_range = TextRange(fragment.start, fragment.stop, fragment.first)
-        for line, text in islice(range_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
-            yield self._block(text, line, wanted)
-
-    def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
-        """Return the rows of some whole records, of which the first stands in that line."""
-        wanted = wanted_of(self, plan)
-        try:
-            return rows_of(self, self._block(text, line, wanted), wanted, plan)
-        except InputError as error:
-            raise of_column(error, plan) from None
-
-    def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
         at = self._places(wanted.names)
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
         if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
@@ -324,7 +298,7 @@ def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -
     return None if np.isinf(values).any() else values
 
 
-def open_csv(file: File, request: ReadRequest) -> TextTable:
+def open_csv(file: File, request: ReadRequest) -> CsvTable:
     """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
@@ -337,15 +311,15 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
     layout = find_layout(file, request.label, known, DELIMITERS)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
-    return TextTable(
+    return CsvTable(
         layout.file,
         request.sizes,
         kept_of(request.partition, layout.names or ()),
+        layout.start,
+        layout.line,
         layout.delimiter,
         layout.names,
         layout.width,
-        layout.start,
-        layout.line,
         decimal,
         boolean_columns(layout.rows),
     )
