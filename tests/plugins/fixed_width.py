@@ -41,10 +41,10 @@ class FixedTable(LinesTable):
                     f"{self.file.url}: line {line + k}: found {len(row)} fields, expected {len(self.own_names)}"
                 )
         columns = []
-        for name, kind in zip(wanted.names, wanted.kinds, strict=True):
-            place = self.own_names.index(name)
-            where = partial(self._where, name, line)
-            columns.append(column_of([row[place] for row in rows], kind, pa.float64(), wanted.missing, where))
+        for column in wanted.columns:
+            place = self.own_names.index(column.name)
+            where = partial(self._where, column.name, line)
+            columns.append(column_of([row[place] for row in rows], column, pa.float64(), wanted.missing, where))
         return Block(columns, line, len(text), len(rows))
 
     def _where(self, name: str, first: int, row: int) -> str:

@@ -58,8 +58,13 @@ class TableRequest:
         """Whether an encoding is asked for, whatever the columns are like."""
         return self.encode != EncodingRequest() or any(column.encoding != "auto" for column in self.plan.values())
 
+    @property
+    def missing_cells(self) -> frozenset[str]:
+        """Cells of text that are missing, the empty one among them."""
+        return frozenset(self.missing) | {""}
+
     def as_json(self) -> JsonObject:
-        """What differs from the default."""
+        """Return what differs from the default."""
         changed = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
         for key in ("drop", "missing", "categories"):
             if key in changed:
@@ -72,7 +77,7 @@ class TableRequest:
 
     @classmethod
     def from_json(cls, values: RecordView) -> Self:
-        """What :meth:`as_json` gave."""
+        """Return the request that gave a record with :meth:`as_json`."""
         record: Record = dict(values)
         for key in ("drop", "missing", "categories"):
             if key in record:
@@ -88,6 +93,7 @@ class TableRequest:
         Raises
         ------
         InputError
+            A column that an option names is not among those of the table.
         """
         for name in self.drop:
             if name not in names:

@@ -20,12 +20,12 @@ from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.base import Fragment, RawRows, ReadRequest
-from pipeline.sources.columns.cells import boolean_columns, expected, number_in
+from pipeline.sources.columns.cells import LABEL, boolean_columns, number_of_word
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
-from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
+from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import LABEL, Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
@@ -94,7 +94,8 @@ class TextTable(TableFile):
     data_line: int
     decimal: str = "."
     booleans: frozenset[int] = frozenset()
-    """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
+    """Places of the columns among whose first cells is true or false: their numbers are read as words, which is quicker
+    than to fall back for each block."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -121,12 +122,12 @@ class TextTable(TableFile):
         first, further = chosen(sample.rows), chosen(sample.further)
         plan = plan_of_cells(names, first, request, further)
         for rows in (first, [*first, *further]):
-            refuse_dressed(self.file.url, plan, sample.line, rows, request)
+            refuse_formatted_numbers(self.file.url, plan, sample.line, rows, request)
         return plan
 
     def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
         sample, at = self._sample(), self._places(names)
-        missing = frozenset(request.missing) | {""}
+        missing = request.missing_cells
         rows = [row for row in (*sample.rows, *sample.further) if len(row) == self.width]
         return self.decimal == "." and bool(rows) and all(numbers_in(row, at, missing) is not None for row in rows)
 
@@ -201,17 +202,14 @@ class TextTable(TableFile):
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
         """Return the rows of some whole records, of which the first stands in that line."""
         wanted = wanted_of(self, plan)
-        try:
-            return rows_of(self, self._block(text, line, wanted), wanted, plan)
-        except InputError as error:
-            raise of_column(error, plan) from None
+        return rows_of(self, self._block(text, line, wanted), wanted, plan)
 
     def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
         at = self._places(wanted.names)
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
         if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
             return block
-        columns = self._columns(text, line, at, wanted.kinds, wanted.missing)
+        columns = self._columns(text, line, at, wanted)
         return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
 
     def _line_of(self, text: bytes, line: int, row: int) -> int:
@@ -239,12 +237,11 @@ class TextTable(TableFile):
             columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
         return Block(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
 
-    def _columns(
-        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
-    ) -> list[pa.ChunkedArray]:
+    def _columns(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> list[pa.ChunkedArray]:
         if not text.strip():
-            return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
-        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, kinds)
+            types_of_none = (pa.float64() if kind == NUMBER else pa.string() for kind in wanted.kinds)
+            return [pa.chunked_array([pa.array([], of_type)]) for of_type in types_of_none]
+        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, wanted.kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
             names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
@@ -258,49 +255,48 @@ class TextTable(TableFile):
                 convert_options=pa.csv.ConvertOptions(
                     column_types=types,
                     include_columns=[names[j] for j in at],
-                    null_values=sorted(missing | {""}),
+                    null_values=sorted(wanted.missing),
                     decimal_point=self.decimal,
                     strings_can_be_null=False,
                 ),
             )
         except ARROW_FAILURES:
-            return self._careful(text, line, at, kinds, missing)
+            return self._careful(text, line, at, wanted)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
 
     def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
-        """Kinds as which columns are read: true and false are words, also where numbers are to be made of them."""
+        """Return the kinds as which columns are read: booleans are words, also where they are to become numbers."""
         return [CATEGORY if kind == NUMBER and j in self.booleans else kind for j, kind in zip(at, kinds, strict=True)]
 
-    def _careful(
-        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
-    ) -> list[pa.ChunkedArray]:
-        """Cell by cell: raise for the first fault, or return what Arrow was too strict about."""
-        url = self.file.url
+    def _careful(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> list[pa.ChunkedArray]:
+        """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""
+        url, wanted_columns = self.file.url, wanted.columns
         columns: list[list[float | str | None]] = [[] for _ in at]
         for row_line, row in rows_of_width(text, url, self.delimiter, line, self.width):
-            for cells, j, kind in zip(columns, at, kinds, strict=True):
+            for cells, j, column in zip(columns, at, wanted_columns, strict=True):
                 cell = row[j].strip()
                 if is_broken(cell):
                     raise InputError(
-                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}, or give "
+                        f"{url}: line {row_line}, column {shown(column.name)}: {not_utf8('text')}, or give "
                         "--encoding cp1252"
                     )
-                if kind != NUMBER:
+                if column.kind != NUMBER:
                     cells.append(cell)
                     continue
-                plain = with_point(cell) if self.decimal == "," else cell
-                value = None if cell in missing or not cell else number_in(plain)
-                if value is None and cell and cell not in missing:
-                    wanted = expected(NUMBER).replace("COLUMN", self.own_names[j])
+                if cell in wanted.missing:
+                    cells.append(None)
+                    continue
+                value = number_of_word(with_point(cell) if self.decimal == "," else cell)
+                if value is None:
                     raise InputError(
-                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: found {shown(cell)}, expected "
-                        f"{wanted}"
+                        f"{url}: line {row_line}, column {shown(column.name)}: found {shown(cell)}, expected "
+                        f"{column.expected}"
                     )
                 cells.append(value)
         return [
             pa.chunked_array([pa.array(cells, pa.float64() if kind == NUMBER else pa.string())])
-            for cells, kind in zip(columns, kinds, strict=True)
+            for cells, kind in zip(columns, wanted.kinds, strict=True)
         ]
 
 
@@ -344,5 +340,5 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
         layout.start,
         layout.line,
         decimal,
-        boolean_columns(layout.rows),
+        boolean_columns(layout.rows) if decimal == "." else frozenset(),
     )

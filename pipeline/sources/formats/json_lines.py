@@ -65,12 +65,9 @@ class JsonLines(LinesTable):
             return f"{url}: line {first + lines[row]}, column {shown(name)}"
 
         columns = []
-        for name, kind in zip(wanted.names, wanted.kinds, strict=True):
-            cells = [row.get(name) for row in rows]
-            try:
-                columns.append(column_of(cells, kind, types[name], wanted.missing, partial(where, name)))
-            except InputError as error:
-                raise InputError(str(error).replace("--category COLUMN", f"--category {name}")) from None
+        for column in wanted.columns:
+            cells = [row.get(column.name) for row in rows]
+            columns.append(column_of(cells, column, types[column.name], wanted.missing, partial(where, column.name)))
         return columns
 
 

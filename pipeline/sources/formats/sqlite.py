@@ -93,14 +93,11 @@ class SqliteTable(ValuedTable, TypedTable):
 
     def _batch(self, rows: Sequence[tuple[Cell, ...]], first: int, wanted: Wanted) -> pa.RecordBatch:
         types, columns = dict(self.fields), []
-        for name, kind, cells in zip(wanted.names, wanted.kinds, zip(*rows, strict=True), strict=True):
-            where = partial(self._where, name, first)
-            if types[name] == pa.bool_():
+        for column, cells in zip(wanted.columns, zip(*rows, strict=True), strict=True):
+            where, of_type = partial(self._where, column.name, first), types[column.name]
+            if of_type == pa.bool_():
                 cells = tuple(bool(cell) if cell in (0, 1) else cell for cell in cells)
-            try:
-                columns.append(column_of(cells, kind, types[name], wanted.missing, where).chunk(0))
-            except InputError as error:
-                raise InputError(str(error).replace("--category COLUMN", f"--category {name}")) from None
+            columns.append(column_of(cells, column, of_type, wanted.missing, where).chunk(0))
         return pa.RecordBatch.from_arrays(columns, names=list(wanted.names))
 
     def _where(self, name: str, first: int, row: int) -> str:

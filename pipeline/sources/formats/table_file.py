@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from ikmap.arrays import Floats
 from ikmap.tables import ColumnPlan
-from pipeline.errors import InputError
 from pipeline.sources.base import DataFile, Fragment, RawRows, ReadRequest
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.columns.table_plan import plan_of_table
 
 
@@ -112,8 +111,5 @@ class TableFile(DataFile):
 
     def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:
         wanted = wanted_of(self, plan)
-        try:
-            for block in self.blocks(fragment, wanted, skip):
-                yield rows_of(self, block, wanted, plan)
-        except InputError as error:
-            raise of_column(error, plan) from None
+        for block in self.blocks(fragment, wanted, skip):
+            yield rows_of(self, block, wanted, plan)
