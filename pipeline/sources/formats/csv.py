@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import dropwhile, islice
 from operator import itemgetter
 from typing import ClassVar
@@ -29,6 +30,7 @@ from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
@@ -44,9 +46,6 @@ from pipeline.sources.formats.csv_text import (
 from pipeline.sources.formats.table_file import Block, TableFile
 
 DELIMITERS = ",\t;|"
-SAMPLE_ROWS = 10_000
-STRETCHES, STRETCH_BYTES = 8, 64 * 1024
-"""From so many places behind the first rows, so much text tells of what kind columns are further down."""
 
 
 @dataclass
@@ -66,7 +65,7 @@ class _Sample:
         self.places += [(start, line) for line, _ in rows]
 
     def line(self, row: int) -> int:
-        """Line of a row, where those from further down follow the first; for these the text before is read."""
+        """Return the line of a row; rows from further down follow the first, and the text before them is read."""
         if row < len(self.lines):
             return self.lines[row]
         start, line = self.places[row - len(self.lines)]
@@ -147,45 +146,12 @@ class TextTable(TableFile):
         return [places[name] for name in names]
 
     def _sample(self) -> _Sample:
-        """The first rows, and some from places further down where that is nearly free: in plain local text."""
-        with self.file.open() as stream:
-            stream.seek(self.data_start)
-            _, _, first, more = first_records(stream, self.file.url)
-        head = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        sample = _Sample(self.file, [line for line, _ in head], [row for _, row in head])
-        behind = self.data_start + len(first) + len(more)
-        if not self.file.local or self.file.compression or self.file.encoding or behind >= self.file.size:
-            return sample
-        with self.file.open() as stream:
-            for k in range(STRETCHES):
-                start = behind + (self.file.size - behind) * k // STRETCHES
-                stream.seek(start)
-                text = stream.read(STRETCH_BYTES)
-                begin = text.find(b"\n") + 1
-                end = len(text) if start + len(text) >= self.file.size else text.rfind(b"\n") + 1
-                if begin < end:
-                    sample.add(start + begin, self._rows_of_stretch(text[begin:end]))
-        return sample
-
-    def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
-        """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
-
-        It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
-        """
-        lines = text.decode(errors="surrogateescape").split("\n")
-        reader = csv.reader((line + "\n" for line in lines), delimiter=self.delimiter, strict=True)
-        rows: list[tuple[int, list[str]]] = []
-        at = 0
-        try:
-            for row in reader:
-                if row:
-                    rows.append((at, row))
-                at = reader.line_num
-        except csv.Error as error:
-            if "unexpected end" not in str(error):  # as where the text ends within quotes
-                return []
-        rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
-        return rows if all(len(row) == self.width for _, row in rows) else []
+        """Return the first rows, and some from further down; they are read once for each state of a local file."""
+        if not self.file.local:
+            return _sample_of(self)
+        with self.file.open_compressed() as stream:
+            modified = os.fstat(stream.fileno()).st_mtime_ns
+        return _last_sample(self, modified)
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
@@ -300,6 +266,45 @@ class TextTable(TableFile):
         ]
 
 
+@lru_cache(maxsize=1)
+def _last_sample(table: TextTable, modified: int) -> _Sample:  # noqa: ARG001 - a file that was written anew is another
+    return _sample_of(table)
+
+
+def _sample_of(table: TextTable) -> _Sample:
+    """Return the first rows of a file, and some from places further down where that is nearly free."""
+    file = table.file
+    with file.open() as stream:
+        stream.seek(table.data_start)
+        _, _, first, more = first_records(stream, file.url)
+    head = list(islice(records(first + more, file.url, table.delimiter, table.data_line), SAMPLE_ROWS))
+    sample = _Sample(file, [line for line, _ in head], [row for _, row in head])
+    for start, text in stretches(file, table.data_start + len(first) + len(more)):
+        sample.add(start, _rows_of_stretch(text, table.delimiter, table.width))
+    return sample
+
+
+def _rows_of_stretch(text: bytes, delimiter: str, width: int) -> list[tuple[int, list[str]]]:
+    """Return rows of some text, with their lines from 0; none where no row seems to begin at its start.
+
+    It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
+    """
+    lines = text.decode(errors="surrogateescape").split("\n")
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
+    rows: list[tuple[int, list[str]]] = []
+    at = 0
+    try:
+        for row in reader:
+            if row:
+                rows.append((at, row))
+            at = reader.line_num
+    except csv.Error as error:
+        if "unexpected end" not in str(error):  # as where the text ends within quotes
+            return []
+    rows = list(dropwhile(lambda row: len(row[1]) != width, rows))
+    return rows if all(len(row) == width for _, row in rows) else []
+
+
 def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -> Floats | None:
     """Return the finite numbers that some cells of a row are, NaN where one is missing; None where one is neither."""
     cells = itemgetter(*at)(row) if len(at) > 1 else (row[at[0]],)
@@ -323,6 +328,7 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
     Raises
     ------
     InputError
+        The file has no rows, or its first records are no table of named columns.
     """
     known = request.csv
     if known.encoding is None:

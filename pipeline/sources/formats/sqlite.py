@@ -23,14 +23,14 @@ from pipeline.sources.base import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
+from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
 from pipeline.sources.formats.arrow_checks import reason_of
 from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
 from pipeline.sources.formats.valued import Cell, ValuedTable, column_of, types_of
 
 GROUP_ROWS = 1 << 16
-SAMPLE_ROWS = 10_000
-STRETCHES, STRETCH_ROWS = 8, 200
-"""From so many places behind the first rows, so many rows tell of what type columns are further down."""
+STRETCH_ROWS = 200
+"""Number of rows that each place behind the first rows gives to tell of what type columns are further down."""
 _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 """Names of the number that rows have, unless a column has the same name."""
 _START = b"SQLite format 3\0"
@@ -130,6 +130,7 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     Raises
     ------
     InputError
+        The file is remote, damaged or not written to its end, or it is not plain which of its tables is meant.
     """
     url = file.url
     if not file.local:
