@@ -74,7 +74,7 @@ class RawRows:
         then has NaN and codes.
     url : str or None
         The file, where a source may have several.
-    kept : pair of float64 array (m,) and words or None, or None
+    split_values : pair of float64 array (m,) and words or None, or None
         Values of the column by which rows are divided, as a column of a table: codes where there are words.
     ids : object or None
         What stands in the column that tells rows apart, as an Arrow array.
@@ -92,7 +92,7 @@ class RawRows:
     levels: tuple[tuple[str, ...] | None, ...] | None = None
     url: str | None = None
     ids: pa.Array | None = None
-    kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
+    split_values: tuple[np.ndarray, tuple[str, ...] | None] | None = None
     weights: np.ndarray | None = None
     line_of: Callable[[int], int] | None = None
 
@@ -165,7 +165,7 @@ class ReadRequest:
     def like(self, plan: Plan) -> ReadRequest:
         """Return the request for files that must have the columns of others, such as those of the training data."""
         columns = plan.each if plan.request is not None else plan.n_columns
-        table = replace(self.table, plan={}, categories=(), drop=(), kept=None)
+        table = replace(self.table, plan={}, categories=(), drop=(), split_column=None)
         return replace(self, columns=columns, count=None, table=table)
 
 

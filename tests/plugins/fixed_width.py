@@ -15,7 +15,7 @@ from pipeline.sources.files.file import File
 from pipeline.sources.formats import Format
 from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import column_of
 
 FORMAT = Format("fixed", f"{__name__}:open_fixed", r"\.fixed", compressed=True, shown="fixed-width numbers")
@@ -58,5 +58,5 @@ def open_fixed(file: File, request: ReadRequest) -> FixedTable:
         rows = first_lines(stream, file.url, 2).count(b"\n")
     names = fields_of(head.decode().rstrip("\n"))
     fields = checked_fields(file, names, [pa.float64()] * len(names), rows)
-    partition = kept_of(request.partition, names)
+    partition = columns_of_folders(request.partition, names)
     return FixedTable(file, request.sizes, partition, fields, (), len(head), 2, rows)

@@ -36,7 +36,7 @@ class Plan:
         Arrow type of the labels, where the first file has typed columns.
     request : TableRequest or None
         What is wanted of a table; None where rows are no table.
-    kept : ColumnPlan or None
+    split_column : ColumnPlan or None
         The column by whose values rows are divided.
     id_type : pa.DataType or None
         Arrow type of the column that tells rows apart.
@@ -50,7 +50,7 @@ class Plan:
     text_labels: bool = False
     label_type: pa.DataType | None = None
     request: TableRequest | None = None
-    kept: ColumnPlan | None = None
+    split_column: ColumnPlan | None = None
     id_type: pa.DataType | None = None
     first: str = ""
 

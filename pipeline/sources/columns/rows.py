@@ -69,8 +69,8 @@ def wanted_of(file: TableFile, plan: Plan) -> Wanted:
         count = len(features)
     else:
         features = {column.name: column.kind for column in plan.each if column.name in own}
-    if plan.kept is not None and plan.kept.name in own:
-        features.setdefault(plan.kept.name, plan.kept.kind)
+    if plan.split_column is not None and plan.split_column.name in own:
+        features.setdefault(plan.split_column.name, plan.split_column.kind)
     kinds = {**features, **kinds}
     return Wanted(list(kinds), list(kinds.values()), count, request.missing_cells, plan.label, request.weight)
 
@@ -99,7 +99,7 @@ def rows_of(file: TableFile, block: Block, wanted: Wanted, plan: Plan) -> RawRow
         None if plain else levels or (None,) * X.shape[1],
         file.file.url,
         None if request.id is None else _ids(cells, request.id, plan),
-        None if plan.kept is None else cells.converted(plan.kept),
+        None if plan.split_column is None else cells.converted(plan.split_column),
         weights,
         block.line_of,
     )

@@ -69,7 +69,7 @@ def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -
         text_labels=text,
         label_type=None if label is None else first.type_of(label),
         request=request,
-        kept=_kept(files, columns, label, request),
+        split_column=_split_column(files, columns, label, request),
         id_type=None if request.id is None else first.type_of(request.id) or pa.string(),
         first=first.file.url,
     )
@@ -114,11 +114,11 @@ def _inferred(files: Sequence[TableFile], names: Sequence[str], request: TableRe
     return tuple(planned[name] for name in names)
 
 
-def _kept(
+def _split_column(
     files: Sequence[TableFile], columns: Sequence[ColumnPlan], label: str | None, request: TableRequest
 ) -> ColumnPlan | None:
     """Return the plan of the column by whose values rows are divided."""
-    if (name := request.kept) is None:
+    if (name := request.split_column) is None:
         return None
     first = files[0]
     if name == label:

@@ -28,7 +28,7 @@ from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
 from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"{{]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
@@ -199,7 +199,7 @@ def open_arff(file: File, request: ReadRequest) -> ArffTable:
     return ArffTable(
         file,
         request.sizes,
-        kept_of(request.partition, header.names),
+        columns_of_folders(request.partition, header.names),
         fields,
         tuple(header.plans),
         header.start,

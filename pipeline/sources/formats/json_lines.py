@@ -28,7 +28,7 @@ from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import Cell, Digits, column_of, types_of
 
 _BOM = b"\xef\xbb\xbf"
@@ -166,7 +166,9 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
     first_cells, further_cells = ([[row.get(name) for name in names] for row in part] for part in (rows, further))
     types, plans = types_of(names, first_cells, further_cells, request.table)
     fields = checked_fields(file, names, types, len(rows))
-    return JsonLines(file, request.sizes, kept_of(request.partition, names), fields, plans, start, 1, first_rows)
+    return JsonLines(
+        file, request.sizes, columns_of_folders(request.partition, names), fields, plans, start, 1, first_rows
+    )
 
 
 def _further(file: File, behind: int) -> list[dict[str, Cell]]:

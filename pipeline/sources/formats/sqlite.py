@@ -25,7 +25,7 @@ from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
 from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
 from pipeline.sources.formats.arrow_checks import reason_of
-from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
+from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import Cell, ValuedTable, column_of, types_of
 
 GROUP_ROWS = 1 << 16
@@ -170,7 +170,7 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     if starts and len(groups) != len(starts):
         raise InputError(f"{url}: damaged: found other rows than table {shown(table)} has; copy or download it again")
     fields = checked_fields(file, names, types, rows)
-    partition = kept_of(request.partition, names)
+    partition = columns_of_folders(request.partition, names)
     return SqliteTable(file, request.sizes, partition, fields, groups, plans, table, number, starts)
 
 

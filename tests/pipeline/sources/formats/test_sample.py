@@ -58,7 +58,7 @@ def test_a_sample_is_taken_once_for_each_state_of_a_file(tmp_path: Path, monkeyp
         return stretches(*given)
 
     monkeypatch.setattr(csv, "stretches", counted)
-    path, request = tmp_path / "t.csv", TableRequest(kept="group", drop=("group",))
+    path, request = tmp_path / "t.csv", TableRequest(split_column="group", drop=("group",))
     path.write_text("a,group,label\n" + "0.5,x,1\n" * 100)
     assert [column.kind for column in opened(str(path), request=request).column_plans] == [NUMBER]
     assert len(openings) == 1
