@@ -325,7 +325,7 @@ def table_request(options: BatchOptions) -> TableRequest:
         weight=options.weight,
         categories=options.category or (),
         above=options.above,
-        kept=division.column or None if division else None,
+        split_column=division.column or None if division else None,
         encode=EncodingRequest(options.encode_numbers, options.encode_categories, options.encode_times),
         plan={} if options.columns_plan is None else read_plan(options.columns_plan),
         **more,

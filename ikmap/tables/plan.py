@@ -25,7 +25,7 @@ from ikmap.tables.encoders import (
     time_parts,
 )
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME
-from ikmap.tables.statistics import MOST_LEVELS, LevelCounts, Statistics
+from ikmap.tables.statistics import EXACT, MOST_LEVELS, LevelCounts, Statistics
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 
 DROP = "drop"
@@ -37,8 +37,8 @@ RARE, RARE_SHARE = 10, 1000
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
-EXACT, WHOLE = 2**53, ("type int64", "type uint64")
-"""Whole numbers up to this one are float64 numbers; the types of columns that may have others."""
+WHOLE = ("type int64", "type uint64")
+"""Types of columns that may have whole numbers which are no float64 numbers."""
 OFTEN = 6
 """A part of a time recurs if it comes round so often among the training rows."""
 ENOUGH = 500

@@ -24,8 +24,8 @@ ENCODING = 20
 """Of the generators of a seed, the one that draws these rows."""
 DRAWN = 1 << 16
 """Training rows from which quantiles and medians are found."""
-EXACT = 2.0**53
-"""Up to here float64 has every whole number."""
+EXACT = 2**53
+"""Whole numbers up to this one are float64 numbers, all of them."""
 MOST_LEVELS = 1_000_000
 """Different words of a column; more are no categories."""
 

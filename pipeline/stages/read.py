@@ -165,12 +165,12 @@ def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int
         arrays[WEIGHTS] = block.weights
     if split_rule is None or not split_rule.column:
         return {"beside": arrays}
-    if block.kept is None:
+    if block.split_values is None:
         raise InputError(
             f"{where(0)}: found no table with names, expected {shown_formats(tables=True)} for "
             f"--split-by {split_rule.rule}:{split_rule.column}"
         )
-    values, words = block.kept
+    values, words = block.split_values
     split_values = {KEPT: checked(split_rule, values, words, where)}
     beside: Beside = {"beside": arrays | split_values}
     if words is not None:

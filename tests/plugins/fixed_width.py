@@ -15,7 +15,7 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats import Format
 from pipeline.sources.formats.text_lines import LinesTable, first_lines
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import column_of
 
 FORMAT = Format("fixed", f"{__name__}:open_fixed", r"\.fixed", compressed=True, shown="fixed-width numbers")
@@ -41,10 +41,10 @@ class FixedTable(LinesTable):
                     f"{self.file.url}: line {line + k}: found {len(row)} fields, expected {len(self.own_names)}"
                 )
         columns = []
-        for name, kind in zip(wanted.names, wanted.kinds, strict=True):
-            place = self.own_names.index(name)
-            where = partial(self._where, name, line)
-            columns.append(column_of([row[place] for row in rows], kind, pa.float64(), wanted.missing, where))
+        for column in wanted.columns:
+            place = self.own_names.index(column.name)
+            where = partial(self._where, column.name, line)
+            columns.append(column_of([row[place] for row in rows], column, pa.float64(), wanted.missing, where))
         return Block(columns, line, len(text), len(rows))
 
     def _where(self, name: str, first: int, row: int) -> str:
@@ -58,5 +58,5 @@ def open_fixed(file: File, request: ReadRequest) -> FixedTable:
         rows = first_lines(stream, file.url, 2).count(b"\n")
     names = fields_of(head.decode().rstrip("\n"))
     fields = checked_fields(file, names, [pa.float64()] * len(names), rows)
-    partition = kept_of(request.partition, names)
+    partition = columns_of_folders(request.partition, names)
     return FixedTable(file, request.sizes, partition, fields, (), len(head), 2, rows)

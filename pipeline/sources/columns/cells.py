@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,40 +12,69 @@ import pyarrow.compute as pc
 from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
+from ikmap.tables.statistics import EXACT
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import shown
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
+LABEL = "label"
+"""The kind of a column whose values are taken as they are: labels, ids."""
+type Role = Literal["feature", "label", "weight"]
+"""What the cells of a column are for."""
+WEIGHT = "a finite number >= 0 in every row (the weight; --weight)"
+"""What is expected of a cell of the weights."""
+
+
+class WantedColumn(NamedTuple):
+    """A column that is read.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        Number, category or time; :data:`LABEL` where cells are taken as they are.
+    role : str
+        What its cells are for; ids are none of the three, and count as features.
+    """
+
+    name: str
+    kind: str
+    role: Role = "feature"
+
+    @property
+    def expected(self) -> str:
+        """What a cell ought to be, and what to type if it is not meant to."""
+        return expected(self.kind, self.name, self.role)
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether cells of an Arrow type are numbers."""
+    """Return whether cells of an Arrow type are numbers."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether cells of an Arrow type are words."""
+    """Return whether cells of an Arrow type are words."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Whether cells of an Arrow type are dates or times."""
+    """Return whether cells of an Arrow type are dates or times."""
     types = pa.types
     return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) or types.is_duration(kind))
 
 
 def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
-    """Whether labels of an Arrow type are words, as booleans are too: true and false.
+    """Return whether labels of an Arrow type are words, as booleans are too: true and false.
 
     Raises
     ------
     InputError
-        They are no labels, such as lists and dates.
+        Values of the type are no labels, such as lists and dates.
     """
     value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (is_text(value_type) or is_number(value_type) or pa.types.is_null(value_type)):
@@ -55,12 +85,17 @@ def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
 
 
 def label_words(cells: pa.ChunkedArray, first: pa.DataType | None, where: Where) -> np.ndarray:
-    """Labels that are words in the first file, whose type may be known: objects, None where there is no label.
+    """Return labels that are words in the first file, as objects; None where a row has no label.
+
+    Parameters
+    ----------
+    first : pa.DataType or None
+        Type of the labels of the first file, where it is known.
 
     Raises
     ------
     InputError
-        Booleans are expected, and these are numbers other than 0 and 1.
+        The labels of the first file are booleans, and a label here is a number other than 0 and 1.
     """
     if first is not None and pa.types.is_boolean(first) and is_number(cells.type) and cells.type != first:
         numbers = cells.cast(pa.float64(), safe=False)
@@ -74,7 +109,7 @@ def label_words(cells: pa.ChunkedArray, first: pa.DataType | None, where: Where)
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
-    """The kind of a column by its Arrow type; None: there is none, as of lists."""
+    """Return the kind of a column by its Arrow type; None for types of no kind, such as lists."""
     if pa.types.is_dictionary(kind) and not is_text(kind):
         kind = kind.value_type
     if is_number(kind) or pa.types.is_null(kind):
@@ -83,32 +118,35 @@ def kind_of_type(kind: pa.DataType) -> str | None:
 
 
 def as_numbers(
-    column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where
+    column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[str], where: Where
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Cells of a column of some kind: float64 array, and the words where it has words.
+    """Return the cells of a column as a float64 array, and the words that its codes stand for where it has words.
 
     Raises
     ------
     InputError
-        A cell is not of the kind.
+        A cell is not of the kind that is wanted.
     """
+    kind = wanted.kind
     if kind == CATEGORY:
         return _codes(column, missing)
     if is_text(column.type):
-        return _parsed(column, kind, missing, where), None
+        return _parsed(column, wanted, missing, where), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not pa.types.is_null(column.type) and kind_of_type(column.type) != kind:
+        as_before = f"{_TYPES[kind]} as before it; leave the column out (--drop), or write all files with the same type"
         raise InputError(
-            f"{where(0)}: found values of type {column.type}, expected {_TYPES[kind]} as before it; leave the column "
-            "out (--drop), or write all files with the same type"
+            f"{where(0)}: found values of type {column.type}, expected "
+            f"{WEIGHT if wanted.role == 'weight' else as_before}"
         )
     if kind == TIME:
         return _seconds(column), None
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise InputError(f"{where(row)}: found {values[row]}, expected a finite number")
+        finite = WEIGHT if wanted.role == "weight" else "a finite number"
+        raise InputError(f"{where(row)}: found {values[row]}, expected {finite}")
     return values, None
 
 
@@ -117,15 +155,17 @@ def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray
     words = [None if word is None else str(word).strip() for word in dictionary.to_pylist()]
     present = np.bincount(codes, minlength=len(words)) > 0
     words = [None if not word or word in missing else as_word(word) for word in words]
-    kept = {word for word, there in zip(words, present, strict=False) if there and word}
-    levels = tuple(sorted(kept))
+    levels = tuple(sorted({word for word, there in zip(words, present, strict=False) if there and word}))
     place = {word: float(k) for k, word in enumerate(levels)}
     table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
     return table[codes], levels
 
 
 def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Places of cells among some words, which may be more than the cells have; a missing cell is behind the last."""
+    """Return the place of each cell among some words, and the words, of which cells may lack some.
+
+    The place of a missing cell is behind the last word.
+    """
     if not pa.types.is_dictionary(column.type):
         if not is_text(column.type):
             column = _as_text(column)
@@ -139,7 +179,7 @@ def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values of any type as words: whole numbers without a fraction."""
+    """Return values of any type as words: whole numbers without a fraction."""
     if pa.types.is_floating(column.type):
         filled = column.fill_null(0.5) if column.null_count else column
         if pc.all(pc.and_(pc.equal(pc.floor(filled), filled), pc.less(pc.abs(filled), 2.0**63))).as_py():
@@ -163,8 +203,9 @@ def _seconds(column: pa.ChunkedArray) -> Floats:
     return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
 
 
-def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> Floats:
-    """Numbers or times in cells of text; each word is looked at once."""
+def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[str], where: Where) -> Floats:
+    """Return the numbers or times in cells of text; each word is looked at once."""
+    kind = wanted.kind
     codes, words = _as_codes(column)
     present = np.bincount(codes, minlength=len(words) + 1)[:-1] > 0
     table = np.full(len(words) + 1, np.nan)
@@ -176,7 +217,7 @@ def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: 
         word = "" if text is None else str(text).strip()
         if not word or word in missing:
             continue
-        value = TRUTH.get(word.lower(), number_in(word)) if kind == NUMBER else seconds_in(word)
+        value = number_of_word(word) if kind == NUMBER else seconds_in(word)
         if value is None:
             faults.setdefault(as_word(word), []).append(k)
         else:
@@ -184,22 +225,20 @@ def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: 
     if faults:
         word = min(faults)
         row = int(np.flatnonzero(np.isin(codes, faults[word]))[0])
-        raise InputError(f"{where(row)}: found {shown(word)}, expected {expected(kind)}")
+        raise InputError(f"{where(row)}: found {shown(word)}, expected {wanted.expected}")
     values: Floats = table[codes]
     return values
 
 
 _TYPES = {NUMBER: "numbers", TIME: "dates or times"}
-TRUTH = {"true": 1.0, "false": 0.0}
+_TRUTH = {"true": 1.0, "false": 0.0}
 """What these words are in a column of numbers, in any case: what booleans of Parquet and Arrow are."""
 _STARTS = frozenset("tTfF ")
 _ISO = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
-EXACT = 2**53
-"""Whole numbers up to this one are float64 numbers, all of them."""
 
 
 def _iso_seconds(words: pa.Array, missing: frozenset[str] = frozenset()) -> Floats:
-    """Seconds of the words that Arrow reads as :func:`ikmap.tables.times.seconds_in` does; NaN for all others.
+    """Return seconds of the words that Arrow reads as :func:`ikmap.tables.times.seconds_in` does; NaN for all others.
 
     These are full ISO dates, with the time of day or without. Arrow is laxer in some things and stricter in others, so
     nothing else goes to it; and where one of the words is no date after all, it says nothing of any of them.
@@ -225,34 +264,37 @@ def _iso_seconds(words: pa.Array, missing: frozenset[str] = frozenset()) -> Floa
 
 
 def are_times(words: Sequence[str]) -> np.ndarray:
-    """Which words are dates or times."""
-    found = ~np.isnan(_iso_seconds(pa.array([word if word.isascii() else "" for word in words], pa.string())))
-    for k in np.flatnonzero(~found).tolist():
-        found[k] = seconds_in(words[k]) is not None
-    return found
+    """Return a mask of the words that are dates or times."""
+    mask = ~np.isnan(_iso_seconds(pa.array([word if word.isascii() else "" for word in words], pa.string())))
+    for k in np.flatnonzero(~mask).tolist():
+        mask[k] = seconds_in(words[k]) is not None
+    return mask
 
 
-def expected(kind: str) -> str:
-    """What a cell of a column ought to be, and what to type if it is not meant to."""
-    if kind == NUMBER:
-        return "a number; if its cells are words: --category COLUMN; if this one stands for nothing: --missing WORD,..."
-    return (
-        "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN; if "
-        "this one stands for nothing: --missing WORD,..."
-    )
+def expected(kind: str, name: str, role: Role) -> str:
+    """Return what a cell of a column ought to be, and what to type if it is not meant to."""
+    if role == "weight":
+        return WEIGHT
+    if role == "label":
+        return "a number as in the first rows (the label)"
+    what = "a number" if kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
+    return f"{what}; if its cells are words: --category {name}; if this one stands for nothing: --missing WORD,..."
 
 
 def boolean_columns(rows: Iterable[Sequence[str]]) -> frozenset[int]:
-    """Numbers of the columns of text that have the words true and false, in any case, and no number but 0 and 1."""
-    rows = list(rows)
-    found = {j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in TRUTH}
-    for row in rows if found else ():
-        found -= {j for j in found if j < len(row) and number_in(row[j].strip()) not in (None, 0.0, 1.0)}
-    return frozenset(found)
+    """Return the places of the columns of text that have the word true or false, in any case."""
+    return frozenset(
+        j for row in rows for j, cell in enumerate(row) if cell[:1] in _STARTS and cell.strip().lower() in _TRUTH
+    )
+
+
+def number_of_word(word: str) -> float | None:
+    """Return the number that a word is in a column of numbers: true is 1 and false 0, in any case; None for others."""
+    return _TRUTH.get(word.lower(), number_in(word))
 
 
 def number_in(word: str) -> float | None:
-    """The finite number that a word is."""
+    """Return the finite number that is written in a word; None if it is none."""
     if not word.isascii() or "_" in word:
         return None
     try:

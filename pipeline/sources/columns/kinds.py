@@ -9,20 +9,21 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
+from ikmap.tables.statistics import EXACT
 from pipeline.errors import InputError
-from pipeline.sources.columns.cells import EXACT, are_times, kind_of_type, number_in
+from pipeline.sources.columns.cells import are_times, kind_of_type, number_in
 from pipeline.sources.columns.request import TableRequest
 
 
 def plan_of_types(
     url: str, names: Sequence[str], types: Sequence[pa.DataType], request: TableRequest
 ) -> list[ColumnPlan]:
-    """What columns of a typed table are.
+    """Return what the columns of a typed table are.
 
     Raises
     ------
     InputError
-        One of them has a type that is of no kind.
+        A column has a type that is of no kind.
     """
     plan = []
     for name, kind in zip(names, types, strict=True):
@@ -43,13 +44,13 @@ def plan_of_cells(
     request: TableRequest,
     further: Sequence[Sequence[str]] = (),
 ) -> list[ColumnPlan]:
-    """What columns of text are, by their cells in the first rows, and in some from further down.
+    """Return what columns of text are, by their cells in the first rows, and in some from further down.
 
     A column of numbers or of times whose cells further down are of another kind, more than a few of them, is one of
     words; one that has no value in the first rows is what the others say. Nothing else is decided by rows further down,
     so a column of words stays one.
     """
-    missing = frozenset(request.missing) | {""}
+    missing = request.missing_cells
     return [
         _requested(name, request)
         or _plan_of(name, len(rows), cells_of(j, rows, missing), cells_of(j, further, missing))
@@ -58,12 +59,12 @@ def plan_of_cells(
 
 
 def cells_of(j: int, rows: Iterable[Sequence[str]], missing: Collection[str]) -> Counter[str]:
-    """How often each cell stands in a column, of those that stand for something."""
+    """Return how often each cell stands in a column, of those that are not missing."""
     return Counter(cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing)
 
 
 def few(others: Iterable[str], cells: Counter[str]) -> bool:
-    """Whether some of the cells are so few that they are faults among the others."""
+    """Return whether `others` are so few of the cells that they are faults."""
     return cells.total() - sum(cells[cell] for cell in others) >= MOST * cells.total()
 
 
@@ -72,11 +73,12 @@ def _plan_of(name: str, first_rows: int, cells: Counter[str], further: Counter[s
         plan = _plan_of(name, 0, further, Counter()) if further else ColumnPlan(name, NUMBER)
         where = f"no value in the first {first_rows:,} rows"
         return replace(plan, why=f"{where}; {plan.why.replace('the first rows', 'rows further down')}".rstrip("; "))
-    others = {kind: _no_numbers(cells) if kind == NUMBER else _no_times(cells) for kind in (NUMBER, TIME)}
+    no_numbers = _no_numbers(cells)
     for kind, what in ((NUMBER, "numbers"), (TIME, "dates or times")):
-        if not others[kind]:
+        others = no_numbers if kind == NUMBER else _no_times(cells)
+        if not others:
             why = f"{what} in the first rows"
-        elif len(cells) - len(others[kind]) >= MANY and few(others[kind], cells):
+        elif len(cells) - len(others) >= MANY and few(others, cells):
             why = f"mostly {what} in the first rows"  # the others are refused
         else:
             continue
@@ -86,7 +88,7 @@ def _plan_of(name: str, first_rows: int, cells: Counter[str], further: Counter[s
         if kind == NUMBER and any(map(_is_rounded, (*cells, *further))):
             why += "; whole numbers beyond 2^53 are rounded"
         return ColumnPlan(name, kind, why=why)
-    return ColumnPlan(name, CATEGORY, why=f"words in the first rows, such as {_shown(min(others[NUMBER]))}")
+    return ColumnPlan(name, CATEGORY, why=f"words in the first rows, such as {_shown(min(no_numbers))}")
 
 
 MANY, MOST = 20, 0.95
@@ -104,7 +106,7 @@ def _no_times(cells: Collection[str]) -> list[str]:
 
 
 def _is_rounded(cell: str) -> bool:
-    """Whether a cell is a whole number, written in digits, that float64 may have to round."""
+    """Return whether a cell is a whole number, written in digits, that float64 may have to round."""
     return len(cell) > 15 and cell.lstrip("+-").isdecimal() and abs(float(cell)) > EXACT
 
 
@@ -113,7 +115,7 @@ def _shown(word: str) -> str:
 
 
 def _requested(name: str, request: TableRequest) -> ColumnPlan | None:
-    """What the user says of a column."""
+    """Return what the user says of a column; None if that is nothing."""
     if name in request.plan:
         return request.plan[name]
     return ColumnPlan(name, CATEGORY, why="--category") if name in request.categories else None

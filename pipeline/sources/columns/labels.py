@@ -39,7 +39,7 @@ def choose_label(
     required: bool,
     n_columns: int | None,
 ) -> int | None:
-    """Position of the label column among all `n_total` columns, or None where there is none.
+    """Return the position of the label column among all `n_total` columns, or None where there is none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Numbers and dates in text that are written in other ways: decimal commas are read, other dress is refused.
+"""Numbers and dates in text that are written in other ways: decimal commas are read, other formats are refused.
 
 A column of such cells would else be taken for words, and nobody would know.
 """
@@ -19,7 +19,7 @@ _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _THOUSANDS = r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?"
 _SIGN = r"[%\u2030$\u20ac\u00a3\u00a5]"
-_DRESSED = re.compile(rf"[+-]?{_SIGN}?\s*[+-]?({_THOUSANDS}|\d+([.,]\d+)?)\s*{_SIGN}?")
+_FORMATTED = re.compile(rf"[+-]?{_SIGN}?\s*[+-]?({_THOUSANDS}|\d+([.,]\d+)?)\s*{_SIGN}?")
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _NAMED = re.compile(
     rf"([a-z]{{3,9}},? )?({_MONTH}\.? \d{{1,2}}[a-z]{{0,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}\.?[ -]\d{{2,4}})( .*)?",
@@ -31,7 +31,7 @@ _DATE = re.compile(
 
 
 def has_decimal_commas(rows: Iterable[Sequence[str]]) -> bool:
-    """Whether numbers in these rows have a comma where others have a point.
+    """Return whether numbers in these rows have a comma where others have a point.
 
     They do if one of them cannot have its comma between thousands, and none has a point.
     """
@@ -46,12 +46,12 @@ def has_decimal_commas(rows: Iterable[Sequence[str]]) -> bool:
 
 
 def with_point(cell: str) -> str:
-    """A number with a decimal comma as others write it; any other cell as it is."""
+    """Return a number with a decimal comma as one with a decimal point; any other cell as it is."""
     word = cell.strip()
     return word.replace(",", ".") if _COMMA.fullmatch(word) else cell
 
 
-def refuse_dressed(
+def refuse_formatted_numbers(
     url: str,
     columns: Sequence[ColumnPlan],
     line: Callable[[int], int],
@@ -68,9 +68,9 @@ def refuse_dressed(
     Raises
     ------
     InputError
-        For the first of these cells; unless the user says that the column has words.
+        For the first cell that is written so; unless the user says that the column has words.
     """
-    missing = frozenset(request.missing) | {""}
+    missing = request.missing_cells
     for j, column in enumerate(columns):
         if column.kind != CATEGORY or column.name in request.plan or column.name in request.categories:
             continue
@@ -91,8 +91,8 @@ def refuse_dressed(
 
 
 def _expected(words: Sequence[str]) -> str | None:
-    """What cells ought to look like that all are numbers, or all dates, in some dress; None: they are words."""
-    if all(number_in(word) is not None or _DRESSED.fullmatch(word) for word in words):
+    """Return how numbers or dates ought to be written, where all cells are such in some format; None for words."""
+    if all(number_in(word) is not None or _FORMATTED.fullmatch(word) for word in words):
         return "plain numbers such as 1234.5, without signs or marks between thousands"
     if all(seconds_in(word) is not None or _DATE.fullmatch(word) or _NAMED.fullmatch(word) for word in words):
         return "dates such as 2001-05-31 or 2001-05-31 23:59"

@@ -40,7 +40,7 @@ class Plan:
         Arrow type of the labels, where the first file has typed columns.
     request : TableRequest or None
         What is wanted of a table; None where rows are no table.
-    kept : ColumnPlan or None
+    split_column : ColumnPlan or None
         The column by whose values rows are divided.
     id_type : pa.DataType or None
         Arrow type of the column that tells rows apart.
@@ -54,7 +54,7 @@ class Plan:
     text_labels: bool = False
     label_type: pa.DataType | None = None
     request: TableRequest | None = None
-    kept: ColumnPlan | None = None
+    split_column: ColumnPlan | None = None
     id_type: pa.DataType | None = None
     first: str = ""
 
@@ -113,7 +113,7 @@ class Plan:
             "text_labels": self.text_labels,
             "label_type": _type_as_text(self.label_type),
             "request": None if self.request is None else self.request.as_json(),
-            "kept": None if self.kept is None else self.kept.as_json(),
+            "split_column": None if self.split_column is None else self.split_column.as_json(),
             "id_type": _type_as_text(self.id_type),
             "first": self.first,
         }
@@ -121,7 +121,7 @@ class Plan:
     @classmethod
     def from_json(cls, values: RecordView) -> Plan:
         """Return the plan that :meth:`as_json` has made into JSON values."""
-        columns, names, request, kept = (values[key] for key in ("columns", "names", "request", "kept"))
+        columns, names, request, split_column = (values[key] for key in ("columns", "names", "request", "split_column"))
         return cls(
             columns=tuple(ColumnPlan(**column) for column in columns) if isinstance(columns, list) else columns,
             names=None if names is None else tuple(names),
@@ -129,7 +129,7 @@ class Plan:
             text_labels=values["text_labels"],
             label_type=_type_in_text(values["label_type"]),
             request=None if request is None else TableRequest.from_json(request),
-            kept=None if kept is None else ColumnPlan(**kept),
+            split_column=None if split_column is None else ColumnPlan(**split_column),
             id_type=_type_in_text(values["id_type"]),
             first=values["first"],
         )

@@ -66,7 +66,7 @@ class RawRows:
         then has NaN and codes.
     url : str or None
         The file, where a source may have several.
-    kept : pair of float64 array (m,) and words or None, or None
+    split_values : pair of float64 array (m,) and words or None, or None
         Values of the column by which rows are divided, as a column of a table: codes where there are words.
     ids : object or None
         What stands in the column that tells rows apart, as an Arrow array.
@@ -84,7 +84,7 @@ class RawRows:
     levels: tuple[tuple[str, ...] | None, ...] | None = None
     url: str | None = None
     ids: pa.Array | None = None
-    kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
+    split_values: tuple[np.ndarray, tuple[str, ...] | None] | None = None
     weights: np.ndarray | None = None
     line_of: Callable[[int], int] | None = None
 

@@ -92,5 +92,5 @@ class ReadRequest:
     def like(self, plan: Plan) -> ReadRequest:
         """Return the request for files that must have the columns of others, such as those of the training data."""
         columns = plan.each if plan.request is not None else plan.n_columns
-        table = replace(self.table, plan={}, categories=(), drop=(), kept=None)
+        table = replace(self.table, plan={}, categories=(), drop=(), split_column=None)
         return replace(self, columns=columns, count=None, table=table)

@@ -13,6 +13,8 @@ from pipeline.record_types import Record, RecordView
 
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 """Cells of text that are missing, where the user says nothing else; the empty one always is."""
+SPLIT_KEY = "kept"
+"""Name of `split_column` in records, also in those of older runs."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class TableRequest:
         Labels are numbers, and the classes are 1 above this one and 0 up to it.
     unlabelled : bool
         Rows may lack their label: they are scored.
-    kept : str or None
+    split_column : str or None
         The column by whose values rows are divided: no feature if it is dropped.
     encode : EncodingRequest
     plan : mapping of str to ColumnPlan
@@ -49,7 +51,7 @@ class TableRequest:
     categories: tuple[str, ...] = ()
     above: float | None = None
     unlabelled: bool = False
-    kept: str | None = None
+    split_column: str | None = None
     encode: EncodingRequest = field(default_factory=EncodingRequest)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
 
@@ -58,9 +60,18 @@ class TableRequest:
         """Whether an encoding is asked for, whatever the columns are like."""
         return self.encode != EncodingRequest() or any(column.encoding != "auto" for column in self.plan.values())
 
+    @property
+    def missing_cells(self) -> frozenset[str]:
+        """Cells of text that are missing, the empty one among them."""
+        return frozenset(self.missing) | {""}
+
     def as_json(self) -> JsonObject:
-        """What differs from the default."""
-        changed = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
+        """Return what differs from the default."""
+        changed = {
+            SPLIT_KEY if key == "split_column" else key: value
+            for key, value in asdict(self).items()
+            if value != getattr(DEFAULT, key, None)
+        }
         for key in ("drop", "missing", "categories"):
             if key in changed:
                 changed[key] = list(changed[key])
@@ -72,8 +83,10 @@ class TableRequest:
 
     @classmethod
     def from_json(cls, values: RecordView) -> Self:
-        """What :meth:`as_json` gave."""
+        """Return the request that gave a record with :meth:`as_json`."""
         record: Record = dict(values)
+        if SPLIT_KEY in record:
+            record["split_column"] = record.pop(SPLIT_KEY)
         for key in ("drop", "missing", "categories"):
             if key in record:
                 record[key] = tuple(record[key])
@@ -88,6 +101,7 @@ class TableRequest:
         Raises
         ------
         InputError
+            A column that an option names is not among those of the table.
         """
         for name in self.drop:
             if name not in names:
@@ -98,7 +112,7 @@ class TableRequest:
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
             "weight": () if self.weight is None else (self.weight,),
-            "split-by": () if self.kept is None else (self.kept,),
+            "split-by": () if self.split_column is None else (self.split_column,),
             "columns-plan": tuple(self.plan),
         }
         for option, columns in named.items():

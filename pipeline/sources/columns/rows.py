@@ -12,16 +12,12 @@ from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError, in_one_line
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.columns.cells import as_numbers, label_words
+from pipeline.sources.columns.cells import LABEL, Role, WantedColumn, as_numbers, label_words
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import Block, RawRows
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.table import Table
-from pipeline.sources.columns.weights import EXPECTED, weights_in
-
-NO_NUMBER = ", expected a number; if its cells"
-LABEL = "label"
-"""The kind of a column whose values are taken as they are: labels, ids."""
+from pipeline.sources.columns.weights import weights_in
 
 
 @dataclass(frozen=True)
@@ -37,12 +33,24 @@ class Wanted:
         So many of the first are features, all of them numbers; 0: the features are of any kind.
     missing : frozenset of str
         Cells of text that are missing.
+    label, weight : str or None
+        Names of the columns of the labels and of the weights, where there are such.
     """
 
     names: list[str]
     kinds: list[str]
     numbers: int
     missing: frozenset[str]
+    label: str | None = None
+    weight: str | None = None
+
+    @property
+    def columns(self) -> list[WantedColumn]:
+        """The columns one by one, each with what its cells are for."""
+        return [WantedColumn(name, kind, self._role(name)) for name, kind in zip(self.names, self.kinds, strict=True)]
+
+    def _role(self, name: str) -> Role:
+        return "label" if name == self.label else "weight" if name == self.weight else "feature"
 
 
 def wanted_of(file: Table, plan: Plan) -> Wanted:
@@ -58,10 +66,10 @@ def wanted_of(file: Table, plan: Plan) -> Wanted:
         count = len(features)
     else:
         features = {column.name: column.kind for column in plan.each if column.name in own}
-    if plan.kept is not None and plan.kept.name in own:
-        features.setdefault(plan.kept.name, plan.kept.kind)
+    if plan.split_column is not None and plan.split_column.name in own:
+        features.setdefault(plan.split_column.name, plan.split_column.kind)
     kinds = {**features, **kinds}
-    return Wanted(list(kinds), list(kinds.values()), count, frozenset(request.missing) | {""})
+    return Wanted(list(kinds), list(kinds.values()), count, request.missing_cells, plan.label, request.weight)
 
 
 def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
@@ -74,15 +82,12 @@ def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
     """
     cells = _Cells(file, block, wanted)
     request = _request(plan)
-    try:
-        X, levels = _numbers(cells, plan) if isinstance(plan.columns, int) else _features(cells, plan)
-        plain = all(words is None for words in levels or ()) and not np.isnan(X).any()
-        y = None if plan.label is None else _labels(cells, plan.label, plan, request)
-        weights = None
-        if request.weight is not None:
-            weights = weights_in(cells[request.weight], cells.where(request.weight), file.nothing)
-    except InputError as error:
-        raise of_column(error, plan) from None
+    X, levels = _numbers(cells, plan) if isinstance(plan.columns, int) else _features(cells, plan)
+    plain = all(words is None for words in levels or ()) and not np.isnan(X).any()
+    y = None if plan.label is None else _labels(cells, plan.label, plan, request)
+    weights = None
+    if request.weight is not None:
+        weights = weights_in(cells[request.weight], request.weight, cells.where(request.weight), file.nothing)
     return RawRows(
         np.ascontiguousarray(X) if plain else X,
         y,
@@ -91,23 +96,10 @@ def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
         None if plain else levels or (None,) * X.shape[1],
         file.url,
         None if request.id is None else _ids(cells, request.id, plan),
-        None if plan.kept is None else cells.converted(plan.kept),
+        None if plan.split_column is None else cells.converted(plan.split_column),
         weights,
         block.line_of,
     )
-
-
-def of_column(error: InputError, plan: Plan) -> InputError:
-    """Return what is said of a cell that is no number, where it stands in the column of the labels or weights."""
-    before, found, _ = str(error).partition(NO_NUMBER)
-    if not found:
-        return error
-    if plan.label is not None and f", column {shown(plan.label)}: " in before:
-        return InputError(f"{before}, expected a number as in the first rows (the label)")
-    weight = None if plan.request is None else plan.request.weight
-    if weight is not None and f", column {shown(weight)}: " in before:
-        return InputError(f"{before}, expected {EXPECTED}")
-    return error
 
 
 class _Cells:
@@ -135,9 +127,7 @@ class _Cells:
         """Return numbers or codes, and the words where a column has words."""
         cells, where = self[column.name], self.where(column.name)
         try:
-            return as_numbers(cells, column.kind, self.missing, where)
-        except InputError as error:
-            raise InputError(str(error).replace("--category COLUMN", f"--category {column.name}")) from None
+            return as_numbers(cells, WantedColumn(column.name, column.kind), self.missing, where)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
@@ -204,10 +194,7 @@ def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.n
         labels[:] = [None if word is None else str(word).strip() for word in words]
         bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]
     else:
-        try:
-            labels, _ = as_numbers(column, NUMBER, frozenset({""}), where)
-        except InputError as error:
-            raise of_column(error, plan) from None
+        labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), frozenset({""}), where)
         bad = np.flatnonzero(np.isnan(labels)).tolist()
     if bad and not request.unlabelled:  # else it is empty, or NaN
         word = labels[bad[0]] if plan.text_labels else None

@@ -66,7 +66,7 @@ def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Pl
         text_labels=text,
         label_type=None if label is None else first.type_of(label),
         request=request,
-        kept=_kept(files, columns, label, request),
+        split_column=_split_column(files, columns, label, request),
         id_type=None if request.id is None else first.type_of(request.id) or pa.string(),
         first=first.url,
     )
@@ -109,11 +109,11 @@ def _inferred(files: Sequence[Table], names: Sequence[str], request: TableReques
     return tuple(planned[name] for name in names)
 
 
-def _kept(
+def _split_column(
     files: Sequence[Table], columns: Sequence[ColumnPlan], label: str | None, request: TableRequest
 ) -> ColumnPlan | None:
     """Return the plan of the column by whose values rows are divided."""
-    if (name := request.kept) is None:
+    if (name := request.split_column) is None:
         return None
     first = files[0]
     if name == label:

@@ -8,26 +8,28 @@ import pyarrow as pa
 from ikmap.arrays import Floats
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError
-from pipeline.sources.columns.cells import Where, as_numbers
-
-EXPECTED = "a finite number >= 0 in every row (the weight; --weight)"
+from pipeline.sources.columns.cells import WEIGHT, WantedColumn, Where, as_numbers
 
 
-def weights_in(cells: pa.ChunkedArray, where: Where, nothing: str) -> Floats:
-    """Weights of some rows; `nothing` is what a cell without a value is, for people.
+def weights_in(cells: pa.ChunkedArray, name: str, where: Where, nothing: str) -> Floats:
+    """Return the weights of some rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    nothing : str
+        What a cell without a value is, for people.
 
     Raises
     ------
     InputError
-        One is none.
+        A cell is no finite number >= 0.
     """
-    try:
-        weights, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
-    except InputError as error:
-        raise InputError(f"{str(error).partition(', expected ')[0]}, expected {EXPECTED}") from None
+    weights, _ = as_numbers(cells, WantedColumn(name, NUMBER, "weight"), frozenset({""}), where)
     bad = np.flatnonzero(~(weights >= 0))
     if bad.size:
         row = int(bad[0])
         what = f"{weights[row]:g}" if weights[row] < 0 else nothing
-        raise InputError(f"{where(row)}: found {what}, expected {EXPECTED}")
+        raise InputError(f"{where(row)}: found {what}, expected {WEIGHT}")
     return weights

@@ -8,7 +8,7 @@ A new format is one module and one name: an entry of :data:`OURS`, or in another
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module

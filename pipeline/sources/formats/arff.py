@@ -18,7 +18,7 @@ import pyarrow.csv
 from ikmap.tables import NUMBER, TIME, ColumnPlan
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.columns.cells import expected, is_text, number_in
+from pipeline.sources.columns.cells import is_text, number_in
 from pipeline.sources.columns.raw_rows import Block
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
@@ -28,7 +28,7 @@ from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"{{]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
@@ -64,7 +64,7 @@ class ArffTable(LinesTable):
         ]
         columns = self._parsed(rows, wanted.names, read_as)
         if columns is None:
-            columns = self._careful(rows, [line + k for k in lines], wanted.names, read_as)
+            columns = self._careful(rows, [line + k for k in lines], wanted, read_as)
         self._refuse_undeclared(columns, wanted.names, [line + k for k in lines])
         return Block(columns, line, len(text), len(rows), line_of=line_of_row(lines, line))
 
@@ -102,25 +102,25 @@ class ArffTable(LinesTable):
         return columns if table.num_rows == len(rows) else None
 
     def _careful(
-        self, rows: Sequence[bytes], lines: Sequence[int], names: Sequence[str], types: Sequence[pa.DataType]
+        self, rows: Sequence[bytes], lines: Sequence[int], wanted: Wanted, types: Sequence[pa.DataType]
     ) -> list[pa.ChunkedArray]:
         """Parse line by line: raise for the first fault, or return what Arrow was too strict about."""
         url, places = self.file.url, {name: j for j, name in enumerate(self.own_names)}
-        columns: list[list[float | str | None]] = [[] for _ in names]
+        columns: list[list[float | str | None]] = [[] for _ in types]
         for line, row in zip(lines, rows, strict=True):
             cells = _cells_of(row, f"{url}: line {line}")
             if len(cells) != len(places):
                 raise InputError(f"{url}: line {line}: found {len(cells)} cells, expected {len(places)}")
-            for column, name, kind in zip(columns, names, types, strict=True):
-                cell: float | str | None = cells[places[name]]
+            for values, column, kind in zip(columns, wanted.columns, types, strict=True):
+                cell: float | str | None = cells[places[column.name]]
                 if kind == pa.float64() and isinstance(cell, str):
                     word, cell = cell, number_in(cell)
                     if cell is None:
-                        wanted = expected(NUMBER).replace("COLUMN", name)
                         raise InputError(
-                            f"{url}: line {line}, column {shown(name)}: found {shown(word)}, expected {wanted}"
+                            f"{url}: line {line}, column {shown(column.name)}: found {shown(word)}, expected "
+                            f"{column.expected}"
                         )
-                column.append(cell)
+                values.append(cell)
         return [pa.chunked_array([pa.array(cells, kind)]) for cells, kind in zip(columns, types, strict=True)]
 
     def _refuse_undeclared(
@@ -199,7 +199,7 @@ def open_arff(file: File, request: ReadRequest) -> ArffTable:
     return ArffTable(
         file,
         request.sizes,
-        kept_of(request.partition, header.names),
+        columns_of_folders(request.partition, header.names),
         fields,
         tuple(header.plans),
         header.start,

@@ -21,7 +21,7 @@ from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
 from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.groups import CELL_BYTES, in_blocks
-from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fields, kept_of
+from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fields, columns_of_folders
 
 _FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"
 _STREAM = b"\xff\xff\xff\xff"
@@ -135,7 +135,7 @@ def _opened_file(file: File, request: ReadRequest) -> ArrowTable:
         reader = _reader(file, stream, narrowest(types))
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
     fields = checked_fields(file, names, types, sum(rows))
-    return ArrowTable(file, request.sizes, kept_of(request.partition, names), fields, rows)
+    return ArrowTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)
 
 
 def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
@@ -145,7 +145,7 @@ def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
             names, types = reader.schema.names, reader.schema.types
         rows = next((batch.num_rows for batch in _batches_in_order(file.url, reader) if batch.num_rows), 0)
     fields = checked_fields(file, names, types, rows)
-    return ArrowStream(file, request.sizes, kept_of(request.partition, names), fields, rows)
+    return ArrowStream(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)
 
 
 def narrowest(types: Sequence[pa.DataType]) -> list[int] | None:

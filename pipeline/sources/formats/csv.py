@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import dropwhile, islice
 from operator import itemgetter
 from typing import ClassVar
@@ -19,16 +20,17 @@ from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.columns.cells import boolean_columns, expected, number_in
+from pipeline.sources.columns.cells import LABEL, boolean_columns, number_of_word
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
-from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_dressed, with_point
+from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
 from pipeline.sources.columns.raw_rows import Block
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import LABEL, Wanted
+from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
@@ -41,12 +43,9 @@ from pipeline.sources.formats.csv_text import (
     rows_of_width,
 )
 from pipeline.sources.formats.text_lines import TextTable
-from pipeline.sources.formats.typed import kept_of
+from pipeline.sources.formats.typed import columns_of_folders
 
 DELIMITERS = ",\t;|"
-SAMPLE_ROWS = 10_000
-STRETCHES, STRETCH_BYTES = 8, 64 * 1024
-"""From so many places behind the first rows, so much text tells of what kind columns are further down."""
 
 
 @dataclass
@@ -66,7 +65,7 @@ class _Sample:
         self.places += [(start, line) for line, _ in rows]
 
     def line(self, row: int) -> int:
-        """Line of a row, where those from further down follow the first; for these the text before is read."""
+        """Return the line of a row; rows from further down follow the first, and the text before them is read."""
         if row < len(self.lines):
             return self.lines[row]
         start, line = self.places[row - len(self.lines)]
@@ -88,7 +87,8 @@ class CsvTable(TextTable):
     width: int
     decimal: str = "."
     booleans: frozenset[int] = frozenset()
-    """Numbers of the columns whose first cells are true and false, perhaps as 1 and 0."""
+    """Places of the columns among whose first cells is true or false: their numbers are read as words, which is quicker
+    than to fall back for each block."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -115,12 +115,12 @@ class CsvTable(TextTable):
         first, further = chosen(sample.rows), chosen(sample.further)
         plan = plan_of_cells(names, first, request, further)
         for rows in (first, [*first, *further]):
-            refuse_dressed(self.file.url, plan, sample.line, rows, request)
+            refuse_formatted_numbers(self.file.url, plan, sample.line, rows, request)
         return plan
 
     def are_numbers(self, names: Sequence[str], request: TableRequest) -> bool:
         sample, at = self._sample(), self._places(names)
-        missing = frozenset(request.missing) | {""}
+        missing = request.missing_cells
         rows = [row for row in (*sample.rows, *sample.further) if len(row) == self.width]
         return self.decimal == "." and bool(rows) and all(numbers_in(row, at, missing) is not None for row in rows)
 
@@ -140,45 +140,12 @@ class CsvTable(TextTable):
         return [places[name] for name in names]
 
     def _sample(self) -> _Sample:
-        """The first rows, and some from places further down where that is nearly free: in plain local text."""
-        with self.file.open() as stream:
-            stream.seek(self.data_start)
-            _, _, first, more = first_records(stream, self.file.url)
-        head = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
-        sample = _Sample(self.file, [line for line, _ in head], [row for _, row in head])
-        behind = self.data_start + len(first) + len(more)
-        if not self.file.local or self.file.compression or self.file.encoding or behind >= self.file.size:
-            return sample
-        with self.file.open() as stream:
-            for k in range(STRETCHES):
-                start = behind + (self.file.size - behind) * k // STRETCHES
-                stream.seek(start)
-                text = stream.read(STRETCH_BYTES)
-                begin = text.find(b"\n") + 1
-                end = len(text) if start + len(text) >= self.file.size else text.rfind(b"\n") + 1
-                if begin < end:
-                    sample.add(start + begin, self._rows_of_stretch(text[begin:end]))
-        return sample
-
-    def _rows_of_stretch(self, text: bytes) -> list[tuple[int, list[str]]]:
-        """Rows of some text, with their lines from 0; none where it does not look as if a row began at its start.
-
-        It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
-        """
-        lines = text.decode(errors="surrogateescape").split("\n")
-        reader = csv.reader((line + "\n" for line in lines), delimiter=self.delimiter, strict=True)
-        rows: list[tuple[int, list[str]]] = []
-        at = 0
-        try:
-            for row in reader:
-                if row:
-                    rows.append((at, row))
-                at = reader.line_num
-        except csv.Error as error:
-            if "unexpected end" not in str(error):  # as where the text ends within quotes
-                return []
-        rows = list(dropwhile(lambda row: len(row[1]) != self.width, rows))
-        return rows if all(len(row) == self.width for _, row in rows) else []
+        """Return the first rows, and some from further down; they are read once for each state of a local file."""
+        if not self.file.local:
+            return _sample_of(self)
+        with self.file.open_compressed() as stream:
+            modified = os.fstat(stream.fileno()).st_mtime_ns
+        return _last_sample(self, modified)
 
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
@@ -188,7 +155,7 @@ class CsvTable(TextTable):
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
         if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
             return block
-        columns = self._columns(text, line, at, wanted.kinds, wanted.missing)
+        columns = self._columns(text, line, at, wanted)
         return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
 
     def _line_of(self, text: bytes, line: int, row: int) -> int:
@@ -216,12 +183,11 @@ class CsvTable(TextTable):
             columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
         return Block(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
 
-    def _columns(
-        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
-    ) -> list[pa.ChunkedArray]:
+    def _columns(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> list[pa.ChunkedArray]:
         if not text.strip():
-            return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
-        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, kinds)
+            types_of_none = (pa.float64() if kind == NUMBER else pa.string() for kind in wanted.kinds)
+            return [pa.chunked_array([pa.array([], of_type)]) for of_type in types_of_none]
+        names, kinds = [str(j) for j in range(self.width)], self._read_as(at, wanted.kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
             names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
@@ -235,50 +201,88 @@ class CsvTable(TextTable):
                 convert_options=pa.csv.ConvertOptions(
                     column_types=types,
                     include_columns=[names[j] for j in at],
-                    null_values=sorted(missing | {""}),
+                    null_values=sorted(wanted.missing),
                     decimal_point=self.decimal,
                     strings_can_be_null=False,
                 ),
             )
         except ARROW_FAILURES:
-            return self._careful(text, line, at, kinds, missing)
+            return self._careful(text, line, at, wanted)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
 
     def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
-        """Kinds as which columns are read: true and false are words, also where numbers are to be made of them."""
+        """Return the kinds as which columns are read: booleans are words, also where they are to become numbers."""
         return [CATEGORY if kind == NUMBER and j in self.booleans else kind for j, kind in zip(at, kinds, strict=True)]
 
-    def _careful(
-        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
-    ) -> list[pa.ChunkedArray]:
-        """Cell by cell: raise for the first fault, or return what Arrow was too strict about."""
-        url = self.file.url
+    def _careful(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> list[pa.ChunkedArray]:
+        """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""
+        url, wanted_columns = self.file.url, wanted.columns
         columns: list[list[float | str | None]] = [[] for _ in at]
         for row_line, row in rows_of_width(text, url, self.delimiter, line, self.width):
-            for cells, j, kind in zip(columns, at, kinds, strict=True):
+            for cells, j, column in zip(columns, at, wanted_columns, strict=True):
                 cell = row[j].strip()
                 if is_broken(cell):
                     raise InputError(
-                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}, or give "
+                        f"{url}: line {row_line}, column {shown(column.name)}: {not_utf8('text')}, or give "
                         "--encoding cp1252"
                     )
-                if kind != NUMBER:
-                    cells.append(row[j] if kind == LABEL else cell)
+                if column.kind != NUMBER:
+                    cells.append(row[j] if column.kind == LABEL else cell)
                     continue
-                plain = with_point(cell) if self.decimal == "," else cell
-                value = None if cell in missing or not cell else number_in(plain)
-                if value is None and cell and cell not in missing:
-                    wanted = expected(NUMBER).replace("COLUMN", self.own_names[j])
+                if cell in wanted.missing:
+                    cells.append(None)
+                    continue
+                value = number_of_word(with_point(cell) if self.decimal == "," else cell)
+                if value is None:
                     raise InputError(
-                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: found {shown(cell)}, expected "
-                        f"{wanted}"
+                        f"{url}: line {row_line}, column {shown(column.name)}: found {shown(cell)}, expected "
+                        f"{column.expected}"
                     )
                 cells.append(value)
         return [
             pa.chunked_array([pa.array(cells, pa.float64() if kind == NUMBER else pa.string())])
-            for cells, kind in zip(columns, kinds, strict=True)
+            for cells, kind in zip(columns, wanted.kinds, strict=True)
         ]
+
+
+@lru_cache(maxsize=1)
+def _last_sample(table: CsvTable, modified: int) -> _Sample:  # noqa: ARG001 - a file that was written anew is another
+    return _sample_of(table)
+
+
+def _sample_of(table: CsvTable) -> _Sample:
+    """Return the first rows of a file, and some from places further down where that is nearly free."""
+    file = table.file
+    with file.open() as stream:
+        stream.seek(table.data_start)
+        _, _, first, more = first_records(stream, file.url)
+    head = list(islice(records(first + more, file.url, table.delimiter, table.data_line), SAMPLE_ROWS))
+    sample = _Sample(file, [line for line, _ in head], [row for _, row in head])
+    for start, text in stretches(file, table.data_start + len(first) + len(more)):
+        sample.add(start, _rows_of_stretch(text, table.delimiter, table.width))
+    return sample
+
+
+def _rows_of_stretch(text: bytes, delimiter: str, width: int) -> list[tuple[int, list[str]]]:
+    """Return rows of some text, with their lines from 0; none where no row seems to begin at its start.
+
+    It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
+    """
+    lines = text.decode(errors="surrogateescape").split("\n")
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
+    rows: list[tuple[int, list[str]]] = []
+    at = 0
+    try:
+        for row in reader:
+            if row:
+                rows.append((at, row))
+            at = reader.line_num
+    except csv.Error as error:
+        if "unexpected end" not in str(error):  # as where the text ends within quotes
+            return []
+    rows = list(dropwhile(lambda row: len(row[1]) != width, rows))
+    return rows if all(len(row) == width for _, row in rows) else []
 
 
 def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -> Floats | None:
@@ -304,6 +308,7 @@ def open_csv(file: File, request: ReadRequest) -> CsvTable:
     Raises
     ------
     InputError
+        The file has no rows, or its first records are no table of named columns.
     """
     known = request.csv
     if known.encoding is None:
@@ -314,12 +319,12 @@ def open_csv(file: File, request: ReadRequest) -> CsvTable:
     return CsvTable(
         layout.file,
         request.sizes,
-        kept_of(request.partition, layout.names or ()),
+        columns_of_folders(request.partition, layout.names or ()),
         layout.start,
         layout.line,
         layout.delimiter,
         layout.names,
         layout.width,
         decimal,
-        boolean_columns(layout.rows),
+        boolean_columns(layout.rows) if decimal == "." else frozenset(),
     )

@@ -25,14 +25,12 @@ from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MOST_COLUMNS
+from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
-from pipeline.sources.formats.typed import checked_fields, kept_of
+from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import Cell, Digits, column_of, types_of
 
-SAMPLE_ROWS = 10_000
-STRETCHES, STRETCH_BYTES = 8, 64 * 1024
-"""From so many places behind the first rows, so much text tells of what type columns are further down."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -65,12 +63,9 @@ class JsonLines(LinesTable):
             return f"{url}: line {first + lines[row]}, column {shown(name)}"
 
         columns = []
-        for name, kind in zip(wanted.names, wanted.kinds, strict=True):
-            cells = [row.get(name) for row in rows]
-            try:
-                columns.append(column_of(cells, kind, types[name], wanted.missing, partial(where, name)))
-            except InputError as error:
-                raise InputError(str(error).replace("--category COLUMN", f"--category {name}")) from None
+        for column in wanted.columns:
+            cells = [row.get(column.name) for row in rows]
+            columns.append(column_of(cells, column, types[column.name], wanted.missing, partial(where, column.name)))
         return columns
 
 
@@ -106,6 +101,7 @@ def record_in(line: bytes, url: str, number: int) -> dict[str, Cell]:
     Raises
     ------
     InputError
+        The line is no JSON object, or a key appears twice.
     """
     where = f"{url}: line {number}"
     try:
@@ -151,6 +147,7 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
     Raises
     ------
     InputError
+        The file has no rows, one of the first lines is no record, or there are too many keys.
     """
     url = file.url
     with file.open() as stream:
@@ -174,20 +171,18 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
         for name, kind in zip(names, types, strict=True)
     ]
     fields = checked_fields(file, names, types, len(rows))
-    return JsonLines(file, request.sizes, kept_of(request.partition, names), fields, plans, start, 1, first_rows)
+    return JsonLines(
+        file, request.sizes, columns_of_folders(request.partition, names), fields, plans, start, 1, first_rows
+    )
 
 
 def _further(file: File, behind: int) -> list[dict[str, Cell]]:
-    """Return records from places further down, where that is nearly free: in plain local text. Faults are left out."""
+    """Return records from places further down, without lines that are no records."""
     rows: list[dict[str, Cell]] = []
-    if not file.local or file.compression or behind >= file.size:
-        return rows
-    with file.open() as stream:
-        for k in range(STRETCHES):
-            stream.seek(behind + (file.size - behind) * k // STRETCHES)
-            for part in stream.read(STRETCH_BYTES).split(b"\n")[1:-1]:
-                try:
-                    rows += [record_in(part, file.url, 0)] if part.strip() else []
-                except InputError:
-                    continue
+    for _, text in stretches(file, behind):
+        for part in text.split(b"\n"):
+            try:
+                rows += [record_in(part, file.url, 0)] if part.strip() else []
+            except InputError:
+                continue
     return rows

@@ -16,7 +16,7 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow import narrowest
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
-from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
+from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 
 
 @dataclass(frozen=True)
@@ -66,4 +66,4 @@ def open_orc(file: File, request: ReadRequest) -> OrcTable:
         columns = [names[k] for k in narrowest(types) or ()]
         rows = tuple(_stripe(file.url, reader, k, columns).num_rows for k in range(stripes)) if columns else ()
     fields = checked_fields(file, names, types, sum(rows))
-    return OrcTable(file, request.sizes, kept_of(request.partition, names), fields, rows)
+    return OrcTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)

@@ -17,7 +17,7 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
-from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
+from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 
 MOST_COLUMNS = 100_000
 """Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
@@ -56,7 +56,7 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
             "takes about 10 kB of memory; give CSV, LIBSVM text, .npy or .npz"
         )
     fields = checked_fields(file, names, types, sum(group_rows))
-    return ParquetTable(file, request.sizes, kept_of(request.partition, names), fields, group_rows)
+    return ParquetTable(file, request.sizes, columns_of_folders(request.partition, names), fields, group_rows)
 
 
 def _opened(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetFile:

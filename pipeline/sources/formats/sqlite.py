@@ -23,13 +23,13 @@ from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
-from pipeline.sources.formats.typed import TypedTable, checked_fields, kept_of
+from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
+from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 from pipeline.sources.formats.valued import Cell, ValuedTable, column_of, types_of
 
 GROUP_ROWS = 1 << 16
-SAMPLE_ROWS = 10_000
-STRETCHES, STRETCH_ROWS = 8, 200
-"""From so many places behind the first rows, so many rows tell of what type columns are further down."""
+STRETCH_ROWS = 200
+"""Number of rows that each place behind the first rows gives to tell of what type columns are further down."""
 _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 """Names of the number that rows have, unless a column has the same name."""
 _START = b"SQLite format 3\0"
@@ -92,14 +92,11 @@ class SqliteTable(ValuedTable, TypedTable):
 
     def _batch(self, rows: Sequence[tuple[Cell, ...]], first: int, wanted: Wanted) -> pa.RecordBatch:
         types, columns = dict(self.fields), []
-        for name, kind, cells in zip(wanted.names, wanted.kinds, zip(*rows, strict=True), strict=True):
-            where = partial(self._where, name, first)
-            if types[name] == pa.bool_():
+        for column, cells in zip(wanted.columns, zip(*rows, strict=True), strict=True):
+            where, of_type = partial(self._where, column.name, first), types[column.name]
+            if of_type == pa.bool_():
                 cells = tuple(bool(cell) if cell in (0, 1) else cell for cell in cells)
-            try:
-                columns.append(column_of(cells, kind, types[name], wanted.missing, where).chunk(0))
-            except InputError as error:
-                raise InputError(str(error).replace("--category COLUMN", f"--category {name}")) from None
+            columns.append(column_of(cells, column, of_type, wanted.missing, where).chunk(0))
         return pa.RecordBatch.from_arrays(columns, names=list(wanted.names))
 
     def _where(self, name: str, first: int, row: int) -> str:
@@ -132,6 +129,7 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     Raises
     ------
     InputError
+        The file is remote, damaged or not written to its end, or it is not plain which of its tables is meant.
     """
     url = file.url
     if not file.local:
@@ -171,7 +169,7 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
     if starts and len(groups) != len(starts):
         raise InputError(f"{url}: damaged: found other rows than table {shown(table)} has; copy or download it again")
     fields = checked_fields(file, names, types, rows)
-    partition = kept_of(request.partition, names)
+    partition = columns_of_folders(request.partition, names)
     return SqliteTable(file, request.sizes, partition, fields, groups, plans, table, number, starts)
 
 

@@ -10,12 +10,11 @@ from typing import cast
 import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
-from pipeline.errors import InputError
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import Block, RawRows
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.columns.table_plan import plan_of_table
 from pipeline.sources.formats.base import DataFile, Fragment
 
@@ -83,8 +82,5 @@ class TableFile(DataFile):
 
     def rows(self, fragment: Fragment, plan: Plan, skip: int = 0) -> Iterator[RawRows]:
         wanted = wanted_of(self, plan)
-        try:
-            for block in self.blocks(fragment, wanted, skip):
-                yield rows_of(self, block, wanted, plan)
-        except InputError as error:
-            raise of_column(error, plan) from None
+        for block in self.blocks(fragment, wanted, skip):
+            yield rows_of(self, block, wanted, plan)

@@ -10,10 +10,9 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from pipeline.errors import InputError
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import Block, RawRows
-from pipeline.sources.columns.rows import Wanted, of_column, rows_of, wanted_of
+from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
@@ -67,10 +66,7 @@ class TextTable(TableFile):
     def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
         """Return the rows of some whole records, of which the first stands in that line."""
         wanted = wanted_of(self, plan)
-        try:
-            return rows_of(self, self.block(text, line, wanted), wanted, plan)
-        except InputError as error:
-            raise of_column(error, plan) from None
+        return rows_of(self, self.block(text, line, wanted), wanted, plan)
 
 
 @dataclass(frozen=True)

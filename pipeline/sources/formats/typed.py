@@ -112,6 +112,8 @@ def checked_fields(
     return tuple(zip(names, types, strict=True))
 
 
-def kept_of(partition: tuple[tuple[str, str | None], ...], names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """Columns that the names of folders give and the file does not have."""
+def columns_of_folders(
+    partition: tuple[tuple[str, str | None], ...], names: Sequence[str]
+) -> tuple[tuple[str, str | None], ...]:
+    """Return the columns that the names of folders give and the file does not have."""
     return tuple(pair for pair in partition if pair[0] not in names)

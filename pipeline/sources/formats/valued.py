@@ -11,10 +11,9 @@ import pyarrow as pa
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.columns.cells import TRUTH, expected, is_text, number_in
+from pipeline.sources.columns.cells import LABEL, WantedColumn, is_text, number_of_word
 from pipeline.sources.columns.kinds import plan_of_cells
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import LABEL
 from pipeline.sources.formats.csv_text import is_broken
 from pipeline.sources.formats.typed import TypedColumns
 
@@ -59,7 +58,7 @@ def types_of(
     Text is words, or dates and times; digits in it are words, except in the `untyped` columns. A column of numbers and
     words is of what most of its cells are, as in CSV.
     """
-    missing = frozenset(request.missing) | {""}
+    missing = request.missing_cells
     types, plans = [], []
     for j, name in enumerate(names):
         samples = [[cell for row in rows if _is_there(cell := row[j], missing)] for rows in (first, further)]
@@ -80,21 +79,25 @@ def types_of(
 
 
 def column_of(
-    cells: Sequence[Cell], kind: str, of_type: pa.DataType, missing: Collection[str], where: Callable[[int], str]
+    cells: Sequence[Cell],
+    wanted: WantedColumn,
+    of_type: pa.DataType,
+    missing: Collection[str],
+    where: Callable[[int], str],
 ) -> pa.ChunkedArray:
-    """Return cells as a column of a kind, or of a type where it holds labels or ids.
+    """Return cells as a column of the wanted kind, or of a type where it holds labels or ids.
 
     Raises
     ------
     InputError
         A cell is no number in a column of numbers, or no cell of a table at all.
     """
-    is_number = kind == NUMBER and not is_text(of_type)
-    if kind == LABEL and pa.types.is_boolean(of_type):
+    is_number = wanted.kind == NUMBER and not is_text(of_type)
+    if wanted.kind == LABEL and pa.types.is_boolean(of_type):
         cells = [_truth(cell, k, where) for k, cell in enumerate(cells)]
-    column = _as_they_are(cells, pa.float64() if is_number else of_type if kind == LABEL else pa.string())
+    column = _as_they_are(cells, pa.float64() if is_number else of_type if wanted.kind == LABEL else pa.string())
     if column is None and is_number:
-        column = pa.array([_number(cell, k, missing, where) for k, cell in enumerate(cells)], pa.float64())
+        column = pa.array([_number(cell, k, wanted, missing, where) for k, cell in enumerate(cells)], pa.float64())
     elif column is None:
         column = pa.array([_text(cell, k, where) for k, cell in enumerate(cells)], pa.string())
     return pa.chunked_array([column])
@@ -135,7 +138,9 @@ def _as_they_are(cells: Sequence[Cell], of_type: pa.DataType) -> pa.Array | None
         return None
 
 
-def _number(cell: Cell, row: int, missing: Collection[str], where: Callable[[int], str]) -> float | None:
+def _number(
+    cell: Cell, row: int, wanted: WantedColumn, missing: Collection[str], where: Callable[[int], str]
+) -> float | None:
     if cell is None:
         return None
     if isinstance(cell, bool | int | float):
@@ -146,10 +151,10 @@ def _number(cell: Cell, row: int, missing: Collection[str], where: Callable[[int
         word = cell.strip()
         if word in missing or not word:
             return None
-        value = TRUTH.get(word.lower(), number_in(word))
+        value = number_of_word(word)
         if value is not None:
             return value
-    raise InputError(f"{where(row)}: found {_shown(cell)}, expected {expected(NUMBER)}")
+    raise InputError(f"{where(row)}: found {_shown(cell)}, expected {wanted.expected}")
 
 
 def _truth(cell: Cell, row: int, where: Callable[[int], str]) -> Cell:
@@ -158,9 +163,8 @@ def _truth(cell: Cell, row: int, where: Callable[[int], str]) -> Cell:
         if float(cell) not in (0.0, 1.0):
             raise InputError(f"{where(row)}: found {_word(cell)}, expected true or false (the label)")
         return float(cell) == 1.0
-    if isinstance(cell, str) and (value := TRUTH.get(cell.strip().lower())) is not None:
-        return value == 1.0
-    return cell
+    word = cell.strip().lower() if isinstance(cell, str) else ""
+    return word == "true" if word in ("true", "false") else cell
 
 
 def _finite(value: float, row: int, where: Callable[[int], str]) -> float:

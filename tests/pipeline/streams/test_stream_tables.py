@@ -456,7 +456,7 @@ def test_a_plan_is_kept_as_json(arrow_type: pa.DataType) -> None:
         text_labels=True,
         label_type=arrow_type,
         request=TableRequest(id="who", missing=("-",), plan={"b": ColumnPlan("b", CATEGORY, "onehot")}),
-        kept=ColumnPlan("day", TIME),
+        split_column=ColumnPlan("day", TIME),
         id_type=arrow_type,
         first="a.parquet",
     )

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from ikmap.tables import TIME
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.sources.columns.cells import are_times, as_numbers
+from pipeline.sources.columns.cells import WantedColumn, are_times, as_numbers
 
 MISSING = frozenset({"", "NA", "1900-01-01"})
+WHEN = WantedColumn("when", TIME)
 moments = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999))
 
 
@@ -45,7 +46,7 @@ def test_arrow_and_we_read_the_same_seconds(cells: list[str]) -> None:
     good = [k for k, seconds in enumerate(expected) if seconds is not None]
     column = pa.chunked_array([pa.array([cells[k] for k in good], pa.string())])
     for cells_of_column in (column, column.dictionary_encode(), column.cast(pa.large_string())):
-        values, levels = as_numbers(cells_of_column, TIME, MISSING, str)
+        values, levels = as_numbers(cells_of_column, WHEN, MISSING, str)
         assert levels is None
         assert values.tobytes() == np.array([expected[k] for k in good], dtype=np.float64).tobytes()
     stripped = [word.strip() for word in cells]
@@ -55,12 +56,13 @@ def test_arrow_and_we_read_the_same_seconds(cells: list[str]) -> None:
 def test_what_is_no_date_is_said_with_its_first_row_and_what_to_type() -> None:
     column = pa.chunked_array([["2001-01-01", "2001-02-30"], ["late", "2001-02-30", "early"]])
     with pytest.raises(
-        InputError, match=r"^row 1: found '2001-02-30', expected a date or time such as .*--missing WORD"
+        InputError,
+        match=r"^row 1: found '2001-02-30', expected a date or time such as .*--category when;.*--missing WORD",
     ):
-        as_numbers(column, TIME, MISSING, lambda row: f"row {row}")
-    assert as_numbers(column, TIME, MISSING | {"2001-02-30", "late", "early"}, str)[0].tolist()[0] == 978_307_200.0
+        as_numbers(column, WHEN, MISSING, lambda row: f"row {row}")
+    assert as_numbers(column, WHEN, MISSING | {"2001-02-30", "late", "early"}, str)[0].tolist()[0] == 978_307_200.0
 
 
 def test_words_that_no_cell_has_are_no_fault() -> None:
     codes = pa.DictionaryArray.from_arrays(pa.array([1, None, 1]), pa.array(["nothing", "2001-01-01 00:00:00.5"]))
-    assert as_numbers(pa.chunked_array([codes]), TIME, MISSING, str)[0].tolist()[::2] == [978_307_200.5] * 2
+    assert as_numbers(pa.chunked_array([codes]), WHEN, MISSING, str)[0].tolist()[::2] == [978_307_200.5] * 2

@@ -16,7 +16,8 @@ import pytest
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from pipeline.errors import InputError
-from pipeline.sources import Source
+from pipeline.sources import Sizes, Source
+from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from tests.support.opening import opened
 
@@ -182,12 +183,45 @@ def test_a_column_of_dates_takes_dates_alone(tmp_path: Path) -> None:
 
 
 def test_booleans_and_numbers_in_csv_files(tmp_path: Path) -> None:
-    """In a column of numbers, true and false are 1 and 0 in a file that has them; else the line is said."""
+    """In a column of numbers, true and false are 1 and 0; for other words the line is said."""
     (tmp_path / "0.csv").write_text("c,label\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(["0", "1"])))
     (tmp_path / "1.csv").write_text("c,label\nTRUE,0\n,1\n False,1\n1,0\n")
     found = cells(opened(str(tmp_path)))
     assert [None if v != v else v for v in found] == [0.0, 1.0, 1.0, None, 0.0, 1.0]
     (tmp_path / "1.csv").write_text("c,label\n7,0\ntrue,1\n")
-    assert "1.csv: line 3, column 'c': found 'true', expected a number" in refused(str(tmp_path))
+    assert cells(opened(str(tmp_path))) == [0.0, 1.0, 7.0, 1.0]
     (tmp_path / "1.csv").write_text("c,label\nfalse,0\ntrue,1\nmaybe,1\n")
     assert "1.csv: line 4, column 'c': found 'maybe', expected a number" in refused(str(tmp_path))
+
+
+LATE = 100_000
+"""Bytes of a block: each of the files below has several, and many rows before the first word."""
+
+
+@pytest.mark.parametrize("first", ["", "0", "1"])
+@pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", ",")])
+def test_true_and_false_are_numbers_in_every_block_of_a_csv_file(
+    first: str, delimiter: str, decimal: str, tmp_path: Path
+) -> None:
+    """Words that the first rows do not have, in a column that is one of numbers by the file before it."""
+    rows = [first] * (ROWS - 4) + ["true", " FALSE", "True", f"2{decimal}5"]
+    table = [(f"0{decimal}5", cell, k % 2) for k, cell in enumerate(rows)]
+    for name, lines in (("0.csv", [(f"0{decimal}5", "0", 0), (f"1{decimal}5", "1", 1)]), ("1.csv", table)):
+        text = "".join(f"{PAD}{delimiter}{delimiter.join(map(str, line))}\n" for line in lines)
+        (tmp_path / name).write_text(delimiter.join(("pad", "a", "c", "label")) + "\n" + text)
+    read = cells(opened(str(tmp_path), sizes=Sizes(block=LATE)), 2)
+    assert [None if v != v else v for v in read[2:]] == [float(first) if first else None] * (ROWS - 4) + [1, 0, 1, 2.5]
+    (tmp_path / "1.csv").write_text((tmp_path / "1.csv").read_text().replace("FALSE", "maybe"))
+    assert f"1.csv: line {ROWS - 1}, column 'c': found 'maybe', expected a number; if its" in refused(str(tmp_path))
+
+
+def test_true_and_false_are_numbers_in_wide_csv_files(tmp_path: Path) -> None:
+    """Tables of numbers alone are parsed row by row, and by Arrow where a cell is none."""
+    names = [f"c{j}" for j in range(WIDE)]
+    for name, rows in (("0.csv", ["0", "1"]), ("1.csv", ["0"] * 1000 + ["true", "False", ""])):
+        body = "".join(f"{cell}{',2.5' * (WIDE - 1)},{k % 2}\n" for k, cell in enumerate(rows))
+        (tmp_path / name).write_text(",".join([*names, "label"]) + "\n" + body)
+    source = opened(str(tmp_path), sizes=Sizes(block=LATE))
+    assert isinstance(source.plan.columns, int)
+    read = cells(source)
+    assert [None if v != v else v for v in read] == [0, 1, *[0] * 1000, 1, 0, None]

@@ -215,11 +215,11 @@ def test_wide_tables_have_columns_beside_their_numbers(tmp_path: Path) -> None:
     lines = [",".join([f"{j * k % 7}" for j in range(1100)]) + f", r{k},{k % 2}" for k in range(6)]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([",".join([*names, "id", "y"]), *lines]) + "\n")
-    source = opened(str(path), label="y", request=TableRequest(kept="c3", id="id"))
+    source = opened(str(path), label="y", request=TableRequest(split_column="c3", id="id"))
     assert source.plan.columns == 1100
     (block,) = [block for fragment in source.fragments() for block in source.read(fragment)]
-    assert block.kept is not None
-    assert block.kept[0].tolist() == [3 * k % 7 for k in range(6)]
+    assert block.split_values is not None
+    assert block.split_values[0].tolist() == [3 * k % 7 for k in range(6)]
     assert block.ids is not None
     assert block.ids.to_pylist() == [f" r{k}" for k in range(6)]
 

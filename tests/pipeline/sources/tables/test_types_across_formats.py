@@ -84,6 +84,16 @@ def test_a_column_of_booleans_is_the_same_in_every_format(trained: str, tmp_path
         assert scored(tmp_path / "run", numbers)["score"].to_pylist() == expected
 
 
+def test_booleans_of_parquet_are_true_and_false_anywhere_in_a_csv_file(tmp_path: Path) -> None:
+    """The file that is scored shows no word where its kinds are found out."""
+    table = pa.table({"a": A, "open": FORMS["booleans.parquet"], "label": Y.astype(int)})
+    Command(BatchOptions(input=write(table, tmp_path / "t.parquet"), **COMMON)).run(tmp_path / "run")
+    expected = scored(tmp_path / "run", str(tmp_path / "t.parquet"))["score"].to_pylist()
+    head, _, rows = Path(write(table, tmp_path / "t.csv")).read_text().partition("\n")
+    (tmp_path / "late.csv").write_text(f"{head}\n" + "0.5,,1\n" * 50_000 + rows)
+    assert scored(tmp_path / "run", str(tmp_path / "late.csv"))["score"].to_pylist()[50_000:] == expected
+
+
 LABELS: dict[str, tuple[pa.Array, list[Any]]] = {
     "int": (pa.array(Y * 3 - 1), [-1, 2]),
     "uint8": (pa.array(Y * 3, pa.uint8()), [0, 3]),
