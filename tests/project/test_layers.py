@@ -95,7 +95,7 @@ def test_checker_is_not_misled(source: str) -> None:
     ("statement", "absent"),
     [
         ("import ikmap", DATA_PLANE | {"cupy"}),
-        ("import pipeline.sources.datasets.registry", {"prefect", "cupy"}),
+        ("import pipeline.sources.datasets.registry", {"prefect", "cupy", "numba"}),
         ("import cluster", {"prefect", "ikmap", "cupy"}),
     ],
 )

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from pipeline.errors import in_one_line
 from pipeline.sources.files.forward import ForwardFile
 
 
@@ -31,7 +32,7 @@ class ZstdFile(ForwardFile):
         except OSError as error:
             if "truncated" in str(error).lower():
                 raise EOFError from error
-            raise OSError(f"damaged: {' '.join(str(error).split())}") from error
+            raise OSError(f"damaged: {in_one_line(error, most=None)}") from error
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

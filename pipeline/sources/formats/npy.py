@@ -13,7 +13,7 @@ from typing import IO, ClassVar
 import numpy as np
 
 from ikmap.arrays import Floats
-from pipeline.errors import InputError
+from pipeline.errors import InputError, in_one_line
 from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.plan import Plan
@@ -104,7 +104,7 @@ def read_layout(stream: IO[bytes], url: str, what: str = "") -> NpyLayout:
             warnings.simplefilter("ignore")  # of headers that Python 2 wrote
             shape, fortran, dtype = _HEADER[header[6]](io.BytesIO(header[8:]))
     except Exception as error:  # whatever NumPy, which evaluates it as Python, says of a text that is no header
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = in_one_line(error)
         raise InputError(f"{url}: {what}not a .npy array: {reason}") from error
     if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) * dtype.itemsize >= 1 << 62:
         raise InputError(f"{url}: {what}found the shape {_shown(shape)}, expected whole numbers from 0 on")
