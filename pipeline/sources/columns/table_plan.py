@@ -137,6 +137,7 @@ def _refuse_lacking(
     Raises
     ------
     InputError
+        A file has no column of the name of a feature, the label, the ids or the weights.
     """
     needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
     for file in files:

@@ -16,12 +16,12 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
+from pipeline.sources.formats.inferred_types import InferredTable
 from pipeline.sources.formats.table_file import Block
-from pipeline.sources.formats.valued import ValuedTable
 
 
 @dataclass(frozen=True)
-class LinesTable(ValuedTable):
+class LinesTable(InferredTable):
     """A file of text with a record in each line that is not blank.
 
     Attributes
