@@ -21,6 +21,11 @@ class InputError(Exception):
         return printable(super().__str__())
 
 
+def in_one_line(error: BaseException, most: int | None = 200) -> str:
+    """Return what an exception says, in one line of at most so many characters; of one that says nothing, its name."""
+    return " ".join(str(error).split())[:most] or type(error).__name__
+
+
 class DoesNotFit(InputError):
     """What was asked for needs more memory than a worker has."""
 

@@ -120,11 +120,19 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
-    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet", "arrow", "csv", "jsonl", "orc", "libsvm")
-    if options.format not in formats:
-        raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")
+    if options.format != "auto" and options.format not in (names := streamed_formats(piped=piped)):
+        expected = f"{', '.join(names[:-1])} or {names[-1]}"
+        raise InputError(f"--format {options.format}: found {where}, expected {expected}")
     if piped and options.idle_seconds is not None:
         raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, which ends as it is closed")
+
+
+def streamed_formats(*, piped: bool) -> list[str]:
+    """Return the names of the formats that may come from standard input, or else to a directory."""
+    from pipeline.sources.formats import known_formats
+
+    formats = known_formats().values()
+    return [one.name for one in formats if one.streams or (one.table and not one.parts and not piped)]
 
 
 def source_of(options: OnlineOptions) -> dict[str, Any]:

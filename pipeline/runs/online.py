@@ -49,7 +49,6 @@ from pipeline.runs.batch import (
 )
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.datasets.task import requested_task
 from pipeline.sources.feeds.feed import Feed
 from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest
@@ -57,6 +56,7 @@ from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.scale import refuse_sparse_scaling
 from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
+from pipeline.stages.task import requested_task
 from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.alerts import Alerts

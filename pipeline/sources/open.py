@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import DataFile, ReadRequest
+from pipeline.sources.columns.read_request import CsvFormat, ReadRequest
+from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, find_file
-from pipeline.sources.files.named import Named, named_files
-from pipeline.sources.formats import Format, known_formats, with_faults
-from pipeline.sources.formats.csv_text import CsvFormat
-from pipeline.sources.formats.libsvm import first_row, looks_like_libsvm
+from pipeline.sources.formats import Format, known_formats, shown_formats, with_faults
+from pipeline.sources.formats.base import DataFile
+from pipeline.sources.formats.libsvm_text import first_row, looks_like_libsvm
+from pipeline.sources.named import Named, named_files
 from pipeline.sources.source import Source
 
 AUTO = "auto"
@@ -120,18 +121,22 @@ def format_of(file: File, requested: str = AUTO) -> Format:
     if requested not in (AUTO, "npy"):
         return formats[requested]
     with file.open() as stream:
-        start = stream.read(8)
-    by_content = next((one for one in formats.values() if start.startswith(one.starts)), None)
+        content = format_by_content(stream.read(8))
     if requested == "npy":
-        return formats["npz" if by_content is formats["npz"] else "npy"]
+        return formats["npz" if content is formats["npz"] else "npy"]
     if (by_name := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
         ending = other[1].lower()
         command = f": {_WRITTEN_BY[ending]}" if ending in _WRITTEN_BY else ""
         raise InputError(
-            f"{file.url}: found a .{ending} file by its name, expected {_listed()}; save it as CSV or Parquet"
-            f"{command} (or name its format: --format csv)"
+            f"{file.url}: found a .{ending} file by its name, expected {shown_formats()}; save it as CSV or "
+            f"Parquet{command} (or name its format: --format csv)"
         )
-    return by_name or by_content or formats[_text_format(file)]
+    return by_name or content or formats[_text_format(file)]
+
+
+def format_by_content(start: bytes) -> Format | None:
+    """Return the format whose files begin so; None: there is none, as of most text."""
+    return next((one for one in known_formats().values() if start.startswith(one.starts)), None)
 
 
 def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
@@ -141,29 +146,21 @@ def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
 
 def _by_name(file: File) -> Format | None:
     name = file.url.name if file.part is None else file.url.name.removesuffix(f"#{file.part}")
-    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", name, flags=re.IGNORECASE)
-    return next((one for one in known_formats().values() if one.has_name(name)), None)
-
-
-def _listed() -> str:
-    names = [one.shown for one in known_formats().values() if one.shown]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+    return next((one for one in known_formats().values() if one.has_name(without_ending(name))), None)
 
 
 def _text_format(file: File) -> str:
     first = first_row(file, 64 * 1024)
     if b"\0" in first or (first and not first.isascii() and not _is_utf8(first)):
-        raise InputError(
-            f"{file.url}: line 1, column 1: found {first[:12]!r}, expected LIBSVM text, CSV, Parquet or .npy"
-        )
+        raise InputError(f"{file.url}: line 1, column 1: found {first[:12]!r}, expected {shown_formats()}")
     if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
         return "csv"
     if first.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         raise InputError(f"{file.url}: line 1: found a web page, expected a file with data; give its own address")
     if first.strip() and not looks_like_libsvm(first) and b":" not in first:
         raise InputError(
-            f"{file.url}: line 1: found {shown(first.decode(errors='replace').strip())}, expected LIBSVM text, CSV, "
-            "Parquet or .npy; to read it as a table whose columns are divided by spaces: --delimiter space"
+            f"{file.url}: line 1: found {shown(first.decode(errors='replace').strip())}, expected {shown_formats()}; "
+            "to read it as a table whose columns are divided by spaces: --delimiter space"
         )
     return "libsvm"
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ikmap.json_values import JsonObject
 from ikmap.tables import ColumnPlan
-from pipeline.sources.base import DataFile, Fragment, RawRows
 from pipeline.sources.columns.plan import WIDE, Plan
+from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.files.file import joint_identity
+from pipeline.sources.formats.base import DataFile, Fragment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,10 +110,7 @@ class Source:
     def identity(self) -> JsonObject:
         """Return size and SHA-256 of local files; size and version tag of a remote one."""
         identities = [file.identity() for file in self.files]
-        if len(identities) == 1:
-            return identities[0]
-        digest = hashlib.sha256(json.dumps(identities, sort_keys=True).encode()).hexdigest()
-        return {"size": self.size, "sha256": digest}
+        return joint_identity(identities, self.size)
 
     def least_rows(self) -> int:
         """Return how many rows there are at least: all, where files say how many they have, else those near starts."""

@@ -14,11 +14,11 @@ from pipeline.record_types import PartRecord
 from pipeline.rows.prepared import refuse_unseen_labels
 from pipeline.rows.row_weights import every_task, refuse_ignored_weights
 from pipeline.running.stage import Context
-from pipeline.sources.base import other_columns
+from pipeline.sources.columns.checks import other_columns
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.datasets.task import refuse_unsuited, requested_task, requested_word
 from pipeline.stages.read import StoredFile
 from pipeline.stages.split import split_rule_of
+from pipeline.stages.task import refuse_unsuited, requested_task, requested_word
 
 
 def kind_of_task(params: Params, data: ResolvedDataset) -> TaskKind:

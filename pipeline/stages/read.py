@@ -24,7 +24,8 @@ from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.sources import Fragment, Source
-from pipeline.sources.base import RawRows
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.formats import shown_formats
 from pipeline.storage.store import Store
 
 
@@ -166,8 +167,8 @@ def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int
         return {"beside": arrays}
     if block.split_values is None:
         raise InputError(
-            f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {split_rule.rule}:"
-            f"{split_rule.column}"
+            f"{where(0)}: found no table with names, expected {shown_formats(tables=True)} for "
+            f"--split-by {split_rule.rule}:{split_rule.column}"
         )
     values, words = block.split_values
     split_values = {KEPT: checked(split_rule, values, words, where)}

@@ -15,7 +15,7 @@ from ikmap.tables.raw import Levels, positions_of
 from ikmap.tasks import BadLabel, plain_label
 from pipeline.errors import InputError
 from pipeline.rows.prepared import Preparation
-from pipeline.sources.base import RawRows
+from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.stages.named_rows import plain_id
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def place(arrivals: Sequence[Arrival], row: int) -> str:
-    """Return the source of a row, and its number there."""
+    """Return the source of a row, and its line or its number there."""
     for arrival in arrivals:
         if row < arrival.rows:
             break
         row -= arrival.rows
-    return f"{arrival.url}: row {arrival.first_row + row}"
+    return arrival.place(row)
 
 
 def joined(arrivals: Sequence[Arrival]) -> RawRows:
@@ -49,8 +49,7 @@ def joined(arrivals: Sequence[Arrival]) -> RawRows:
         if arrival.y.dtype != first.y.dtype:
             kind, expected_kind = ("text", "numbers") if arrival.y.dtype == object else ("numbers", "text")
             raise InputError(
-                f"{arrival.url}: row {arrival.first_row}: found {kind} as labels, expected {expected_kind} as in the "
-                "rows before"
+                f"{arrival.place(0)}: found {kind} as labels, expected {expected_kind} as in the rows before"
             )
     labels = [arrival.y for arrival in arrivals if arrival.y is not None]
     # The columns of all rows are the same: either all have a label or none has.
@@ -140,13 +139,13 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
         row, column = missing[0]
         name = repr(preparation.column_names[column]) if preparation.column_names else str(column + 1)
         raise InputError(
-            f"{place([arrival], row)}, column {name}: found a missing value, of which the initial rows had none"
+            f"{arrival.place(row)}, column {name}: found a missing value, of which the initial rows had none"
         )
     if not isinstance(X, np.ndarray) and _width(X) > preparation.n_columns:
         at = int(np.flatnonzero(X.indices >= preparation.n_columns)[0])
         row = int(np.searchsorted(X.indptr, at, side="right")) - 1
         raise InputError(
-            f"{arrival.url}: row {arrival.first_row + row}: found index {X.indices[at] + 1}, expected at most "
+            f"{arrival.place(row)}: found index {X.indices[at] + 1}, expected at most "
             f"{preparation.n_columns}, the largest of the initial rows; give --columns"
         )
     task = preparation.task
@@ -155,10 +154,10 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
     try:
         unknown = task.codec.unknown(task.codec.encode(arrival.y, arrival.rows))
     except BadLabel as error:
-        raise InputError(f"{place([arrival], error.row)}: {error}") from None
+        raise InputError(f"{arrival.place(error.row)}: {error}") from None
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InputError(
-            f"{arrival.url}: row {arrival.first_row + row}: found label {plain_label(arrival.y[row])!r}, expected one "
+            f"{arrival.place(row)}: found label {plain_label(arrival.y[row])!r}, expected one "
             f"of the initial rows: {task.codec.summary.expected}"
         )

@@ -21,8 +21,10 @@ from pipeline.rows.parts import IDS, LATE, arrays_of_part
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_on_request
-from pipeline.sources.base import RawRows, other_columns
-from pipeline.sources.feeds.feed import Arrival, Feed, KnownColumns
+from pipeline.sources.columns.checks import other_columns
+from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
@@ -181,7 +183,7 @@ class Intake:
         starts_anew = self._items is None
         if starts_anew:
             if (known := self.store.attributes(COLUMNS)) is not None:
-                self.feed.known = KnownColumns.from_json(known)
+                self.feed.known = Plan.from_json(known)
             self._items = self.feed.arrivals(taken)
         if starts_anew and self.feed.replays:
             self._replayed, self._n_replayed = deque(names), sum(taken.values())

@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             "batch",
             "--dataset mine --dataset-file sets.toml",
-            "mine: none.libsvm (or with .bz2, .xz, .gz) not found",
+            "mine: none.libsvm (or with .bz2, .xz, .gz, .zst) not found",
         ),
         ("batch", "--dataset none/rows.csv", "unknown data set 'none/rows.csv': known: digits, "),
         ("online", "--input none.csv", "none.csv: no such file"),

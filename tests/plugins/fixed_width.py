@@ -9,12 +9,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats import Format
 from pipeline.sources.formats.inferred_types import column_of
-from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines
 from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 

@@ -42,8 +42,8 @@ from pipeline.runs.trained import load_run
 from pipeline.runs.trained_model import open_run
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
-from pipeline.sources.datasets.task import requested_task
 from pipeline.stages.select_rows import packed_rows, unpacked_rows
+from pipeline.stages.task import requested_task
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT

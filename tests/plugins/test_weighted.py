@@ -30,7 +30,7 @@ from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
-from pipeline.sources.datasets.task import requested_task
+from pipeline.stages.task import requested_task
 from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory

@@ -36,8 +36,8 @@ from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
 from pipeline.record_types import PartRecord, Result
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.datasets.task import requested_task
 from pipeline.stages.label import find_task
+from pipeline.stages.task import requested_task
 from tests.support.one_process import Command, one_process
 
 ROWS = 120

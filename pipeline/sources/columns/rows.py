@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, in_one_line
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import RawRows
 from pipeline.sources.columns.cells import LABEL, Role, WantedColumn, as_numbers, label_words
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block, RawRows
 from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.table import Table
 from pipeline.sources.columns.weights import weights_in
-
-if TYPE_CHECKING:
-    from pipeline.sources.formats.table_file import Block, TableFile
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Wanted:
         return "label" if name == self.label else "weight" if name == self.weight else "feature"
 
 
-def wanted_of(file: TableFile, plan: Plan) -> Wanted:
+def wanted_of(file: Table, plan: Plan) -> Wanted:
     """Return which columns of a file a plan needs."""
     request = _request(plan)
     own = set(file.own_names)
@@ -75,7 +72,7 @@ def wanted_of(file: TableFile, plan: Plan) -> Wanted:
     return Wanted(list(kinds), list(kinds.values()), count, request.missing_cells, plan.label, request.weight)
 
 
-def rows_of(file: TableFile, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
+def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
     """Return the rows of a block, as a plan has them.
 
     Raises
@@ -97,7 +94,7 @@ def rows_of(file: TableFile, block: Block, wanted: Wanted, plan: Plan) -> RawRow
         block.first_line,
         block.n_bytes,
         None if plain else levels or (None,) * X.shape[1],
-        file.file.url,
+        file.url,
         None if request.id is None else _ids(cells, request.id, plan),
         None if plan.split_column is None else cells.converted(plan.split_column),
         weights,
@@ -108,21 +105,23 @@ def rows_of(file: TableFile, block: Block, wanted: Wanted, plan: Plan) -> RawRow
 class _Cells:
     """The cells of a block by the names of their columns; those that the names of folders give are the same in all."""
 
-    def __init__(self, file: TableFile, block: Block, wanted: Wanted) -> None:
+    def __init__(self, file: Table, block: Block, wanted: Wanted) -> None:
         self.file, self.block, self.missing = file, block, wanted.missing
-        names = wanted.names if block.numbers is None else wanted.names[wanted.numbers :]
-        self._columns = dict(zip(names, block.columns, strict=True))
+        self._together = {} if block.numbers is None else {n: k for k, n in enumerate(wanted.names[: wanted.numbers])}
+        self._columns = dict(zip(wanted.names[len(self._together) :], block.columns, strict=True))
         self._fixed = dict(file.partition)
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         if (column := self._columns.get(name)) is not None:
             return column
+        if (place := self._together.get(name)) is not None and self.block.numbers is not None:
+            return pa.chunked_array([self.block.numbers[:, place]])
         return pa.chunked_array([pa.repeat(pa.scalar(self._fixed[name], pa.string()), self.block.rows)])
 
     def where(self, name: str) -> Callable[[int], str]:
         """Return the function that names a row of a column for people."""
         file, block = self.file, self.block
-        return lambda row: f"{file.file.url}: {file.unit} {block.line(row)}, column {shown(name)}"
+        return lambda row: f"{file.url}: {file.unit} {block.line(row)}, column {shown(name)}"
 
     def converted(self, column: ColumnPlan) -> tuple[np.ndarray, tuple[str, ...] | None]:
         """Return numbers or codes, and the words where a column has words."""
@@ -132,7 +131,7 @@ class _Cells:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
-                f"{' '.join(str(error).split())[:200]}; leave it out: --drop {column.name}"
+                f"{in_one_line(error)}; leave it out: --drop {column.name}"
             ) from error
 
 
@@ -164,7 +163,7 @@ def _numbers(cells: _Cells, plan: Plan) -> tuple[Floats, None]:
     return X, None
 
 
-def _names(file: TableFile, plan: Plan) -> tuple[str, ...]:
+def _names(file: Table, plan: Plan) -> tuple[str, ...]:
     """Return the names of the feature columns in a file; without names, columns go by their place."""
     return plan.names if plan.names is not None else tuple(name for name in file.own_names if name != plan.label)
 
@@ -180,7 +179,7 @@ def _ids(cells: _Cells, name: str, plan: Plan) -> pa.ChunkedArray:
         return column.cast(plan.id_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
-            f"{cells.file.file.url}: column {shown(name)} (--id): found values of type {column.type}, expected "
+            f"{cells.file.url}: column {shown(name)} (--id): found values of type {column.type}, expected "
             f"{plan.id_type} as in {plan.first}"
         ) from None
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest, check_columns
 from pipeline.sources.columns.cells import number_in
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.plan import A_NUMBER, WIDE, Plan
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
-
-if TYPE_CHECKING:
-    from pipeline.sources.formats.table_file import TableFile
+from pipeline.sources.columns.table import Table
 
 
-def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -> Plan:
+def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Plan:
     """Return what the rows of a table of several files are made of, by the first of them.
 
     Raises
@@ -36,7 +34,7 @@ def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -
         )
     if columns is not None and request.id not in first.names:
         request = replace(request, id=None)
-    request.refuse_unknown(first.file.url, first.names)
+    request.refuse_unknown(first.url, first.names)
     label = _label_of(first, request, wanted)
     beside = {name for name in (label, request.id, request.weight, *request.drop) if name is not None}
     features = [name for name in first.names if name not in beside]
@@ -57,8 +55,7 @@ def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -
     text = label is not None and (label not in first.own_names or first.label_is_text(label, request.missing))
     if text and request.above is not None:
         raise InputError(
-            f"{first.file.url}: column {label!r} (the label): found words, expected numbers for --above "
-            f"{request.above:g}"
+            f"{first.url}: column {label!r} (the label): found words, expected numbers for --above {request.above:g}"
         )
     numbers = all(column.kind == NUMBER and column.encoding == "auto" for column in columns)
     compact = numbers and len(columns) >= WIDE and not first.partition
@@ -71,11 +68,11 @@ def plan_of_table(given: str, files: Sequence[TableFile], wanted: ReadRequest) -
         request=request,
         split_column=_split_column(files, columns, label, request),
         id_type=None if request.id is None else first.type_of(request.id) or pa.string(),
-        first=first.file.url,
+        first=first.url,
     )
 
 
-def _label_of(first: TableFile, request: TableRequest, wanted: ReadRequest) -> str | None:
+def _label_of(first: Table, request: TableRequest, wanted: ReadRequest) -> str | None:
     """Return the name of the label column."""
     apart = {*request.drop, *(name for name in (request.id, request.weight) if name is not None)}
     # A column that is to be left out is the label only if it is named as such.
@@ -84,7 +81,7 @@ def _label_of(first: TableFile, request: TableRequest, wanted: ReadRequest) -> s
     if isinstance(wanted.columns, tuple):
         expected = len(wanted.columns) + len(apart) - (len(first.names) - len(names))
     at = choose_label(
-        first.file.url,
+        first.url,
         names if first.has_names else None,
         len(names),
         wanted.label,
@@ -93,13 +90,11 @@ def _label_of(first: TableFile, request: TableRequest, wanted: ReadRequest) -> s
     )
     label = None if at is None else names[at]
     if label in apart:
-        raise InputError(
-            f"{first.file.url}: column {label!r} is the label, and is to be left out; expected one of both"
-        )
+        raise InputError(f"{first.url}: column {label!r} is the label, and is to be left out; expected one of both")
     return label
 
 
-def _inferred(files: Sequence[TableFile], names: Sequence[str], request: TableRequest) -> tuple[ColumnPlan, ...]:
+def _inferred(files: Sequence[Table], names: Sequence[str], request: TableRequest) -> tuple[ColumnPlan, ...]:
     """Return what columns are, by their types or first cells, and by what the user says."""
     first = files[0]
     own = [name for name in names if name in first.own_names] if first.partition else list(names)
@@ -115,23 +110,21 @@ def _inferred(files: Sequence[TableFile], names: Sequence[str], request: TableRe
 
 
 def _split_column(
-    files: Sequence[TableFile], columns: Sequence[ColumnPlan], label: str | None, request: TableRequest
+    files: Sequence[Table], columns: Sequence[ColumnPlan], label: str | None, request: TableRequest
 ) -> ColumnPlan | None:
     """Return the plan of the column by whose values rows are divided."""
     if (name := request.split_column) is None:
         return None
     first = files[0]
     if name == label:
-        raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
+        raise InputError(f"{first.url}: column {name!r} is the label, expected another for --split-by")
     same_name = [column for column in columns if column.name == name]
     if same_name:
         return same_name[0]
     return first.kinds([name], request)[0] if name in first.own_names else _plan_of_partition(name, files)
 
 
-def _refuse_lacking(
-    files: Sequence[TableFile], features: Sequence[str], label: str | None, request: TableRequest
-) -> None:
+def _refuse_lacking(files: Sequence[Table], features: Sequence[str], label: str | None, request: TableRequest) -> None:
     """Refuse files that lack a column.
 
     Raises
@@ -140,13 +133,18 @@ def _refuse_lacking(
         A file has no column of the name of a feature, the label, the ids or the weights.
     """
     needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
+    width = len(files[0].own_names)
     for file in files:
+        if not file.has_names and len(file.own_names) != width:  # more cannot be told from others in their places
+            raise InputError(
+                f"{file.url}: found {len(file.own_names)} columns without names, expected {width} as in {files[0].url}"
+            )
         there = set(file.names)
         for name in needed:
             if name not in there:
                 raise InputError(
-                    f"{file.file.url}: found no column {name!r}, expected it as in "
-                    f"{'the training data' if file is files[0] else files[0].file.url}; its columns are "
+                    f"{file.url}: found no column {name!r}, expected it as in "
+                    f"{'the training data' if file is files[0] else files[0].url}; its columns are "
                     f"{', '.join(file.names[:12])}{', ...' if len(file.names) > 12 else ''}"
                 )
 
@@ -157,7 +155,7 @@ def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]
     return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
 
 
-def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:
+def _plan_of_partition(name: str, files: Sequence[Table]) -> ColumnPlan:
     values = [dict(file.partition).get(name) for file in files]
     numbers = all(value is None or number_in(value) is not None for value in values)
     return ColumnPlan(name, NUMBER if numbers else CATEGORY, why="in the names of the folders")

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.sources.files.compression import ENDINGS
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.remote import check_proxies, headers_for, refuse_without_query
 from pipeline.storage.durable import flush
@@ -65,7 +66,7 @@ def download(
     url : str
         http, https or file address.
     target : Path
-        Its suffix tells how the file is compressed (.bz2, .xz, .gz or not at all).
+        Its suffix tells how the file is compressed (.bz2, .xz, .gz, .zst or not at all).
     sha256 : str, optional
         Hexadecimal digest of the file as downloaded.
     progress : callable, optional
@@ -115,12 +116,12 @@ def readable(
     progress: Callable[[str, int, int | None], None] | None = None,
     timeout: float = 60.0,
 ) -> Location:
-    """Return where the readers can read a file: where it is, or in a copy.
+    """Return where a file can be read: where it is, or in a copy.
 
     Parameters
     ----------
     url : str
-        Anything that readers take; only http and https addresses, or several with commas between, are asked for.
+        Anything that can be opened; only http and https addresses, or several with commas between, are asked for.
     data_dir : Path
         A server that answers with the whole file when asked for a part has it downloaded to there. The copy is taken
         again next time, as long as the server tells of the same version of the file.
@@ -163,7 +164,7 @@ def readable(
 
 
 def _request(url: str, headers: Mapping[str, str]) -> urllib.request.Request:
-    """A request as the readers make it: with what the environment says for servers of this kind (``FSSPEC_HTTPS``)."""
+    """Return the request that reading a file makes: with what the environment says for it (``FSSPEC_HTTPS``)."""
     check_proxies()
     place = Location(url)
     request = urllib.request.Request(
@@ -216,7 +217,7 @@ def _blocks(url: str, timeout: float) -> Iterator[tuple[bytes, int, int | None]]
 
 def _check_content(path: Path, suffix: str) -> None:
     """Read a compressed file to its end; refuse a web page in place of a plain one."""
-    compression = suffix.removeprefix(".") if suffix in (".bz2", ".xz", ".gz") else None
+    compression = suffix.removeprefix(".") if suffix in ENDINGS else None
     try:
         file = find_file(str(path))
         if compression and file.compression != compression:

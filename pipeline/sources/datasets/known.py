@@ -19,7 +19,8 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.record_types import Record
-from pipeline.sources.datasets.spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, name_here, parse_spec
+from pipeline.sources.datasets.spec import DatasetSpec, Files, name_here, parse_spec
+from pipeline.sources.files.compression import ENDINGS, without_ending
 from pipeline.urls import Location
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
@@ -132,7 +133,7 @@ def refuse_lacking(spec: DatasetSpec, data_dir: Path) -> None:
     if lacking := [name for name in missing if not files.addresses(name)]:
         folders = data_dir if spec.folder in (None, data_dir) else f"{spec.folder} or {data_dir}"
         raise InputError(
-            f"{spec.name}: {' and '.join(lacking)} (or with .bz2, .xz, .gz) not found in {folders}, "
+            f"{spec.name}: {' and '.join(lacking)} (or with {', '.join(ENDINGS)}) not found in {folders}, "
             "and no address to download from is known: put it there, or name its directory with --data-dir"
         )
 
@@ -163,21 +164,16 @@ def _packaged(spec: DatasetSpec) -> Location:
     return Location(path)
 
 
-def _stem(name: str) -> str:
-    """File name without its compression suffix."""
-    for suffix in COMPRESSION_SUFFIXES[1:]:
-        name = name.removesuffix(suffix)
-    return name
-
-
 def local_file(place: Location, spec: DatasetSpec, data_dir: Path) -> Location | None:
-    """Path of the file if it exists. An address that a reader opens is returned unchecked."""
+    """Path of the file if it exists. An address of another kind is returned unchecked."""
     if not (place.is_local or place.is_web):
         return place
     name = name_here(place) if place.is_web else place
+    stem = without_ending(name)
+    names = dict.fromkeys((stem, *(stem + ending for ending in ENDINGS), name))
     for folder in (spec.folder, data_dir):
-        for suffix in COMPRESSION_SUFFIXES if folder else ():
-            path = os.path.join(folder or "", _stem(name) + suffix)
+        for file_name in names if folder else ():
+            path = os.path.join(folder or "", file_name)
             if os.path.isfile(path):
                 return Location(os.path.abspath(path))
     return None

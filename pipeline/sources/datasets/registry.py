@@ -14,12 +14,13 @@ from pathlib import Path
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 from pipeline.record_types import Record
-from pipeline.sources import CsvFormat, ReadRequest, Source, open_source
+from pipeline.sources.columns.read_request import CsvFormat, ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import files_of, local_file, refuse_lacking
 from pipeline.sources.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split, name_here
-from pipeline.sources.open import NotCsv
+from pipeline.sources.open import NotCsv, open_source
+from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 #: Called as ``progress(file_name, bytes_so_far, bytes_in_all or None)`` while a file is downloaded.
@@ -34,7 +35,7 @@ class ResolvedDataset:
     ----------
     name : str
     train_url : str
-        Local path, or an address that the readers understand.
+        Local path, or an address that a format can be read from.
     test_url : str or None
         None: `split` makes the test rows out of the training file's.
     task, format, n_columns, label, header, delimiter, encoding, split
@@ -143,7 +144,7 @@ def resolve(
 ) -> ResolvedDataset:
     """Find the files of a data set, downloading to `data_dir` those that are not there.
 
-    Looked for beside the defining file and in `data_dir`, as they are or with .bz2, .xz or .gz.
+    Looked for beside the defining file and in `data_dir`, as they are or with .bz2, .xz, .gz or .zst.
 
     Raises
     ------

@@ -13,10 +13,9 @@ from typing import cast
 
 from pipeline.errors import InputError
 from pipeline.record_types import Record
+from pipeline.sources.files.compression import ENDINGS
 from pipeline.sources.formats import format_names
 from pipeline.urls import Location, refuse_credentials
-
-COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
 
 CSV_KEYS = ("header", "delimiter", "encoding")
 """Keys that say something of files of one format only."""
@@ -183,8 +182,8 @@ _FILE_KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
         "an http or https address without a query",
     ),
     "suffixes": (
-        lambda v: _is_names(v) and set(cast("list[str]", v)) <= set(COMPRESSION_SUFFIXES),
-        'a list of "", ".bz2", ".xz", ".gz"',
+        lambda v: _is_names(v) and set(cast("list[str]", v)) <= {"", *ENDINGS},
+        "a list of " + ", ".join(f'"{ending}"' for ending in ("", *ENDINGS)),
     ),
     "divide": (lambda v: type(v) in (int, float) and 0 < cast("float", v) < math.inf, "a positive number"),
     "sha256": (lambda v: isinstance(v, dict) and _is_names([*v.values()]), "a table of strings"),

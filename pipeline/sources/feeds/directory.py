@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import ReadRequest
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
+from pipeline.sources.columns.read_request import ReadRequest
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
 from pipeline.sources.files.lakehouse import refuse_inside
-from pipeline.sources.files.named import Named
-from pipeline.sources.open import opened_file, planned
+from pipeline.sources.named import Named, data_files
+from pipeline.sources.open import opened_file
 from pipeline.sources.source import Source
 from pipeline.urls import Location
 
 IDLE_SECONDS = 60.0
 END = "_SUCCESS"
 """A file of this name says that no more will come."""
-UNFINISHED = ".tmp"
 
 
 class DirectoryFeed(Feed):
@@ -61,7 +60,7 @@ class DirectoryFeed(Feed):
         since = time.monotonic()
         while True:
             ended = (self._folder / END).exists()  # asked first: files renamed before it are then listed
-            new = [name for name in self._listed() if name not in seen]
+            new = [name for name in data_files(seen.union(self._listed())) if name not in seen]
             for name in new:
                 seen.add(name)
                 if last is not None and name < last:
@@ -78,13 +77,12 @@ class DirectoryFeed(Feed):
                 yield None
 
     def _listed(self) -> list[str]:
-        """Names of the files that are there to be read."""
+        """Names of the files that are there."""
         try:
-            with os.scandir(self._folder) as found:
-                entries = [entry.name for entry in found if entry.is_file()]
+            with os.scandir(self._folder) as entries:
+                return [entry.name for entry in entries if entry.is_file()]
         except OSError as error:
             raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
-        return sorted(name for name in entries if not name.startswith((".", "_")) and not name.endswith(UNFINISHED))
 
     def _rows(self, name: str, skip: int) -> Iterator[Arrival]:
         """Rows of a file but the first `skip`."""
@@ -94,7 +92,7 @@ class DirectoryFeed(Feed):
             return
         for fragment in source.fragments():
             for block in source.read(fragment):
-                arrival = Arrival.of(source.url, name, row, block)
+                arrival = Arrival.of(source, name, row, block)
                 row += arrival.rows
                 if row > skip + 1:
                     yield arrival.part(max(0, arrival.rows - (row - 1 - skip)), arrival.rows)
@@ -102,23 +100,16 @@ class DirectoryFeed(Feed):
     def _open(self, name: str) -> Source | None:
         """Return a file, opened, which must have the columns of those before; None if it has no row."""
         url = f"{self.url}/{name}"
-        request = self._request if self.known is None else self.known.request(self._request)
+        request = self._request_like_known(self._request)
         try:
             file = opened_file(Named(Location(url)), self._format, request)
         except NoRows:
             return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = planned(url, (file,), request)
-        if (column := request.table.id) is not None and source.id_column is None:
-            raise InputError(f"{url}: found no column {column!r} (--id), expected it as in the rows before")
-        if self.known is not None:
-            source = self.known.applied(source)
-        if self.source is None:
-            self.source, self.known = source, self.known or KnownColumns.of(source)
-        elif source.format != self.source.format:
+        if self.source is not None and file.format != self.source.format:
             raise InputError(
-                f"{url}: found a file of format {source.format}, expected {self.source.format} as {self.source.url} "
+                f"{url}: found a file of format {file.format}, expected {self.source.format} as {self.source.url} "
                 "is; give files of one format"
             )
-        return source
+        return self._planned(url, file, request)

@@ -1,4 +1,4 @@
-"""Text on a pipe: LIBSVM or CSV rows from standard input, parsed as they arrive."""
+"""Text on a pipe: rows from standard input, parsed as they arrive."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import cast
 
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest, TextFile
-from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed, KnownColumns
-from pipeline.sources.files.file import MAGIC, File, LongLine
+from pipeline.sources.columns.read_request import ReadRequest
+from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
+from pipeline.sources.files.compression import compression_of
+from pipeline.sources.files.file import File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
-from pipeline.sources.formats import known_formats
+from pipeline.sources.formats import Format, shown_formats
+from pipeline.sources.formats.base import TextFile
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.open import format_of, planned, requested_format
+from pipeline.sources.open import AUTO, format_by_content, format_of, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location
 
@@ -45,7 +47,8 @@ class PipeFeed(Feed):
 
     Parameters
     ----------
-    format : {"auto", "libsvm", "csv"}
+    format : str
+        Name of a format that can be read as it arrives, or "auto": by the first rows.
     request : ReadRequest
     head_rows : int
         Number of rows from which, at the latest, the columns are found.
@@ -65,20 +68,18 @@ class PipeFeed(Feed):
         self.url = STANDARD_INPUT
         self._format, self._request = format, request
         self._head_rows, self._handle = head_rows, handle
-        self._quotes = format != "libsvm"
+        self._quotes = format in (AUTO, "csv")
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
         """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
         records = self._records()
         head = b""
-        # A header alone may be longer than the sample.
-        while head.count(b"\n") <= self._head_rows and (len(head) < 2 * SAMPLE_BYTES or head.count(b"\n") < 2):
-            text = next(records, b"")
-            if text == b"":
-                break
+        for text in records:
             head += text or b""
             if text is None:
                 yield None
+            elif self._end_of_sample(head) is not None:
+                break
         if not head:
             return
         source = self._open(head)
@@ -92,46 +93,62 @@ class PipeFeed(Feed):
                 block = file.parse(text, line, source.plan)
                 rows = int(block.X.shape[0])
                 if rows:
-                    yield Arrival.of(self.url, self.url, row, block)
+                    yield Arrival.of(source, self.url, row, block)
                 row, line = row + rows, line + text.count(b"\n")
             text = next(records, b"")
             text = text and self._as_utf8(text, encoding)
 
     def _open(self, head: bytes) -> Source:
         """Return what the text holds."""
+        text_format = self._format_of(head)
+        self._quotes = text_format.name == "csv"
         sample = head[: self._end_of_sample(head)]
         file = Head(Location(self.url), "", False, len(sample), None, text=sample)
-        packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-        kind = packed or format_of(file, requested_format(file, self._format, self._request.csv)).name
-        self._quotes = kind == "csv"
-        if kind not in ("csv", "libsvm"):
-            what = f"a .{packed} stream; decompress it on its way" if packed else f"--format {kind}"
-            raise InputError(f"{self.url}: found {what}, expected LIBSVM text or CSV")
-        request = self._request if self.known is None else self.known.request(self._request)
-        opened = known_formats()[kind].open(file, request)
+        request = self._request_like_known(self._request)
+        opened = text_format.open(file, request)
         if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
             raise InputError(
                 f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
                 f"on its way: iconv -f {encoding} -t utf-8"
             )
-        self.source = planned(self.url, (opened,), request)
-        if self.known is not None:
-            self.source = self.known.applied(self.source)
-        self.known = self.known or KnownColumns.of(self.source)
-        return self.source
+        return self._planned(self.url, opened, request)
 
-    def _end_of_sample(self, head: bytes) -> int:
-        """Return where the records end by which the columns are found, whatever has come behind them by now."""
+    def _format_of(self, head: bytes) -> Format:
+        """Return the format of text that begins so.
+
+        Raises
+        ------
+        InputError
+            It cannot be read as it arrives.
+        """
+        file = Head(Location(self.url), "", False, len(head), None, text=head)
+        packed = compression_of(head)
+        known = None if packed else format_of(file, requested_format(file, self._format, self._request.csv))
+        if known is None or not known.streams:
+            what = f"a .{packed} stream; decompress it on its way" if known is None else f"--format {known.name}"
+            able = shown_formats(streams=True)
+            raise InputError(f"{self.url}: found {what}, expected {able}")
+        return known
+
+    def _end_of_sample(self, head: bytes) -> int | None:
+        """Return where the records end by which the columns are found; None: there are not yet as many.
+
+        They depend on the text, not on how much of it has come by now.
+        """
         end = len(head) - len(head.lstrip(b"\r\n"))
-        quotes = 0
-        for _ in range(self._head_rows + 1):
+        quotes = behind = 0
+        for k in range(self._head_rows + 1):
             while True:
                 start, end = end, head.find(b"\n", end) + 1
                 if not end:
-                    return len(head)
+                    return None
                 quotes += head.count(b'"', start, end)
                 if not self._quotes or quotes % 2 == 0:
                     break
+            if k == 1:
+                behind = end  # a header, however long, and a row
+            elif k and end - behind >= SAMPLE_BYTES:
+                break
         return end
 
     def _as_utf8(self, text: bytes, encoding: str | None) -> bytes:
@@ -153,6 +170,8 @@ class PipeFeed(Feed):
             if ready and not arrived:
                 break
             waiting += arrived
+            if lines == 1 and self._format == AUTO and format_by_content(bytes(waiting[:8])):
+                self._quotes = False
             # What was looked through in vain is not looked through again before there is twice as much.
             if len(waiting) < max(TEXT_BYTES, 2 * looked) and time.monotonic() - last < TICK_SECONDS:
                 continue

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import hashlib
 import io
+import json
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from ikmap.json_values import JsonObject
-from pipeline.errors import InputError
+from pipeline.errors import InputError, in_one_line
+from pipeline.sources.files.compression import COMPRESSIONS, compression_of
 from pipeline.sources.files.limits import MEBIBYTE, longest_row, reason
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.files.remote import filesystem
 from pipeline.urls import Location, path_and_part
-
-MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
-
-
-def _zstd(raw: io.BufferedReader) -> io.RawIOBase:
-    from pipeline.sources.files.zstandard import ZstdFile
-
-    return ZstdFile(raw)
-
-
-_DECOMPRESS: dict[str, Callable[[io.BufferedReader], Any]] = {
-    "bz2": bz2.BZ2File,
-    "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
-    "xz": lzma.LZMAFile,
-    "zst": _zstd,
-}
 
 
 @dataclass(frozen=True)
@@ -57,11 +42,11 @@ class File:
 
         `scattered` reads of a remote file fetch what is asked for, without reading ahead.
         """
-        with _failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
+        with file_failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
             if self.compression is None:
                 yield raw if self.encoding is None else as_utf8(raw, self.encoding, self.url)
                 return
-            with _DECOMPRESS[self.compression](raw) as stream:
+            with COMPRESSIONS[self.compression].unpacked(raw) as stream:
                 if self.encoding is not None:
                     yield as_utf8(stream, self.encoding, self.url)
                     return
@@ -70,13 +55,13 @@ class File:
     @contextmanager
     def open_compressed(self) -> Iterator[io.BufferedReader]:
         """The content as it is; a failure to read is an `InputError`."""
-        with _failures(self.url), _open_raw(self.path, self.local) as raw:
+        with file_failures(self.url), _open_raw(self.path, self.local) as raw:
             yield raw
 
     def identity(self) -> JsonObject:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
-            with _failures(self.url), _answers(self.url):
+            with file_failures(self.url), client_failures(self.url):
                 fs, path = filesystem(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
@@ -87,10 +72,18 @@ class File:
                 key = hashlib.sha256(self.url.place.encode()).hexdigest() if signed else str(fs.ukey(path))
                 return {"size": self.size, "ukey": key}
         digest = hashlib.sha256()
-        with _failures(self.url), _open_raw(self.path, True) as raw:
+        with file_failures(self.url), _open_raw(self.path, True) as raw:
             while chunk := raw.read(MEBIBYTE):
                 digest.update(chunk)
         return {"size": self.size, "sha256": digest.hexdigest()}
+
+
+def joint_identity(identities: Sequence[JsonObject], size: int) -> JsonObject:
+    """Return the identity of several files of so many bytes together; of a single file it is its own."""
+    if len(identities) == 1:
+        return identities[0]
+    digest = hashlib.sha256(json.dumps(identities, sort_keys=True).encode()).hexdigest()
+    return {"size": size, "sha256": digest}
 
 
 def find_file(url: str) -> File:
@@ -104,16 +97,18 @@ def find_file(url: str) -> File:
     local = url.is_local or os.path.exists(url.whole)
     path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
     path, part = path_and_part(path) if local else (path, None)
-    with _failures(url):
+    with file_failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:
             raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
         with _open_raw(path, local) as raw:
             start = raw.read(8)
     ending = "" if part is not None else url.name.rpartition(".")[2].lower()
-    by_content = next((name for name, magic in MAGIC.items() if start.startswith(magic)), None)
-    if ending in MAGIC and by_content != ending:
-        raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {MAGIC[ending]!r}")
+    by_content = compression_of(start)
+    if ending in COMPRESSIONS and by_content != ending:
+        raise InputError(
+            f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {COMPRESSIONS[ending].magic!r}"
+        )
     return File(url, path, local, size, by_content, part=part)
 
 
@@ -126,7 +121,7 @@ def _local_size(url: str, path: str) -> int:
 
 
 def _remote_size(url: str) -> int:
-    with _answers(url):
+    with client_failures(url):
         fs, path = filesystem(url)
         info = fs.info(path)
     if info.get("type") == "directory":
@@ -143,7 +138,7 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
             yield cast(io.BufferedReader, stream)
     else:
         options = {"cache_type": "none"} if scattered else {}
-        with _answers(path):
+        with client_failures(path):
             fs, name = filesystem(path)
             remote = fs.open(name, "rb", **options)
         with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
@@ -163,14 +158,14 @@ class _Remote(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with _answers(self._url):
+        with client_failures(self._url):
             return int(self._stream.seek(offset, whence))
 
     def tell(self) -> int:
         return int(self._stream.tell())
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with _answers(self._url):
+        with client_failures(self._url):
             data = self._stream.read(len(buffer))
             at, size = self._stream.tell(), getattr(self._stream, "size", None)
         if not data and size is not None and at < size:
@@ -185,11 +180,11 @@ class _Remote(io.RawIOBase):
 
 
 @contextmanager
-def _answers(url: str) -> Iterator[None]:
+def client_failures(url: str) -> Iterator[None]:
     """Turn what the client of a remote file system raises into one line: every client has errors of its own."""
     try:
         yield
-    except (InputError, OSError, ImportError):  # turned by `_failures`
+    except (InputError, OSError, ImportError):  # turned by `file_failures`
         raise
     except Exception as error:
         if isinstance(error, ValueError) and "range requests" in str(error):
@@ -197,11 +192,11 @@ def _answers(url: str) -> Iterator[None]:
                 f"{url}: its server does not serve parts of files; download the file and give its path"
             ) from error
         kind = "" if isinstance(error, ValueError) or not str(error) else f"{type(error).__name__}: "
-        raise InputError(f"{url}: cannot be read: {kind}{_line(error)}") from error
+        raise InputError(f"{url}: cannot be read: {kind}{in_one_line(error, most=None)}") from error
 
 
 @contextmanager
-def _failures(url: str) -> Iterator[None]:
+def file_failures(url: str) -> Iterator[None]:
     """Turn what can go wrong while reading into one line."""
     try:
         yield
@@ -212,21 +207,17 @@ def _failures(url: str) -> Iterator[None]:
             f"{url}: truncated: the compressed data stop before their end marker; copy or download it again"
         ) from error
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+        raise InputError(f"{url}: damaged: {in_one_line(error, most=None)}; copy or download it again") from error
     except FileNotFoundError as error:
         raise InputError(f"{url}: no such file") from error
     except PermissionError as error:
         raise InputError(f"{url}: cannot be read: permission denied") from error
     except ImportError as error:
-        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+        raise InputError(f"{url}: cannot be read: {in_one_line(error, most=None)}") from error
     except OSError as error:
         if str(error) == "Invalid data stream":  # what the bz2 module says
             raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
-        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{url}: cannot be read: {in_one_line(error, most=None)}") from error
 
 
 class LongLine(Exception):
@@ -285,7 +276,7 @@ def text_blocks(
 ) -> Iterator[tuple[int, bytes]]:
     """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
 
-    Yields the number of the first line, and the text. RawRows k holds the whole lines that start in bytes
+    Yields the number of the first line, and the text. Block k holds the whole lines that start in bytes
     ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
     `start`, or at the first line start after it, which is counted as `line`.
 

@@ -10,7 +10,7 @@ MEBIBYTE = 1 << 20
 LONGEST_ROW = 64 * MEBIBYTE
 """Bytes of a row, as a line of text or as numbers, where nobody limits the memory."""
 SHARE = 32
-"""In a worker, a row may take one in so many bytes of its memory: parsing holds text, fragments and numbers of it."""
+"""In a worker, a row may take one in so many bytes of its memory: parsing holds its text, pieces of it, and numbers."""
 MOST_COLUMNS = 2_000_000
 """Of a table in text. Names of columns are held by every process, and stand in the run's store."""
 

@@ -19,8 +19,9 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from pipeline.sources.base import DataFile, ReadRequest
+    from pipeline.sources.columns.read_request import ReadRequest
     from pipeline.sources.files.file import File
+    from pipeline.sources.formats.base import DataFile
 
 GROUP = "ikmap.formats"
 """Group of the entry points of formats."""
@@ -36,7 +37,7 @@ class Format:
     ----------
     name : str
     opener : str
-        The function ``open(file, request)`` that returns a :class:`~pipeline.sources.base.DataFile`, as
+        The function ``open(file, request)`` that returns a :class:`~pipeline.sources.formats.base.DataFile`, as
         ``package.module:function``; it is imported when the first file is opened.
     endings : str
         Regular expression of the ends of its files' names, behind which there may be an ending of compression.
@@ -50,6 +51,9 @@ class Format:
         Whether its rows are a table: columns have names and kinds, and several files make one table.
     parts : bool
         Whether its files hold several tables, of which one is named behind a ``#``: ``file.sqlite#table``.
+    streams : bool
+        Whether it can be read as it arrives: its files are :class:`~pipeline.sources.base.TextFile`, their columns are
+        found by the first rows, and each line is a record (of CSV, save in quotes).
     """
 
     name: str
@@ -60,6 +64,7 @@ class Format:
     shown: str = ""
     table: bool = True
     parts: bool = False
+    streams: bool = False
 
     def open(self, file: File, request: ReadRequest) -> DataFile:
         """Open a file of this format.
@@ -91,7 +96,7 @@ class Format:
 _HERE = "pipeline.sources.formats"
 _IDX_TYPES = (8, 9, 11, 12, 13, 14)
 OURS = (
-    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV"),
+    Format("csv", f"{_HERE}.csv:open_csv", r"\.(csv|tsv)", compressed=True, shown="CSV", streams=True),
     Format("parquet", f"{_HERE}.parquet:open_parquet", r"\.(parquet|pq)", (b"PAR1",), shown="Parquet"),
     Format(
         "arrow",
@@ -108,6 +113,7 @@ OURS = (
         (b"{",),
         compressed=True,
         shown="JSON lines",
+        streams=True,
     ),
     Format("arff", f"{_HERE}.arff:open_arff", r"\.arff", (b"@relatio", b"@RELATIO"), compressed=True, shown="ARFF"),
     Format(
@@ -125,6 +131,7 @@ OURS = (
         compressed=True,
         shown="LIBSVM text",
         table=False,
+        streams=True,
     ),
     Format("npy", f"{_HERE}.npy:open_npy", r"\.npy", (b"\x93NUMPY",), shown="NumPy", table=False),
     Format("npz", f"{_HERE}.npz:open_npz", r"\.npz", (b"PK\x03\x04",), table=False),
@@ -159,6 +166,13 @@ def known_formats() -> dict[str, Format]:
         if (theirs := _loaded(point, formats)) is not None:
             formats[theirs.name] = theirs
     return formats
+
+
+def shown_formats(*, tables: bool = False, streams: bool = False) -> str:
+    """Return what formats are called in messages, as what is expected: all, those of tables, or those of streams."""
+    wanted = [one for one in known_formats().values() if (one.table or not tables) and (one.streams or not streams)]
+    *names, last = [one.shown for one in wanted if one.shown]
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def _offered() -> list[EntryPoint]:

@@ -1,4 +1,4 @@
-"""Compiled loops of the LIBSVM reader: count what a block of text can hold, then parse it.
+"""Compiled loops for LIBSVM text: count what a block of text can hold, then parse it.
 
 The text is a ``uint8`` array of at least 8 bytes that ends in a newline, so that every inner loop stops on its own.
 """

@@ -18,15 +18,15 @@ import pyarrow.csv
 from ikmap.tables import NUMBER, TIME, ColumnPlan
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.base import ReadRequest
 from pipeline.sources.columns.cells import is_text, number_in
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File, LongLine, read_record
 from pipeline.sources.files.limits import MOST_COLUMNS, longest_row
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
-from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
 from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 

@@ -13,13 +13,14 @@ from typing import BinaryIO, ClassVar
 import pyarrow as pa
 
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, ReadRequest
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.groups import CELL_BYTES, in_blocks
-from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fields, columns_of_folders
 
 _FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, in_one_line
 
 ARROW_FAILURES = (
     pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, NotImplementedError, LookupError, ValueError,
@@ -31,10 +31,10 @@ def arrow_failures(where: str, what: str = "damaged", hint: str = "; copy or dow
         yield
     except MemoryError as error:
         raise InputError(
-            f"{where}: {what}: it asks for more memory than there is ({reason_of(error)}){hint}"
+            f"{where}: {what}: it asks for more memory than there is ({in_one_line(error)}){hint}"
         ) from error
     except ARROW_FAILURES as error:
-        raise InputError(f"{where}: {what}: {reason_of(error)}{hint}") from error
+        raise InputError(f"{where}: {what}: {in_one_line(error)}{hint}") from error
 
 
 def checked_batch(where: str, read: Callable[[], pa.RecordBatch | None]) -> pa.RecordBatch | None:
@@ -57,8 +57,3 @@ def checked_batch(where: str, read: Callable[[], pa.RecordBatch | None]) -> pa.R
         if batch is not None:
             batch.validate(full=True)
         return batch
-
-
-def reason_of(error: BaseException) -> str:
-    """Return what an exception says, in one line that is not too long."""
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import dropwhile, islice
@@ -20,18 +20,17 @@ from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.base import Fragment, RawRows, ReadRequest
 from pipeline.sources.columns.cells import LABEL, boolean_columns, number_of_word
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
-from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
+from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
-from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
     SAMPLE_BYTES,
@@ -43,7 +42,8 @@ from pipeline.sources.formats.csv_text import (
     records,
     rows_of_width,
 )
-from pipeline.sources.formats.table_file import Block, TableFile
+from pipeline.sources.formats.text_lines import TextTable
+from pipeline.sources.formats.typed import columns_of_folders
 
 DELIMITERS = ",\t;|"
 
@@ -76,21 +76,15 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class TextTable(TableFile):
-    """One CSV file. One fragment: where a record starts depends on the quotes before it."""
+class CsvTable(TextTable):
+    """One CSV file."""
 
     format: ClassVar[str] = "csv"
-    knows_rows: ClassVar[bool] = False
-    unit: ClassVar[str] = "line"
-    FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
-    BLOCK: ClassVar[int] = 4 * MEBIBYTE
-    """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
+    quotes: ClassVar[bool] = True
 
     delimiter: str
     header: tuple[str, ...] | None
     width: int
-    data_start: int
-    data_line: int
     decimal: str = "."
     booleans: frozenset[int] = frozenset()
     """Places of the columns among whose first cells is true or false: their numbers are read as words, which is quicker
@@ -156,21 +150,7 @@ class TextTable(TableFile):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
-        ranges = record_ranges(self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes)
-        return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
-
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
-        text_range = TextRange(fragment.start, fragment.stop, fragment.first)
-        for line, text in islice(range_blocks(self.file, text_range, self.data_start, self.block_bytes), skip, None):
-            yield self._block(text, line, wanted)
-
-    def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
-        """Return the rows of some whole records, of which the first stands in that line."""
-        wanted = wanted_of(self, plan)
-        return rows_of(self, self._block(text, line, wanted), wanted, plan)
-
-    def _block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
         at = self._places(wanted.names)
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
         if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
@@ -192,8 +172,8 @@ class TextTable(TableFile):
             if len(row) != self.width or (values := numbers_in(row, at[:n], wanted.missing)) is None:
                 return None
             X.append(values)
-            for cells, j in zip(others, at[n:], strict=True):
-                cells.append(row[j].strip())
+            for cells, j, kind in zip(others, at[n:], wanted.kinds[n:], strict=True):
+                cells.append(row[j] if kind == LABEL else row[j].strip())
         numbers = np.stack(X) if X else np.empty((0, n))
         columns = []
         for cells, kind in zip(others, wanted.kinds[n:], strict=True):
@@ -248,7 +228,7 @@ class TextTable(TableFile):
                         "--encoding cp1252"
                     )
                 if column.kind != NUMBER:
-                    cells.append(cell)
+                    cells.append(row[j] if column.kind == LABEL else cell)
                     continue
                 if cell in wanted.missing:
                     cells.append(None)
@@ -267,11 +247,11 @@ class TextTable(TableFile):
 
 
 @lru_cache(maxsize=1)
-def _last_sample(table: TextTable, modified: int) -> _Sample:  # noqa: ARG001 - a file that was written anew is another
+def _last_sample(table: CsvTable, modified: int) -> _Sample:  # noqa: ARG001 - a file that was written anew is another
     return _sample_of(table)
 
 
-def _sample_of(table: TextTable) -> _Sample:
+def _sample_of(table: CsvTable) -> _Sample:
     """Return the first rows of a file, and some from places further down where that is nearly free."""
     file = table.file
     with file.open() as stream:
@@ -322,7 +302,7 @@ def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -
     return None if np.isinf(values).any() else values
 
 
-def open_csv(file: File, request: ReadRequest) -> TextTable:
+def open_csv(file: File, request: ReadRequest) -> CsvTable:
     """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
@@ -336,15 +316,15 @@ def open_csv(file: File, request: ReadRequest) -> TextTable:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
     layout = find_layout(file, request.label, known, DELIMITERS)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
-    return TextTable(
+    return CsvTable(
         layout.file,
         request.sizes,
-        request.partition,
+        columns_of_folders(request.partition, layout.names or ()),
+        layout.start,
+        layout.line,
         layout.delimiter,
         layout.names,
         layout.width,
-        layout.start,
-        layout.line,
         decimal,
         boolean_columns(layout.rows) if decimal == "." else frozenset(),
     )

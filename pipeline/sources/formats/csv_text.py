@@ -1,4 +1,4 @@
-"""CSV text, whoever reads it: its records, and what the first of them tell - delimiter, names, where rows begin."""
+"""CSV text: its records, and what the first of them tell - delimiter, names, where rows begin."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
+from pipeline.sources.columns.read_request import CsvFormat
+from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
 
@@ -20,23 +21,6 @@ NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
-
-
-class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
-
-    Attributes
-    ----------
-    header : bool, sequence of str, or None
-        Whether the first line names the columns; or their names, where it has a row.
-    delimiter : str or None
-        What stands between columns.
-    encoding : str or None
-    """
-
-    header: bool | Sequence[str] | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +138,7 @@ def _given_names(url: str, line: int, header: bool | Sequence[str] | None, width
 
 def _sniffed(url: str, first: bytes, delimiters: str) -> str:
     """Tab for .tsv; else the most frequent of some characters in the first record's plain text."""
-    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
+    if without_ending(url).lower().endswith(".tsv"):
         return "\t"
     plain = re.sub(rb'"[^"]*"', b"", first)
     return max(delimiters, key=lambda c: plain.count(c.encode()))

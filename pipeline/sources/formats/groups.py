@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment
+from pipeline.sources.formats.base import Fragment
 
 CELL_BYTES = 8
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import re
@@ -18,15 +16,18 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns, row_fragments
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.files.file import MAGIC, File, find_file
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
+from pipeline.sources.files.compression import ENDINGS, without_ending
+from pipeline.sources.files.file import File, find_file, joint_identity
+from pipeline.sources.formats.base import Fragment, row_fragments
 from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, rows_per_block
 
 TYPES = {8: "|u1", 9: "|i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 """Types of values, by the third byte of a file; the first two are zero, and the fourth counts the dimensions."""
-_ENDING = re.compile(rf"\.({'|'.join(MAGIC)})$", re.IGNORECASE)
 _OWN_ENDING = re.compile(r"[-._]idx\d?(-\w+)?$", re.IGNORECASE)
 _LARGEST = 1 << 62
 
@@ -52,9 +53,7 @@ class IdxFile(MatrixFile):
     def identity(self) -> JsonObject:
         if self.labels is None:
             return self.file.identity()
-        both = [self.file.identity(), self.labels.identity()]
-        digest = hashlib.sha256(json.dumps(both, sort_keys=True).encode()).hexdigest()
-        return {"size": self.file.size + self.labels.size, "sha256": digest}
+        return joint_identity([self.file.identity(), self.labels.identity()], self.file.size + self.labels.size)
 
     def least_rows(self) -> int:
         return self.layout.shape[0]
@@ -129,14 +128,14 @@ def open_idx(file: File, request: ReadRequest) -> IdxFile:
 
 def label_urls(url: str) -> list[str]:
     """Return where the labels of a file of images may be: with "labels" for "images" in its name, compressed or not."""
-    folder, slash, name = url.rpartition("/")
-    ending = endings[0] if (endings := _ENDING.search(name)) else ""
-    name = name.removesuffix(ending)
+    folder, slash, packed = url.rpartition("/")
+    name = without_ending(packed)
+    ending = packed[len(name) :]
     own = endings.start() if (endings := _OWN_ENDING.search(name)) else len(name)
     stem = name[:own]
     stem = re.sub("images", "labels", stem) if "images" in stem else f"{stem}-labels"
     plain = folder + slash + stem + re.sub(r"idx\d", "idx1", name[own:])
-    return [plain + end for end in dict.fromkeys((ending, "", *(f".{kind}" for kind in MAGIC)))]
+    return [plain + end for end in dict.fromkeys((ending, "", *ENDINGS))]
 
 
 def _label_file(urls: list[str]) -> File | None:

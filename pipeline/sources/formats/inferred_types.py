@@ -1,4 +1,4 @@
-"""Tables whose cells have a type each, JSON lines and SQLite: what columns are by their cells, and cells as columns."""
+"""Tables whose cells have a type each (JSON lines, ARFF, SQLite): what columns are by them, and cells as columns."""
 
 from __future__ import annotations
 
@@ -93,6 +93,8 @@ def column_of(
         A cell is no number in a column of numbers, or no cell of a table at all.
     """
     is_number = wanted.kind == NUMBER and not is_text(of_type)
+    if wanted.kind == LABEL and pa.types.is_boolean(of_type):
+        cells = [_truth(cell, k, where) for k, cell in enumerate(cells)]
     column = _as_they_are(cells, pa.float64() if is_number else of_type if wanted.kind == LABEL else pa.string())
     if column is None and is_number:
         column = pa.array([_number(cell, k, wanted, missing, where) for k, cell in enumerate(cells)], pa.float64())
@@ -153,6 +155,16 @@ def _number(
         if value is not None:
             return value
     raise InputError(f"{where(row)}: found {_shown(cell)}, expected {wanted.expected}")
+
+
+def _truth(cell: Cell, row: int, where: Callable[[int], str]) -> Cell:
+    """Return a label as true or false, where the labels are; words stay."""
+    if isinstance(cell, Digits | int | float) and not isinstance(cell, bool):
+        if float(cell) not in (0.0, 1.0):
+            raise InputError(f"{where(row)}: found {_word(cell)}, expected true or false (the label)")
+        return float(cell) == 1.0
+    word = cell.strip().lower() if isinstance(cell, str) else ""
+    return word == "true" if word in ("true", "false") else cell
 
 
 def _finite(value: float, row: int, where: Callable[[int], str]) -> float:

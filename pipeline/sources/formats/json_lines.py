@@ -19,15 +19,15 @@ import pyarrow.json
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.base import ReadRequest
 from pipeline.sources.columns.cells import is_text
+from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MOST_COLUMNS
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.inferred_types import Cell, Digits, column_of, types_of
-from pipeline.sources.formats.table_file import Block
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
 from pipeline.sources.formats.typed import checked_fields, columns_of_folders
 
@@ -165,6 +165,11 @@ def open_json_lines(file: File, request: ReadRequest) -> JsonLines:
         raise InputError(f"{url}: found {len(names):,} keys, expected at most {MOST_COLUMNS:,}")
     first_cells, further_cells = ([[row.get(name) for name in names] for row in part] for part in (rows, further))
     types, plans = types_of(names, first_cells, further_cells, request.table)
+    # Ids are told apart by how they are written, not by numbers that may be rounded.
+    types = [
+        pa.string() if name == request.table.id and kind == pa.float64() else kind
+        for name, kind in zip(names, types, strict=True)
+    ]
     fields = checked_fields(file, names, types, len(rows))
     return JsonLines(
         file, request.sizes, columns_of_folders(request.partition, names), fields, plans, start, 1, first_rows

@@ -15,14 +15,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, row_fragments
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files import bzip2
 from pipeline.sources.files.file import File, text_blocks
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.read_ahead import read_ahead
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, is_divisible
 from pipeline.sources.formats import _libsvm_loops as loops
+from pipeline.sources.formats.base import Fragment, row_fragments
+from pipeline.sources.formats.libsvm_text import first_row
 from pipeline.sources.formats.matrix import MatrixFile
 
 _TOKEN = re.compile(rb"[^ \t\r\n#]*")
@@ -187,23 +190,6 @@ def _is_number(token: bytes) -> bool:
         return False
 
 
-def looks_like_libsvm(line: bytes) -> bool:
-    """Whether the first tokens of a line are those of LIBSVM text."""
-    tokens = line.partition(b"#")[0].split()[:50]
-    if not tokens:
-        return False
-    pair = re.compile(rb"(qid|\d+):\S+")
-    return _parses(tokens[0]) and all(pair.fullmatch(token) for token in tokens[1:])
-
-
-def _parses(token: bytes) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
 def open_libsvm(file: File, request: ReadRequest) -> LibsvmFile:
     """Check that there is at least one row.
 
@@ -215,16 +201,3 @@ def open_libsvm(file: File, request: ReadRequest) -> LibsvmFile:
     if not first_row(file):
         raise InputError(f"{file.url}: found no rows, expected LIBSVM text")
     return LibsvmFile(file, request.sizes, request.n_columns, request.zero_based)
-
-
-def first_row(file: File, limit: int = MEBIBYTE) -> bytes:
-    """The first line (at most `limit` bytes) that is neither blank nor a comment; empty if there is none."""
-    with file.open() as stream:
-        comment = False
-        while part := stream.readline(limit):
-            stripped = part.strip()
-            if not comment and stripped and not stripped.startswith(b"#"):
-                return part
-            # A long comment comes in several parts.
-            comment = not part.endswith(b"\n") and (comment or stripped.startswith(b"#"))
-    return b""

@@ -1,4 +1,4 @@
-"""What files of numbers without names have in common: LIBSVM text, NumPy arrays and idx files."""
+"""What files of numbers without names have in common: LIBSVM text, NumPy arrays and archives, and idx files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from ikmap.tables import NUMBER
 from pipeline.errors import InputError
-from pipeline.sources.base import DataFile, ReadRequest
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.read_request import ReadRequest
+from pipeline.sources.formats import shown_formats
+from pipeline.sources.formats.base import DataFile
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class MatrixFile(DataFile):
     def plan(self, given: str, files: Sequence[DataFile], request: ReadRequest) -> Plan:
         if len(files) > 1:
             raise InputError(
-                f"{given}: found {len(files)} files, the first of format {self.format}, expected one, or tables (CSV, "
-                "Parquet or Arrow)"
+                f"{given}: found {len(files)} files, the first of format {self.format}, expected one, or tables "
+                f"({shown_formats(tables=True)})"
             )
         if request.table.drop:
             raise InputError(
@@ -36,14 +38,15 @@ class MatrixFile(DataFile):
             )
         if request.columns is None and (options := ", ".join(request.table.as_json())):
             raise InputError(
-                f"{given}: found a file of format {self.format}, expected a table (CSV, Parquet or Arrow), for which "
-                f"{options} is given"
+                f"{given}: found a file of format {self.format}, expected a table ({shown_formats(tables=True)}), "
+                f"for which {options} is given"
             )
         if isinstance(request.columns, tuple):
             for column in request.columns:
                 if column.kind != NUMBER:
                     raise InputError(
                         f"{given}: found a file of format {self.format}, whose columns are numbers, expected a table "
-                        f"(CSV, Parquet or Arrow), as column {column.name!r} of the training data is a {column.kind}"
+                        f"({shown_formats(tables=True)}), as column {column.name!r} of the training data is a "
+                        f"{column.kind}"
                     )
         return Plan(self.n_columns)

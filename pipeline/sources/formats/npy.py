@@ -14,11 +14,14 @@ import numpy as np
 
 from ikmap.arrays import Floats
 from pipeline.errors import InputError
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns, row_fragments
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.labels import choose_label
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.base import Fragment, row_fragments
 from pipeline.sources.formats.matrix import MatrixFile
 
 LONGEST_HEADER = 10_000

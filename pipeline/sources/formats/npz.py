@@ -17,12 +17,15 @@ from typing import IO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.errors import InputError, writing
+from pipeline.errors import InputError, in_one_line, writing
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import Fragment, RawRows, ReadRequest, check_columns
+from pipeline.sources.columns.checks import check_columns
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.matrix import MatrixFile
 from pipeline.sources.formats.npy import NpyLayout, check_matrix, finite, read_layout, rows_per_block
 
@@ -293,7 +296,7 @@ def _archive(url: str, stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     except InputError:
         raise
     except _ZIP_FAILURES as error:
-        raise InputError(f"{url}: not a .npz archive, or a truncated one: {_line(error)}") from error
+        raise InputError(f"{url}: not a .npz archive, or a truncated one: {in_one_line(error)}") from error
     with archive:
         yield archive
 
@@ -304,11 +307,7 @@ def _failures(url: str, member: str) -> Iterator[None]:
     try:
         yield
     except _ZIP_FAILURES as error:
-        raise InputError(f"{url}: member {shown(member)}: cannot be read: {_line(error)}") from error
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{url}: member {shown(member)}: cannot be read: {in_one_line(error)}") from error
 
 
 def _labels(member: _Member, start: int, stop: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.orc
 
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow import narrowest

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ikmap.tables import CATEGORY
 from pipeline.errors import InputError
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE

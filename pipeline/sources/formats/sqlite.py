@@ -17,14 +17,13 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from pipeline.errors import InputError, NoRows
+from pipeline.errors import InputError, NoRows, in_one_line
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.base import ReadRequest
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
 from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
-from pipeline.sources.formats.arrow_checks import reason_of
 from pipeline.sources.formats.inferred_types import Cell, InferredTable, column_of, types_of
 from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 
@@ -121,7 +120,7 @@ def _opened(file: File) -> Iterator[sqlite3.Connection]:
             connection.execute("pragma cell_size_check = on")
             yield connection
     except (sqlite3.Error, UnicodeError, OverflowError, MemoryError, sqlite3.Warning) as error:
-        raise InputError(f"{file.url}: damaged: {reason_of(error)}; copy or download it again") from error
+        raise InputError(f"{file.url}: damaged: {in_one_line(error)}; copy or download it again") from error
 
 
 def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:

@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import pyarrow as pa
 
-from ikmap.arrays import Floats
 from ikmap.tables import ColumnPlan
-from pipeline.sources.base import DataFile, Fragment, RawRows, ReadRequest
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.columns.table_plan import plan_of_table
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Some consecutive rows, as the columns that were wanted.
-
-    Attributes
-    ----------
-    columns : list of pa.ChunkedArray
-        In the order in which they were wanted.
-    first_line : int
-        1-based line (text) or row at which it starts.
-    n_bytes : int
-    rows : int
-    numbers : float64 array (rows, n), or None
-        The wanted features where all of them are numbers that were parsed together; `columns` then has the others.
-    line_of : callable or None
-        As of :class:`~pipeline.sources.base.RawRows`.
-    """
-
-    columns: Sequence[pa.ChunkedArray]
-    first_line: int
-    n_bytes: int
-    rows: int
-    numbers: Floats | None = None
-    line_of: Callable[[int], int] | None = None
-
-    def line(self, row: int) -> int:
-        """Return the line (text) or row of a row of the block."""
-        return self.first_line + row if self.line_of is None else self.line_of(row)
+from pipeline.sources.formats.base import DataFile, Fragment
 
 
 @dataclass(frozen=True)

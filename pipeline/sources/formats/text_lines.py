@@ -1,4 +1,4 @@
-"""What text has in common whose every line is a record, JSON lines and ARFF: byte ranges as fragments."""
+"""What tables of text have in common: records that are cut into byte ranges; and where every line is a record."""
 
 from __future__ import annotations
 
@@ -10,60 +10,81 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from pipeline.sources.base import Fragment
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.rows import Wanted
+from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.inferred_types import InferredTable
-from pipeline.sources.formats.table_file import Block
+from pipeline.sources.formats.table_file import TableFile
 
 
 @dataclass(frozen=True)
-class LinesTable(InferredTable):
-    """A file of text with a record in each line that is not blank.
+class TextTable(TableFile):
+    """A table of text, whose fragments are byte ranges, and whose records can be parsed as they arrive.
 
     Attributes
     ----------
     data_start, data_line : int
         Byte and line at which the rows begin.
-    first_rows : int
-        Rows near the start of the file.
     """
 
     knows_rows: ClassVar[bool] = False
     unit: ClassVar[str] = "line"
     FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
     BLOCK: ClassVar[int] = 4 * MEBIBYTE
+    """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
+    quotes: ClassVar[bool]
+    """Whether records may have line ends in quotes."""
 
     data_start: int
     data_line: int
-    first_rows: int
 
     @abstractmethod
     def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
-        """Return the rows of some whole lines, of which the first has that number.
+        """Return the rows of some whole records, of which the first stands in that line.
 
         Raises
         ------
         InputError
         """
 
-    def least_rows(self) -> int:
-        return self.first_rows
-
     def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         ranges = record_ranges(
-            self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes, quotes=False
+            self.file, self.data_start, self.data_line, self.fragment_bytes, self.block_bytes, quotes=self.quotes
         )
         return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
         part = TextRange(fragment.start, fragment.stop, fragment.first)
-        blocks = range_blocks(self.file, part, self.data_start, self.block_bytes, quotes=False)
+        blocks = range_blocks(self.file, part, self.data_start, self.block_bytes, quotes=self.quotes)
         for line, text in islice(blocks, skip, None):
             yield self.block(text, line, wanted)
+
+    def parse(self, text: bytes, line: int, plan: Plan) -> RawRows:
+        """Return the rows of some whole records, of which the first stands in that line."""
+        wanted = wanted_of(self, plan)
+        return rows_of(self, self.block(text, line, wanted), wanted, plan)
+
+
+@dataclass(frozen=True)
+class LinesTable(TextTable, InferredTable):
+    """A table of text with a record in each line that is not blank.
+
+    Attributes
+    ----------
+    first_rows : int
+        Rows near the start of the file.
+    """
+
+    quotes: ClassVar[bool] = False
+
+    first_rows: int
+
+    def least_rows(self) -> int:
+        return self.first_rows
 
 
 def first_lines(stream: io.BufferedReader, url: str, line: int) -> bytes:

@@ -10,17 +10,18 @@ import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.base import Fragment
 from pipeline.sources.columns.cells import is_number, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.raw_rows import Block
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
+from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.groups import CELL_BYTES, fragments_of, from_row, in_blocks, refuse_fewer
-from pipeline.sources.formats.table_file import Block, TableFile
+from pipeline.sources.formats.table_file import TableFile
 
 FRAGMENT_ROWS = 1 << 19
 """Of narrow tables: enough for every worker to have some."""

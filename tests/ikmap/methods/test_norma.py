@@ -17,7 +17,7 @@ from ikmap.tasks import NOVELTY, REGRESSION
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.sources.datasets.task import requested_task
+from pipeline.stages.task import requested_task
 
 
 def flag(name: str) -> str:

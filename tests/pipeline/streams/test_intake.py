@@ -36,6 +36,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.sources.feeds.pipe import PipeFeed
+from pipeline.sources.named import named_files
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake
@@ -367,6 +368,22 @@ def test_files_of_a_directory_in_order_of_name(tmp_path: Path) -> None:
     assert np.array_equal(rest.X, X[23:30])
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_folder_that_grows_has_the_same_files_as_one_that_is_all_there(compressed: bool, tmp_path: Path) -> None:
+    for name in ("1.csv", "2.CSV"):
+        text = csv_text(slice(0, 5))
+        path = tmp_path / f"{name}.gz" if compressed else tmp_path / name
+        path.write_bytes(gzip.compress(text) if compressed else text)
+    for name in ("README.md", "dataset_info.json", "0.csv.tmp", ".3.csv", "_3.csv", "_SUCCESS"):
+        (tmp_path / name).write_text("# rows\n")
+    files = [Path(file.url).name for file in named_files(str(tmp_path))]
+    assert len(files) == 2
+    assert [item.origin for item in arrivals(directory(tmp_path, 5))] == files
+    (tmp_path / files[0]).unlink()
+    (tmp_path / files[1]).rename(tmp_path / "4.csv")  # it is told by its content that it is compressed
+    assert [item.origin for item in arrivals(directory(tmp_path, 5), {files[0]: 5, "4.csv": 4})] == ["4.csv"]
+
+
 def test_text_with_quotes_and_blank_lines_on_a_pipe() -> None:
     text = b'\n"a","y"\n1,"one\nor two"\n\n2,three\n3,"one\nor two"'
     for size in (1, 7, 100):
@@ -382,14 +399,21 @@ def unknown_label(path: Path) -> Any:
     return directory(path, 0.1)
 
 
+def unknown_label_in_text(path: Path) -> Any:
+    (path / "a.csv").write_bytes(csv_text().replace(b"\n", b"\n\n", 2) + b"\n1,2,3,4,7\n")
+    return directory(path, 0.1)
+
+
 @pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize(("feed", "said"), [
-    (lambda _: piped(csv_text() + b"\n1,2,3,4,7\n"), "standard input: row 701: found label 7, expected"),
-    (lambda _: piped(libsvm_text() + b"\n1 9:1\n", format="libsvm"), "row 701: found index 9, expected at most 4"),
+    (lambda _: piped(csv_text() + b"\n1,2,3,4,7\n"), "standard input: line 702: found label 7, expected"),
+    (lambda _: piped(libsvm_text() + b"\n1 9:1\n", format="libsvm"), "line 701: found index 9, expected at most 4"),
     (lambda _: piped(csv_text(slice(0, 50))), "--initial 200"),
     (lambda _: piped(b""), "found 0 rows"),
     (lambda _: piped(gzip.compress(csv_text())), r"standard input: found a \.gz stream"),
     (lambda _: piped(csv_text() + b"\n1,2,x,4,1\n"), "standard input: line 702, column 'c': found 'x'"),
+    (lambda _: piped(b"\n\n" + csv_text() + b"\n\n1,2,3,4,7\n"), "standard input: line 705: found label 7, expected"),
+    (unknown_label_in_text, "a.csv: line 704: found label 7"),
     (unknown_label,
      "a.parquet: row 700: found label 7"),
     (lambda path: ((path / "a.parquet").write_bytes(b"PAR1 and more"), directory(path, 0.1))[1], "rename them into"),

@@ -29,7 +29,8 @@ from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run
-from pipeline.sources import CsvFormat, ReadRequest
+from pipeline.sources import CsvFormat, ReadRequest, open_source
+from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.feeds.directory import DirectoryFeed
@@ -40,6 +41,7 @@ from pipeline.streams import intake as intake_module
 from pipeline.streams.arrived import joined
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
+from tests.support.narrow import present
 from tests.support.one_process import NoWorkers, forget, one_process
 from tests.support.params_for import params_for
 
@@ -84,7 +86,7 @@ def arrow_table(rows: slice) -> pa.Table:
 REQUEST = ReadRequest(label="delay", table=TABLE)
 
 
-def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16) -> PipeFeed:
+def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16, format: str = "csv") -> PipeFeed:
     """A feed from a pipe into which a thread writes."""
     reading, writing = os.pipe()
 
@@ -95,7 +97,7 @@ def piped(text: bytes, request: ReadRequest = REQUEST, at_a_time: int = 1 << 16)
                 stream.flush()
 
     Thread(target=write, daemon=True).start()
-    return PipeFeed("csv", request, INITIAL, reading)
+    return PipeFeed(format, request, INITIAL, reading)
 
 
 def json_text(rows: slice) -> str:
@@ -203,9 +205,15 @@ def beforehand(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return predictions(folder)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "csv", "parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "pipe of JSON lines", "csv", "parquet", "arrow", "jsonl"])
 def test_predictions_are_those_for_rows_encoded_beforehand(kind: str, beforehand: bytes, tmp_path: Path) -> None:
-    feed = piped(csv_text(), at_a_time=701) if kind == "pipe" else folder_of(tmp_path / "incoming", kind)
+    feed: Feed
+    if kind == "pipe":
+        feed = piped(csv_text(), at_a_time=701)
+    elif kind == "pipe of JSON lines":
+        feed = piped(json_text(slice(0, N)).encode(), at_a_time=701, format="auto")
+    else:
+        feed = folder_of(tmp_path / "incoming", kind)
     metrics = run(tmp_path / "run", feed)
     assert predictions(tmp_path / "run") == beforehand
     assert len(set(beforehand)) > 1
@@ -333,12 +341,12 @@ PLAIN = ReadRequest(label="delay")
         (
             changed(300, 5, "early"),
             REQUEST,
-            "standard input: row 301: found label 'early', expected one of the initial",
+            "standard input: line 302: found label 'early', expected one of the initial",
         ),
         (
             changed(300, 0, "", plain_text()),
             PLAIN,
-            "standard input: row 301, column 'a': found a missing value, of which the initial rows had none",
+            "standard input: line 302, column 'a': found a missing value, of which the initial rows had none",
         ),
         (
             changed(300, 1, "word", plain_text()),
@@ -374,6 +382,88 @@ def test_a_file_with_other_columns_or_of_another_format_is_refused(tmp_path: Pat
         run(tmp_path / "b", DirectoryFeed(str(incoming), "auto", REQUEST, 0.2, print))
 
 
+def parts(incoming: Path, *tables: pa.Table) -> list[str]:
+    """Write files, and return their names."""
+    incoming.mkdir()
+    names = [str(incoming / f"{k}.parquet") for k in range(len(tables))]
+    for name, table in zip(names, tables, strict=True):
+        pq.write_table(table, name)
+    return names
+
+
+def arrived_labels(feed: Feed) -> list[Any]:
+    return [label for item in feed.arrivals({}) if item is not None for label in present(item.y)]
+
+
+LABEL = ReadRequest(label="y")
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_labels_of_another_type_are_those_of_the_first_file(resumed: bool, tmp_path: Path) -> None:
+    """As files and as a feed, also where the first file was taken in before: true and false, then 1 and 0."""
+    a = pa.array([0.5, 1.5, 2.5])
+    tables = [pa.table({"a": a, "y": labels}) for labels in ([True, False, True], [1, 0, 1])]
+    files = parts(tmp_path / "incoming", *tables)
+    source = open_source(str(tmp_path / "incoming"), request=LABEL)
+    as_files = [label for part in source.fragments() for rows in source.read(part) for label in present(rows.y)]
+    feed = DirectoryFeed(str(tmp_path / "incoming"), "auto", LABEL, 0.1, print)
+    assert arrived_labels(feed) == as_files == ["true", "false", "true"] * 2
+    if resumed:
+        assert feed.known is not None
+        Path(files[0]).unlink()
+        again = DirectoryFeed(str(tmp_path / "incoming"), "auto", LABEL, 0.1, print)
+        again.known = Plan.from_json(json.loads(json.dumps(feed.known.as_json())))
+        assert again.known == feed.known
+        assert arrived_labels(again) == as_files[3:]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "y": [1], "who": ["p1"]}, "column 'who' (--id)"),
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "who": [1]}, "found no column 'y'"),
+        ({"a": [1.0, 2.0], "y": [1, 2], "who": [1, 2]}, {"a": [1.0], "y": [1]}, "found no column 'who' (--id)"),
+    ],
+)
+def test_a_file_that_files_would_refuse_is_refused_in_a_folder_that_grows(
+    first: dict[str, Any], then: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    parts(tmp_path / "incoming", pa.table(first), pa.table(then))
+    request = ReadRequest(label="y", require_label=False, table=TableRequest(id="who"))
+    source = open_source(str(tmp_path / "incoming" / "0.parquet"), request=request)
+    assert source.plan.label == "y"
+    with pytest.raises(InputError) as refused:
+        list(DirectoryFeed(str(tmp_path / "incoming"), "auto", request, 0.1, print).arrivals({}))
+    assert said in str(refused.value)
+    assert "1.parquet: " in str(refused.value)
+    assert "0.parquet" in str(refused.value)
+
+
+def test_labels_that_the_first_file_lacks_are_left_alone(tmp_path: Path) -> None:
+    parts(tmp_path / "incoming", pa.table({"a": [1.0, 2.0]}), pa.table({"a": [1.0], "y": [1]}))
+    feed = DirectoryFeed(str(tmp_path / "incoming"), "auto", ReadRequest(require_label=False), 0.1, print)
+    assert [item.y for item in feed.arrivals({}) if item is not None] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "arrow_type", [pa.bool_(), pa.dictionary(pa.int8(), pa.string()), pa.timestamp("us", "UTC"), pa.decimal128(9, 2)]
+)
+def test_a_plan_is_kept_as_json(arrow_type: pa.DataType) -> None:
+    plan = Plan(
+        (ColumnPlan("a", TIME, why="by its type"), ColumnPlan("b", CATEGORY, "onehot")),
+        ("a", "b"),
+        label="y",
+        text_labels=True,
+        label_type=arrow_type,
+        request=TableRequest(id="who", missing=("-",), plan={"b": ColumnPlan("b", CATEGORY, "onehot")}),
+        split_column=ColumnPlan("day", TIME),
+        id_type=arrow_type,
+        first="a.parquet",
+    )
+    for kept in (plan, Plan(3), Plan(None)):
+        assert Plan.from_json(json.loads(json.dumps(kept.as_json()))) == kept
+
+
 def test_a_learner_that_counts_every_row_once_is_refused_before_a_row_is_read(tmp_path: Path) -> None:
     wanted = params_for(learners=("norma",), order="file", partitioner="iforest", t=10, psi=8)
     with pytest.raises(InputError, match=r"--weight w: found --learner norma, which counts every row once"):
@@ -401,6 +491,31 @@ def test_the_model_of_a_stream_takes_rows_as_they_come(tmp_path: Path) -> None:
     assert model.feature_names_in_ == ["distance", "day", "carrier"]
     frame = arrow_table(slice(250, N)).select(["carrier", "day", "distance"])
     assert set(model.predict(frame)) == {"late", "on time"}
+
+
+@pytest.mark.parametrize("format", ["auto", "jsonl"])
+def test_json_lines_on_a_pipe_end_with_each_line_whatever_quotes_are_in_it(format: str) -> None:
+    """An odd number of quotes in each line; of a column of words, some are numbers further down; a blank line."""
+    lines = [json.dumps({"a": f'{k % 7}" pipe', "n": k, "delay": k % 2}) for k in range(INITIAL + 30)]
+    lines.insert(INITIAL + 5, "")
+    for size in (100, 1 << 16):
+        feed = piped("\n".join(lines).encode(), PLAIN, size, format)
+        arrived = [item for item in feed.arrivals({}) if item is not None]
+        together = joined(arrived)
+        assert together.levels == (tuple(f'{k}" pipe' for k in range(7)), None)
+        assert together.X[:, 1].tolist() == list(range(INITIAL + 30))
+        assert sum(item.rows for item in arrived) == INITIAL + 30
+        assert feed.source is not None
+        assert feed.source.format == "jsonl"
+
+
+def test_the_columns_of_text_on_a_pipe_do_not_depend_on_how_it_comes() -> None:
+    """A key that JSON lines have only behind the first 256 KiB is no column, though it may have come already."""
+    lines = [json.dumps({"a": "x" * 9000, "n": k, "delay": k % 2} | ({"new": 1} if k > 40 else {})) for k in range(80)]
+    for size in (1 << 15, 1 << 22):
+        feed = piped("\n".join(lines).encode(), PLAIN, size, "jsonl")
+        assert sum(item.rows for item in feed.arrivals({}) if item is not None) == 80
+        assert feed.column_names == ("a", "n")
 
 
 def test_text_in_another_encoding() -> None:

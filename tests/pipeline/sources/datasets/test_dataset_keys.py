@@ -27,8 +27,8 @@ from pipeline.runs.trained_model import TrainedModel, open_run
 from pipeline.sources import CsvFormat
 from pipeline.sources.datasets.known import load_registry
 from pipeline.sources.datasets.registry import ResolvedDataset, resolve
-from pipeline.sources.datasets.task import requested_word
 from pipeline.stages.ingest import ingest
+from pipeline.stages.task import requested_word
 from tests.support.narrow import entries
 from tests.support.one_process import Heard
 from tests.support.opening import opened

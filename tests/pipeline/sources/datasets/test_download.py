@@ -138,10 +138,12 @@ NOT_THE_FILE: dict[str, tuple[str, bytes | None, bool, str]] = {
     "short bz2 of unknown length": ("toy.bz2", bz2.compress(LINE)[:-9], True, "damaged"),
     "short xz of unknown length": ("toy.xz", lzma.compress(LINE)[:-9], True, "damaged"),
     "short gz of unknown length": ("toy.gz", gzip.compress(LINE)[:-9], True, "damaged"),
+    "short zst of unknown length": ("toy.zst", COMPRESS[".zst"](LINE)[:-9], True, "damaged"),
     "damaged bz2": ("toy.bz2", damaged("toy.bz2"), False, "damaged"),
     "damaged xz": ("toy.xz", damaged("toy.xz"), False, "damaged"),
     "damaged gz": ("toy.gz", damaged("toy.gz"), False, "damaged"),
     "text": ("toy.bz2", LINE, False, "not a .bz2 file"),
+    "text in place of zst": ("toy.zst", LINE, False, "not a .zst file"),
     "empty": ("toy", b"", False, "empty"),
     "page": ("toy", b"\n <!DOCTYPE html><p>log in first", False, "a web page"),
 }

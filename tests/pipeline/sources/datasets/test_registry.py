@@ -6,9 +6,12 @@ import bz2
 import gzip
 import itertools
 import lzma
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flows.options.batch import BatchOptions
@@ -35,7 +38,13 @@ TABLE_4 = {
 }
 REGISTRY = load_registry()
 LINE = b"+1 1:0.5 3:1\n-1 2:0.25\n" * 50
-COMPRESS = {"": lambda data: data, ".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".gz": gzip.compress,
+    ".zst": partial(pa.compress, codec="zstd", asbytes=True),
+}
 
 
 def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
@@ -199,6 +208,15 @@ def test_files_are_found_under_every_accepted_name(
     assert (found.name, found.n_columns, found.divide) == (spec.name, spec.n_columns, files.divide)
 
 
+def test_an_ending_in_capitals_is_one_of_compression(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("[dataset.x]\ntrain = 'X.CSV.GZ'\n")
+    spec = load_registry(tmp_path / "my.toml").find("x")
+    (tmp_path / "X.CSV.GZ").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert resolve(spec, tmp_path).train_url == str(tmp_path / "X.CSV.GZ")
+    (tmp_path / "X.CSV.zst").write_bytes(COMPRESS[".zst"](b"a,b\n1,2\n"))
+    assert resolve(spec, tmp_path).train_url == str(tmp_path / "X.CSV.zst")
+
+
 def test_scaled_files_are_not_divided_again(tmp_path: Path) -> None:
     spec = REGISTRY.find("mnist")
     for name in ("mnist", "mnist.t"):
@@ -319,7 +337,7 @@ def test_object_store_addresses_are_left_to_the_readers(tmp_path: Path) -> None:
         ("[dataset.x]\ntrain = 'f'\nlable = 'y'\n", "unknown key 'lable', expected label"),
         ("[dataset.x]\ntrain = 'f'\nn_columns = 0\n", "n_columns = 0, expected a positive integer"),
         ("[dataset.x]\ntrain = 'f'\nn_columns = true\n", "expected a positive integer"),
-        ("[dataset.x]\ntrain = 'f'\nformat = 'xls'\n", "format = 'xls', expected one of auto, csv"),
+        ("[dataset.x]\ntrain = 'f'\nformat = 'weka'\n", "format = 'weka', expected one of auto, csv, parquet"),
         ("[dataset.x]\ntrain = 'f'\ndivide = 0\n", "divide = 0, expected a positive number"),
         ("[dataset.x]\ntrain = 'f'\ndivide = inf\n", "divide = inf, expected a positive number"),
         ("[dataset.x]\ntrain = 'f'\nsplit = { fraction = 1.5 }\n", "split"),

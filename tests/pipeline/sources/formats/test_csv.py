@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.sources import RawRows, Sizes, Source
-from pipeline.sources.formats.csv import TextTable
+from pipeline.sources.formats.csv import CsvTable
 from tests.naive.readers import csv_cells
 from tests.support.narrow import present
 from tests.support.opening import opened
@@ -88,7 +88,7 @@ def test_equals_the_reference_however_it_is_cut(
     url = write(folder / name, text)
     source = opened(url, label=at, sizes=Sizes(block=block_bytes))
     (file,) = source.files
-    assert isinstance(file, TextTable)
+    assert isinstance(file, CsvTable)
     assert file.delimiter == delimiter
     assert (source.column_names is not None) == header
     blocks = read_all(source)

@@ -184,7 +184,10 @@ def test_missing_file(url: str) -> None:
 def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         opened(str(tmp_path))
-    assert str(error.value) == (f"{tmp_path}: found no data file in this folder, expected Parquet, CSV or Arrow files")
+    assert str(error.value) == (
+        f"{tmp_path}: found no data file in this folder, expected files of CSV, Parquet, Arrow, ORC, JSON lines, "
+        "ARFF or SQLite"
+    )
     with pytest.raises(InputError, match=r"^nosuch://a/b\.csv: cannot be read: Protocol not known: nosuch"):
         opened("nosuch://a/b.csv")
     with pytest.raises(InputError, match="cannot be read: Protocol not known: nosuch"):
@@ -253,14 +256,15 @@ def test_unknown_content(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         opened(url)
     assert str(error.value) == (
-        f"{url}: line 1, column 1: found b'\\x89PNG\\r\\n', expected LIBSVM text, CSV, Parquet or .npy"
+        f"{url}: line 1, column 1: found b'\\x89PNG\\r\\n', expected CSV, Parquet, Arrow, ORC, JSON lines, ARFF, "
+        "SQLite, LIBSVM text, NumPy or idx"
     )
     url = write(tmp_path / "prose.txt", b"hello world\n")
     with pytest.raises(InputError) as error:
         read_all(opened(url))
     assert str(error.value) == (
-        f"{url}: line 1: found 'hello world', expected LIBSVM text, CSV, Parquet or .npy; to read it as a table whose "
-        "columns are divided by spaces: --delimiter space"
+        f"{url}: line 1: found 'hello world', expected CSV, Parquet, Arrow, ORC, JSON lines, ARFF, SQLite, LIBSVM "
+        "text, NumPy or idx; to read it as a table whose columns are divided by spaces: --delimiter space"
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.sources import ReadRequest
 from pipeline.sources.feeds.directory import DirectoryFeed
-from pipeline.sources.files.named import named_files
+from pipeline.sources.named import named_files
 
 LOGS = {"Delta": "_delta_log/0.json", "Hudi": ".hoodie/hoodie.properties", "Iceberg": "metadata/v1.metadata.json"}
 WORDS = {"Delta": "import deltalake", "Hudi": "spark.read.format('hudi')", "Iceberg": "import pyiceberg"}

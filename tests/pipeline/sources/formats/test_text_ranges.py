@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
+from pipeline.sources.columns.read_request import CsvFormat
 from pipeline.sources.files import text_ranges
 from pipeline.sources.files.file import File, find_file, text_blocks
 from pipeline.sources.files.text_ranges import range_blocks, record_ranges
-from pipeline.sources.formats.csv_text import CsvFormat
 from tests.naive import readers
 from tests.support.narrow import present
 from tests.support.opening import opened

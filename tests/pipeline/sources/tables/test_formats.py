@@ -456,3 +456,30 @@ def test_files_of_other_programs_are_refused_with_what_to_type(tmp_path: Path) -
     with pa.ipc.new_stream(tmp_path / "coded.arrow", dictionary.schema) as writer:
         writer.write_table(dictionary, max_chunksize=2)
     assert rows(opened(str(tmp_path / "coded.arrow"), label="label")) == (EXPECTED, ["yes", "no", "yes"])
+
+
+def test_json_ids_and_labels_are_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id":18446744073709551615,"a":1,"y":0}\n{"id":18446744073709551614,"a":2.5,"y":1}\n')
+    source = opened(str(path), label="y", request=TableRequest(id="id"))
+    blocks = [block for fragment in source.fragments() for block in source.read(fragment)]
+    ids = [name for block in blocks if block.ids is not None for name in block.ids.to_pylist()]
+    assert ids == ["18446744073709551615", "18446744073709551614"]
+
+
+def labels_of(source: Source) -> list[Any]:
+    return [label for f in source.fragments() for block in source.read(f) if block.y is not None for label in block.y]
+
+
+def test_json_labels_further_down_may_be_zero_and_one_for_false_and_true(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    pair = '{"a":1,"y":true}\n{"a":1,"y":false}\n'
+    before, after = pair * 170_000, pair * 30_000  # at a place that is not looked at beforehand
+    path.write_text(before + '{"a":2,"y":1}\n' + after)
+    source = opened(str(path), label="y")
+    labels = labels_of(source)
+    assert set(labels) == {"true", "false"}
+    path.write_text(before + '{"a":2,"y":7}\n' + after)
+    source = opened(str(path), label="y")
+    with pytest.raises(InputError, match=r"line 340001, column 'y': found 7, expected true or false"):
+        labels_of(source)

@@ -18,7 +18,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.request import TableRequest
-from pipeline.sources.files.named import named_files
+from pipeline.sources.named import named_files
 from tests.support.opening import opened
 
 CSV = """name;size;when;city;label
@@ -208,3 +208,47 @@ def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tm
     assert (source.plan.label, [column.name for column in source.column_plans]) == (None, ["a", "b"])
     with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
         opened(named, label="label", request=dropped)
+
+
+def test_wide_tables_have_columns_beside_their_numbers(tmp_path: Path) -> None:
+    names = [f"c{j}" for j in range(1100)]
+    lines = [",".join([f"{j * k % 7}" for j in range(1100)]) + f", r{k},{k % 2}" for k in range(6)]
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join([",".join([*names, "id", "y"]), *lines]) + "\n")
+    source = opened(str(path), label="y", request=TableRequest(split_column="c3", id="id"))
+    assert source.plan.columns == 1100
+    (block,) = [block for fragment in source.fragments() for block in source.read(fragment)]
+    assert block.split_values is not None
+    assert block.split_values[0].tolist() == [3 * k % 7 for k in range(6)]
+    assert block.ids is not None
+    assert block.ids.to_pylist() == [f" r{k}" for k in range(6)]
+
+
+@pytest.mark.parametrize("block", [8, 1 << 20])
+def test_ids_are_as_they_stand_however_a_file_is_cut(block: int, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a,y\n x1,1,0\n x2, ?,1\n")
+    source = opened(str(tmp_path / "t.csv"), request=TableRequest(id="id"), sizes=Sizes(block, block))
+    blocks = [rows for fragment in source.fragments() for rows in source.read(fragment) if rows.X.shape[0]]
+    assert [name for rows in blocks if rows.ids is not None for name in rows.ids.to_pylist()] == [" x1", " x2"]
+
+
+def test_a_column_of_folder_and_file_is_that_of_the_file(tmp_path: Path) -> None:
+    for g in (0, 1):
+        (tmp_path / f"g={g}").mkdir()
+        (tmp_path / f"g={g}" / "a.csv").write_text(f"a,g,y\n1,7{g},1\n2,8{g},0\n")
+    source = opened(str(tmp_path))
+    assert source.column_names == ("a", "g")
+    assert rows(source)[0] == [[1.0, 70.0], [2.0, 80.0], [1.0, 71.0], [2.0, 81.0]]
+
+
+def test_files_without_names_have_the_same_width(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2,0\n3,4,1\n")
+    (tmp_path / "b.csv").write_text("1,2,9,0\n3,4,9,1\n")
+    with pytest.raises(InputError, match=r"b\.csv: found 4 columns without names, expected 3 as in .*a\.csv"):
+        opened(str(tmp_path), label=-1)
+
+
+def test_large_numbers_are_different_words(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"c": [1e19, 2e19], "y": [0, 1]}), tmp_path / "t.parquet")
+    found, _ = rows(opened(str(tmp_path / "t.parquet"), request=TableRequest(categories=("c",))))
+    assert len({cell for (cell,) in found}) == 2

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from pipeline.errors import InputError
-from pipeline.sources.files.file import _answers, _failures
+from pipeline.sources.files.compression import without_ending
+from pipeline.sources.files.file import client_failures, file_failures
 from pipeline.sources.files.hub import refuse_splits
 from pipeline.sources.files.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.sources.files.remote import filesystem
-from pipeline.sources.formats import known_formats
+from pipeline.sources.formats import known_formats, shown_formats
 from pipeline.urls import Location
 
 UNFINISHED = ".tmp"
 _JSON = re.compile(r"\.json$", re.IGNORECASE)
-_PACKED = re.compile(r"\.(bz2|gz|xz|zst)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,13 @@ def _named(given: Location) -> list[Named]:
         return [file for part in several for file in _named(part)]
     if _exists(given) == "file":
         return [Named(given)]
-    with _failures(given), _answers(given):
+    with file_failures(given), client_failures(given):
         if _exists(given) == "directory":
             names = _below(given)
             if not names:
-                raise InputError(f"{given}: found no data file in this folder, expected Parquet, CSV or Arrow files")
+                raise InputError(
+                    f"{given}: found no data file in this folder, expected files of {shown_formats(tables=True)}"
+                )
             return names
         if re.search(r"[*?\[]", given.place) and not given.is_web:
             names = _globbed(given)
@@ -81,7 +84,7 @@ def _exists(url: Location) -> str | None:
         return "file"
     if url.is_web or re.search(r"[*?\[,]", url.place):
         return None
-    with _failures(url), _answers(url):
+    with file_failures(url), client_failures(url):
         fs, inside = filesystem(url)
         return "directory" if fs.isdir(inside) else "file" if fs.exists(inside) else None
 
@@ -90,27 +93,34 @@ def _below(folder: Location) -> list[Named]:
     """The files in a folder and its folders."""
     root = folder.removeprefix("file://").rstrip("/") or "/"
     fs, top = filesystem(str(Path(root).expanduser()) if folder.is_local else folder)
-    names = []
     listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
     refuse_listed(root if folder.is_local else folder, listed)
     refuse_splits(root if folder.is_local else folder.rstrip("/"), listed)
-    for within in listed:
-        words = within.split("/")
-        if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
-            continue
-        names.append(within)
-    # Where some files have an ending of tables, what has none is no data, such as README.md.
-    tables = [name for name in names if _is_table(name)] or names
-    # Beside files of other formats, JSON describes them, such as dataset_info.json.
-    names = [name for name in tables if not _JSON.search(name)] or tables
     return [
-        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
+        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name))
+        for name in data_files(listed)
     ]
 
 
 def _is_table(name: str) -> bool:
     """Return whether a file is one of a table by its name."""
-    return any(one.table and one.has_name(_PACKED.sub("", name)) for one in known_formats().values())
+    return any(one.table and one.has_name(without_ending(name)) for one in known_formats().values())
+
+
+def data_files(names: Iterable[str]) -> list[str]:
+    """Return which files of a folder hold data, in order of their names: those of tables, if there are any.
+
+    What has no ending of tables is then no data, such as README.md; beside tables of other formats, JSON describes
+    them, such as dataset_info.json. Names that begin with a dot or an underscore, and those of files that are still
+    being written, are never data.
+    """
+    names = sorted(
+        name
+        for name in names
+        if not any(word.startswith((".", "_")) for word in name.split("/")) and not name.endswith(UNFINISHED)
+    )
+    tables = [name for name in names if _is_table(name)] or names
+    return [name for name in tables if not _JSON.search(name)] or tables
 
 
 def _globbed(pattern: Location) -> list[Named]:

@@ -1,0 +1,96 @@
+"""What is known and wanted of rows before their files are opened. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ikmap.tables import ColumnPlan
+from pipeline.sources.columns.plan import Plan
+from pipeline.sources.columns.request import TableRequest
+
+
+class CsvFormat(NamedTuple):
+    """What is known of CSV text; None: it is found out.
+
+    Attributes
+    ----------
+    header : bool, sequence of str, or None
+        Whether the first line names the columns; or their names, where it has a row.
+    delimiter : str or None
+        What stands between columns.
+    encoding : str or None
+    """
+
+    header: bool | Sequence[str] | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Aimed-at bytes of what a file is cut into; the cut depends on them and on the file, on nothing else.
+
+    Attributes
+    ----------
+    fragment : int or None
+        Bytes that a task reads; None: as many as suit the format.
+    block : int or None
+        Bytes that are parsed at once; None: as many as suit the format.
+    """
+
+    fragment: int | None = None
+    block: int | None = None
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """What is known and wanted of the rows of files before these are opened.
+
+    Attributes
+    ----------
+    label : str or int, optional
+        Label column of a table by name or position (negative ones count from the end); of .npz the member with the
+        labels (default "y"). Without it: the column named label, target, class or y, else - in a table without names -
+        the last. LIBSVM text has its label in front, idx files in a file beside them.
+    require_label : bool
+        If False, files may come without labels; their blocks then have ``y = None``.
+    columns : tuple of ColumnPlan, int, or None
+        The feature columns that there must be, such as those of the training data: by name, others are left alone; or
+        so many numbers (of sparse rows: at most).
+    count : int, optional
+        How many feature columns there must be, of whatever kind.
+    zero_based : bool
+        LIBSVM indices count from 0 instead of 1.
+    csv : CsvFormat
+        What is known of CSV text.
+    table : TableRequest
+        What is wanted of a table.
+    sizes : Sizes
+    partition : tuple of (str, str or None)
+        Columns that the names of the file's folders give, such as ``year=2001``; None where the value is missing.
+    """
+
+    label: str | int | None = None
+    require_label: bool = True
+    columns: tuple[ColumnPlan, ...] | int | None = None
+    count: int | None = None
+    zero_based: bool = False
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    table: TableRequest = field(default_factory=TableRequest)
+    sizes: Sizes = field(default_factory=Sizes)
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many feature columns there must be."""
+        if self.columns is None:
+            return self.count
+        return self.columns if isinstance(self.columns, int) else len(self.columns)
+
+    def like(self, plan: Plan) -> ReadRequest:
+        """Return the request for files that must have the columns of others, such as those of the training data."""
+        columns = plan.each if plan.request is not None else plan.n_columns
+        table = replace(self.table, plan={}, categories=(), drop=(), split_column=None)
+        return replace(self, columns=columns, count=None, table=table)
