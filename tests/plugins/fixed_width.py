@@ -14,9 +14,9 @@ from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats import Format
+from pipeline.sources.formats.inferred_types import column_of
 from pipeline.sources.formats.text_lines import LinesTable, first_lines
 from pipeline.sources.formats.typed import checked_fields, columns_of_folders
-from pipeline.sources.formats.valued import column_of
 
 FORMAT = Format("fixed", f"{__name__}:open_fixed", r"\.fixed", compressed=True, shown="fixed-width numbers")
 WIDTH = 8

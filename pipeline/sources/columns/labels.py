@@ -20,6 +20,7 @@ def check_names(where: str, names: Sequence[str]) -> None:
     Raises
     ------
     InputError
+        A name appears twice; both columns are said.
     """
     first: dict[str, int] = {}
     for j, name in enumerate(names):

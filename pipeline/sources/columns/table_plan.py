@@ -130,6 +130,7 @@ def _refuse_lacking(files: Sequence[Table], features: Sequence[str], label: str 
     Raises
     ------
     InputError
+        A file has no column of the name of a feature, the label, the ids or the weights.
     """
     needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
     width = len(files[0].own_names)

@@ -27,9 +27,9 @@ from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MOST_COLUMNS
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
+from pipeline.sources.formats.inferred_types import Cell, Digits, column_of, types_of
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
 from pipeline.sources.formats.typed import checked_fields, columns_of_folders
-from pipeline.sources.formats.valued import Cell, Digits, column_of, types_of
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -96,7 +96,7 @@ def _parsed(text: bytes, schema: pa.Schema, n_rows: int) -> list[pa.ChunkedArray
 
 
 def record_in(line: bytes, url: str, number: int) -> dict[str, Cell]:
-    """Return the object that a line is; its numbers are :class:`~pipeline.sources.formats.valued.Digits`.
+    """Return the object that a line is; its numbers are :class:`~pipeline.sources.formats.inferred_types.Digits`.
 
     Raises
     ------

@@ -24,8 +24,8 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
 from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
+from pipeline.sources.formats.inferred_types import Cell, InferredTable, column_of, types_of
 from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
-from pipeline.sources.formats.valued import Cell, ValuedTable, column_of, types_of
 
 GROUP_ROWS = 1 << 16
 STRETCH_ROWS = 200
@@ -39,7 +39,7 @@ _HIDDEN = 1
 
 
 @dataclass(frozen=True)
-class SqliteTable(ValuedTable, TypedTable):
+class SqliteTable(InferredTable, TypedTable):
     """One table of an SQLite file.
 
     Attributes

@@ -17,8 +17,8 @@ from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.base import Fragment
+from pipeline.sources.formats.inferred_types import InferredTable
 from pipeline.sources.formats.table_file import TableFile
-from pipeline.sources.formats.valued import ValuedTable
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class TextTable(TableFile):
 
 
 @dataclass(frozen=True)
-class LinesTable(TextTable, ValuedTable):
+class LinesTable(TextTable, InferredTable):
     """A table of text with a record in each line that is not blank.
 
     Attributes

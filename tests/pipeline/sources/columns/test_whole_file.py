@@ -95,7 +95,7 @@ def test_a_few_faults_further_down_keep_their_line(tmp_path: Path) -> None:
     assert refused(path).startswith(f"{path}: line {ROWS + 1}, column 'c': found 'abc', expected a date or time such")
 
 
-def test_dressed_numbers_further_down_are_refused_with_their_line(tmp_path: Path) -> None:
+def test_formatted_numbers_further_down_are_refused_with_their_line(tmp_path: Path) -> None:
     path = text(tmp_path / "t.csv", lambda k: f"{k % 1000}" if k < ROWS // 2 else f'"1,{k % 1000:03d}"')
     said = refused(path)
     line = int(said.removeprefix(f"{path}: line ").partition(",")[0])

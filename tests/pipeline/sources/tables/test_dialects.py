@@ -142,7 +142,7 @@ def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("cell", ["12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5"])
-def test_dressed_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: Path) -> None:
+def test_formatted_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     content = f'a,b,y\n5,"7",0\n5,"{cell}",1\n'
     assert f"{path}: line 3, column 'b': found '{cell}', expected plain numbers" in refused(path, content)
@@ -152,7 +152,7 @@ def test_dressed_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: 
 
 
 @pytest.mark.parametrize("cell", ["31/12/2001", "31.12.01 23:59", "2001/12/31"])
-def test_dates_in_other_dress_are_refused(cell: str, tmp_path: Path) -> None:
+def test_dates_in_other_formats_are_refused(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     said = refused(path, f"when,y\n2001-01-01,0\n{cell},1\n")
     assert said.startswith(f"{path}: line 3, column 'when': found '{cell}', expected dates such as 2001-05-31")

@@ -28,7 +28,7 @@ class Digits(str):
 
 
 @dataclass(frozen=True)
-class ValuedTable(TypedColumns):
+class InferredTable(TypedColumns):
     """A file whose columns have the types that their first cells have.
 
     Attributes
