@@ -153,8 +153,10 @@ class CsvTable(TextTable):
     def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
         at = self._places(wanted.names)
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
-        if wanted.numbers and (block := self._by_rows(text, line, at, wanted)) is not None:
-            return block
+        if wanted.numbers:
+            block = self._at_once(text, line, at, wanted) or self._by_rows(text, line, at, wanted)
+            if block is not None:
+                return block
         columns = self._columns(text, line, at, wanted)
         return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
 
@@ -162,6 +164,35 @@ class CsvTable(TextTable):
         """Return the line of a row of some text that begins with `line`; asked in need only."""
         rows = records(text, self.file.url, self.delimiter, line)
         return next((at for at, _ in islice(rows, row, None)), line + row)
+
+    def _at_once(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
+        """Return a block of a table of numbers alone, whose cells Arrow parses as one column; None where it cannot."""
+        if b'"' in text or any(kind != NUMBER for kind in wanted.kinds) or self.decimal != ".":
+            return None
+        lines = text.replace(b"\r\n", b"\n").removesuffix(b"\n")
+        codes, delimiter = np.frombuffer(lines, dtype=np.uint8), self.delimiter.encode()
+        ends = np.append(np.flatnonzero(codes == ord("\n")), codes.size)
+        before = np.searchsorted(np.flatnonzero(codes == ord(delimiter)), ends)
+        if (before != (self.width - 1) * np.arange(1, ends.size + 1)).any():  # blank lines, or rows of another width
+            return None
+        cells = lines.replace(delimiter, b"\n") + b"\n"
+        try:
+            (column,) = pa.csv.read_csv(
+                pa.BufferReader(cells),
+                read_options=pa.csv.ReadOptions(column_names=["0"], use_threads=False, block_size=len(cells) + 1),
+                parse_options=pa.csv.ParseOptions(ignore_empty_lines=False),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types={"0": pa.float64()}, null_values=sorted(wanted.missing)
+                ),
+            ).columns
+        except ARROW_FAILURES:
+            return None
+        values = column.to_numpy()
+        if values.size != ends.size * self.width or np.isinf(values).any():
+            return None
+        X, n = values.reshape(ends.size, self.width), wanted.numbers
+        others = [pa.chunked_array([pa.array(X[:, j], from_pandas=True)]) for j in at[n:]]
+        return Block(others, line, len(text), ends.size, X[:, at[:n]], partial(self._line_of, text, line))
 
     def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
         """Return a block of a table of numbers, parsed row by row; None where a cell is none, or some row is amiss."""
