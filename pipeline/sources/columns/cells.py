@@ -145,7 +145,7 @@ def as_numbers(
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        finite = WEIGHT if wanted.role == "weight" else "a finite number"
+        finite = WEIGHT if wanted.role == "weight" else f"a finite number{' (the label)' * (wanted.role == 'label')}"
         raise InputError(f"{where(row)}: found {values[row]}, expected {finite}")
     return values, None
 

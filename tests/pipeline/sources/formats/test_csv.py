@@ -15,6 +15,7 @@ from pipeline.errors import InputError
 from pipeline.sources import RawRows, Sizes, Source
 from pipeline.sources.formats.csv import CsvTable
 from tests.naive.readers import csv_cells
+from tests.support.at_once import AtOnce
 from tests.support.narrow import present
 from tests.support.opening import opened
 
@@ -240,7 +241,8 @@ def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
+def test_memory_does_not_grow_with_the_file(folder: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.sources.files.read_ahead.ThreadPoolExecutor", AtOnce)
     peaks = []
     for n_rows in (80_000, 640_000):
         text = ("a,b,c,class\n" + "1.25,2.5,3,x\n" * n_rows).encode()

@@ -8,9 +8,7 @@ import itertools
 import lzma
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 from pipeline.errors import InputError
 from pipeline.sources import RawRows, Sizes, Source
 from tests.naive.readers import libsvm_rows
+from tests.support.at_once import AtOnce
 from tests.support.narrow import csr, present
 from tests.support.opening import opened
 
@@ -257,18 +256,6 @@ def test_endless_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as error:
         read_all(opened(url, sizes=Sizes(block=100)))
     assert str(error.value) == f"{url}: line 1: found a line longer than 1,000 bytes, expected text in lines"
-
-
-class AtOnce(Executor):
-    """Does what is submitted before it returns: what is ready ahead does not depend on a thread's luck."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        pass
-
-    def submit[T](self, work: Callable[..., T], /, *given: Any, **named: Any) -> Future[T]:
-        future: Future[T] = Future()
-        future.set_result(work(*given, **named))
-        return future
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
