@@ -8,6 +8,11 @@ from importlib import import_module
 from distributed import Worker, WorkerPlugin
 
 MODULES = (
+    "pipeline.sources.formats.arrow",
+    "pipeline.sources.formats.csv",
+    "pipeline.sources.formats.libsvm",
+    "pipeline.sources.formats.npy",
+    "pipeline.sources.formats.parquet",
     "pipeline.stages.read",
     "pipeline.stages.split",
     "pipeline.stages.encode",
