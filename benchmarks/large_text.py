@@ -36,7 +36,7 @@ TARGET = 1.6
 
 
 class Sums(NamedTuple):
-    """What every reader must agree on: rows, the sum of the labels, and the sum of a column of features."""
+    """Rows, sum of the labels, and sum of a column of features: every reader has to find the same."""
 
     rows: int
     labels: float

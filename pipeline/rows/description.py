@@ -13,7 +13,7 @@ from pipeline.storage.store import Store
 
 @dataclass(frozen=True)
 class RowsDescription:
-    """What :class:`~pipeline.rows.prepared.PreparedRows` reads: how rows are prepared, and which are meant.
+    """Description of the rows in a store, for :class:`~pipeline.rows.prepared.PreparedRows`: which, and how prepared.
 
     Attributes
     ----------

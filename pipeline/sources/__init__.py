@@ -43,7 +43,7 @@ _MODULES = {
     "open_source": "open",
     "Source": "source",
 }
-"""Where each name is. It is imported when somebody asks for it: ``--help`` needs the names of the formats alone."""
+"""Modules of the names, imported when a name is first used, as ``--help`` needs the names of the formats alone."""
 
 
 def __getattr__(name: str) -> object:

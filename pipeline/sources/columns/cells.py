@@ -22,9 +22,9 @@ type Where = Callable[[int], str]
 LABEL = "label"
 """The kind of a column whose values are taken as they are: labels, ids."""
 type Role = Literal["feature", "label", "weight"]
-"""What the cells of a column are for."""
+"""Purpose of the cells of a column."""
 WEIGHT = "a finite number >= 0 in every row (the weight; --weight)"
-"""What is expected of a cell of the weights."""
+"""Words for what a cell of the weights has to be."""
 
 
 class WantedColumn(NamedTuple):
@@ -45,7 +45,7 @@ class WantedColumn(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """What a cell ought to be, and what to type if it is not meant to."""
+        """Words for what a cell has to be, and for what to type if it is not meant to be that."""
         return expected(self.kind, self.name, self.role)
 
 
@@ -232,7 +232,7 @@ def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[st
 
 _TYPES = {NUMBER: "numbers", TIME: "dates or times"}
 _TRUTH = {"true": 1.0, "false": 0.0}
-"""What these words are in a column of numbers, in any case: what booleans of Parquet and Arrow are."""
+"""Numbers of these words, in any case, in a column of numbers: those of the booleans of Parquet and Arrow."""
 _STARTS = frozenset("tTfF ")
 _ISO = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 

@@ -1,4 +1,4 @@
-"""What the columns of rows are, once files are opened: plain data that goes to every task."""
+"""Plan of the columns of files that are open: plain data that goes to every task."""
 
 from __future__ import annotations
 
