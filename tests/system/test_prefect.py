@@ -100,13 +100,14 @@ def without_bars(found: dict[str, Any]) -> set[str]:
     return {key for key in found if not key.startswith("progress-")}
 
 
-def log_lines(api: Any, run: Any, last: str) -> list[str]:
+def log_lines(api: Any, run: Any, *beginnings: str) -> list[str]:
+    """Return the log of a flow run once it has a line with each beginning: lines are sent and stored in no fixed order."""
     from prefect.client.schemas.filters import LogFilter
 
     where = LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
     return eventually(
         lambda: [log.message for log in api.read_logs(where, limit=200)],
-        lambda lines: any(line.startswith(last) for line in lines),
+        lambda lines: all(any(line.startswith(text) for line in lines) for text in beginnings),
     )
 
 
@@ -147,7 +148,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"`{metrics['run']['command']}`" in found["report"]["data"]
     created = {key: datetime.fromisoformat(artifact["created"]) for key, artifact in found.items()}
     assert created["dask-dashboard"] < states["ingest"].timestamp < created["throughput"]
-    logged = log_lines(api, run, "report: ")
+    logged = log_lines(api, run, "report: ", "evaluate:ogd: done", "run directory: ")
     assert any(line.startswith("evaluate:ogd: done, 1/1 task, 359 rows") for line in logged)
     assert f"run directory: {path}" in logged
 
@@ -223,7 +224,7 @@ def test_the_query_of_a_url_in_an_error(
     assert capsys.readouterr().err.splitlines()[-1] == f"error: {text}"
     found = last_run(api)
     assert (found.state.name, found.state.message) == ("Failed", text)
-    assert text in log_lines(api, found, "Finished in state Failed")
+    assert text in log_lines(api, found, text, "Finished in state Failed")
     assert files_of_prefect_with("https://host/x.csv?...")
     assert files_of_prefect_with(secret) == []
 
@@ -273,7 +274,7 @@ def test_defect(
     assert {name: (state.name, state.message) for name, state in states.items()} == (
         {"ingest": ("Failed", text)} if place == "stage" else {}
     )
-    lines = log_lines(api, found, "Finished in state Failed")
+    lines = log_lines(api, found, "Traceback", "Finished in state Failed")
     (trace,) = [line for line in lines if "Traceback" in line]
     assert "KeyError: 'https://host/x.csv?...'" in trace
     assert trace.rstrip().splitlines()[-1] == text
