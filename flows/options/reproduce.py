@@ -14,7 +14,7 @@ from ikmap.methods import Doc, FieldError, fields_of
 from ikmap.methods.kinds import Choice
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
-from pipeline.reproduce.papers import DEFAULT, FAULTS, PAPERS
+from pipeline.reproduce.registry import DEFAULT, FAULTS, PAPERS
 from pipeline.resolve import flag
 
 EXPERIMENTS = "Experiments"

@@ -21,7 +21,7 @@ from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.seeds import generator
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.papers.gmm import PAPER, hashed
 from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
 from pipeline.reproduce.papers.gmm.forms import BestOnTest

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ikmap.kernels import GaussianKernel
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.papers.norma import PAPER
 from pipeline.reproduce.papers.norma.forms import Digits
 from tests.naive.norma import NaiveNorma

@@ -10,8 +10,8 @@ import numpy as np
 from pipeline.record_types import RecordView
 from pipeline.reproduce.form import Form, Made, Row, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.mondrian import found, pictures
-from pipeline.reproduce.papers.mondrian.splits import SGD
+from ikmap_papers.mondrian import found, pictures
+from ikmap_papers.mondrian.splits import SGD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from pipeline.report.text import count
 from pipeline.reproduce.compared import PARTS, Compared, batch_result
 from pipeline.reproduce.form import Form, Made, Row, link, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.isolation_kernel import pictures
+from ikmap_papers.isolation_kernel import pictures
 from pipeline.reproduce.sizes import Sizes
 from pipeline.reproduce.streams import Streams
 from pipeline.reproduce.text import MARKS, measured, number, seconds

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, WAYS
+from ikmap_papers.gmm.linearised import BITS, CODES, WAYS
 from pipeline.reproduce.text import number
 
 if TYPE_CHECKING:
