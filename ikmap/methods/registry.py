@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 GROUP = "ikmap.methods"
 """Group of entry points of packages with more methods; each names a class of a map, a learner or a kernel."""
+PAPERS = "ikmap_papers"
+"""Package with the papers that come with the product and the methods that only they need; it can be left out."""
+WITHOUT_PAPERS = (
+    f"the package {PAPERS}, which has the papers and the methods that only they need, is not installed; "
+    f"type pip install '.[pipeline]' in a checkout of ikmap that has the folder {PAPERS}"
+)
+"""What to say where something of :data:`PAPERS` is wanted and it is not installed."""
 
 MAPS: dict[str, type[Map]] = {}
 LEARNERS: dict[str, type[Learner]] = {}
@@ -38,6 +46,11 @@ FAULTS: list[str] = []
 
 class UnknownMethod(ValueError):
     """An error for an unknown method, of one line with the reason and what to do."""
+
+
+def faults() -> list[str]:
+    """Return the reasons why a method may be unknown here: the faults of packages, and a package that is left out."""
+    return FAULTS if find_spec(PAPERS) is not None else [*FAULTS, WITHOUT_PAPERS]
 
 
 def methods() -> dict[str, type[Method]]:
@@ -61,7 +74,7 @@ def method(name: str) -> type[Method]:
     if name not in known:
         from socket import gethostname
 
-        why = "; ".join(FAULTS) or "install the package that has it on this machine too, with pip"
+        why = "; ".join(faults()) or "install the package that has it on this machine too, with pip"
         raise UnknownMethod(f"method {name!r} is not known on {gethostname()}: {why}")
     return known[name]
 

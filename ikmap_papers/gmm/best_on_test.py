@@ -17,9 +17,9 @@ from ikmap.kernels.tabled import KernelTable
 from ikmap.methods import KERNELS
 from ikmap.rows import Rows, take_rows
 from ikmap.seeds import generator
-from pipeline.record_types import Record, RecordView
 from ikmap_papers.gmm.noise import noisy
 from ikmap_papers.gmm.search import Fold, GridSearch, Values, in_folds, run
+from pipeline.record_types import Record, RecordView
 
 CS = tuple(2.0**m for m in range(-10, 16))
 """C of the grid, ascending; the paper has a "wide range" and does not say which."""

@@ -17,8 +17,8 @@ from ikmap.learners.rows import Block
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from pipeline.record_types import Record, RecordView
 from ikmap_papers.gmm.best_on_test import halves
+from pipeline.record_types import Record, RecordView
 
 CS = tuple(2.0**m for m in range(-8, 9, 2))
 """C of the linear SVMs on features 1/sqrt(k), ascending."""

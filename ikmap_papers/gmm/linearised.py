@@ -17,8 +17,8 @@ from ikmap.maps.nystroem import NystroemMap, draw_points
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from pipeline.record_types import Record, RecordView
 from ikmap_papers.gmm.best_on_test import halves
+from pipeline.record_types import Record, RecordView
 
 CS = tuple(2.0**m for m in range(-6, 13, 3))
 """C of the linear SVMs, ascending."""

@@ -22,7 +22,6 @@ from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.rows import Rows
-from pipeline.record_types import Record, RecordView
 from ikmap_papers.mondrian.generated import seed_of
 from ikmap_papers.mondrian.splits import (
     DELTA_SQUARED,
@@ -34,6 +33,7 @@ from ikmap_papers.mondrian.splits import (
     ridge_on_features,
     swept,
 )
+from pipeline.record_types import Record, RecordView
 
 LEAST = np.sqrt(0.5)
 """Searches for a width end where two lifetimes are this near."""

@@ -13,8 +13,8 @@ from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
-from pipeline.record_types import Record, RecordView
 from ikmap_papers.mondrian.splits import SGD, swept
+from pipeline.record_types import Record, RecordView
 
 POINTS = 201
 """Stream of random numbers: points, and values of a process at them."""

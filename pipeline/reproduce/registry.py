@@ -6,18 +6,17 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ikmap.methods.fields import fields_of
-from ikmap.methods.registry import offered
+from ikmap.methods.registry import PAPERS as PACKAGE
+from ikmap.methods.registry import WITHOUT_PAPERS, offered
 from ikmap.methods.reserved import reserved_among
 from pipeline.reproduce.paper import Paper
 
 GROUP = "ikmap.papers"
 """Entry points of packages with more papers; each names a :class:`~pipeline.reproduce.paper.Paper`."""
-PACKAGE = "ikmap_papers"
-"""Package with the papers that come with the product, which can be left out."""
 
 PAPERS: dict[str, Paper] = {}
 FAULTS: list[str] = []
-"""Faults of packages that offer papers, each a line with advice on what to type."""
+"""Reasons why a paper may be unknown here, each a line with advice on what to type."""
 
 
 def register(paper: object, package: str = "") -> None:
@@ -56,15 +55,15 @@ def register(paper: object, package: str = "") -> None:
 
 
 def _load() -> str:
-    """Register all papers, those of `PACKAGE` first, and return the name of the paper that is the default."""
+    """Register all papers, those that come with the product first, and return the name of the default one."""
     default = ""
-    if find_spec(PACKAGE) is not None:
+    if find_spec(PACKAGE) is None:
+        FAULTS.append(WITHOUT_PAPERS)
+    else:
         ours = import_module(PACKAGE)
         default = ours.DEFAULT
         for folder in ours.PAPERS:
             register(import_module(f"{PACKAGE}.{folder}.paper").PAPER)
-    else:
-        FAULTS.append(MISSING)
     for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
         package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
         try:
@@ -77,8 +76,8 @@ def _load() -> str:
                 f"package {package}: its paper {point.name!r} cannot be imported ({reason}); pip install --upgrade "
                 f"{package}, or pip uninstall {package}"
             )
-    return default or next(iter(PAPERS), "")
+    return default
 
 
 DEFAULT = _load()
-"""Name of the paper that is reproduced unless ``--paper`` names another; empty if there is no paper."""
+"""Name of the paper that is reproduced unless ``--paper`` names another; empty if the product has no papers here."""

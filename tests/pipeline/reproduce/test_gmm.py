@@ -11,6 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pipeline.reproduce.papers.gmm import PAPER, hashed
+from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
+from pipeline.reproduce.papers.gmm.forms import BestOnTest
+from pipeline.reproduce.papers.gmm.hashed import CS as HASHED_CS
+from pipeline.reproduce.papers.gmm.hashed import HASHES, hashed_on_test
+from pipeline.reproduce.papers.gmm.hashed_form import Hashed
+from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, FEATURES
+from pipeline.reproduce.papers.gmm.linearised_form import Linearised
+from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
+from pipeline.reproduce.papers.gmm.pictures import _reduction
 from sklearn.svm import SVC, LinearSVC
 
 from flows.options.reproduce import ReproduceOptions
@@ -22,16 +32,6 @@ from ikmap.seeds import generator
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
 from pipeline.reproduce.registry import PAPERS
-from pipeline.reproduce.papers.gmm import PAPER, hashed
-from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
-from pipeline.reproduce.papers.gmm.forms import BestOnTest
-from pipeline.reproduce.papers.gmm.hashed import CS as HASHED_CS
-from pipeline.reproduce.papers.gmm.hashed import HASHES, hashed_on_test
-from pipeline.reproduce.papers.gmm.hashed_form import Hashed
-from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, FEATURES
-from pipeline.reproduce.papers.gmm.linearised_form import Linearised
-from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
-from pipeline.reproduce.papers.gmm.pictures import _reduction
 from tests.naive.gcws import pgmm
 
 GRIDS = PAPER.about["grids"]
