@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import vectors
 
 LANES = 8

@@ -6,7 +6,7 @@ any library, any width of vectors.
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import bits_of, double_of
 
 LN2_HIGH = 0.6931471803691238

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import LANES as HALF
 from ikmap._simd import below, choose, floor, fused, load, splat, store
 from ikmap.partitioners._gcws_draws_loops import LANES

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import prefetch
 from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, release
 from ikmap.learners._tally_loops import BYTES, EIGHT, add_multiples, nearest, tally

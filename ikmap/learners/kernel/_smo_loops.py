@@ -6,7 +6,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import vectors
 
 CURVATURE = 1e-12

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import prefetch
 
 SQUARED, HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2, 3

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._compiled import compiled, group
+from ikmap.compiled import compiled, group
 from ikmap._simd import float_of
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap._simd import (
     add,
     at_most,

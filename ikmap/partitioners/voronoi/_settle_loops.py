@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ikmap._compiled import compiled, group
+from ikmap.compiled import compiled, group
 from ikmap._simd import (
     at_most,
     choose,

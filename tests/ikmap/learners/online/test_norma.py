@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from ikmap import IsolationKernelMap
-from ikmap._compiled import needed, parsed
+from ikmap.compiled import needed, parsed
 from ikmap.cells import Cells
 from ikmap.json_values import Label
 from ikmap.learners.online import _norma_loops as loops

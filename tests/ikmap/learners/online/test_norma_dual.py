@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ikmap._compiled import needed, parsed
+from ikmap.compiled import needed, parsed
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel, MinMaxKernel
 from ikmap.kernels.base import TILE
 from ikmap.learners.online import norma_dual
