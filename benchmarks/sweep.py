@@ -22,7 +22,7 @@ from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
-from pipeline.reproduce.papers.mondrian.splits import DELTA_SQUARED, Splits
+from ikmap_papers.mondrian.splits import DELTA_SQUARED, Splits
 
 TITLE = "Mondrian sweeps"
 ABOUT = (
@@ -67,7 +67,7 @@ class Problem:
 
 @lru_cache(maxsize=1)
 def problem(options: Options, lifetime: float = 1e-6) -> Problem:
-    """The first split of the rows of cpu_act (`pipeline.reproduce.papers.mondrian`)."""
+    """The first split of the rows of cpu_act (`ikmap_papers.mondrian`)."""
     X, y, _ = read_labels_and_rows("cpu_act", options)
     of = Splits.of(X, y, 0, 0)
     model = fit_mondrian(of.train[0], 20 if options.quick else 350, lifetime, 0)

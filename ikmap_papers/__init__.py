@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ikmap.methods import Method
 
+PAPERS: tuple[str, ...] = ("gmm", "isolation_kernel", "mondrian", "norma")
+"""Folders of papers; the module ``paper`` of each has the :class:`pipeline.reproduce.paper.Paper` as ``PAPER``."""
+DEFAULT = "isolation-kernel"
+"""Name of the paper that ``flows.reproduce`` is about unless ``--paper`` names another."""
+
 
 def methods() -> tuple[type[Method], ...]:
     """Return the methods of all papers, in the order in which they are listed after those of the product."""

@@ -16,7 +16,7 @@ from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
-from ikmap.methods.registry import FAULTS
+from ikmap.methods.registry import faults
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
@@ -258,11 +258,10 @@ class BatchOptions(TableOptions, CommonOptions):
             return super().parse(argv)
         except InputError as error:
             # A name may be unknown because the package that has it could not be imported.
-            faults = (
-                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
-            )
-            text = str(error).partition("; did you mean")[0] if faults else str(error)
-            raise InputError("; ".join((text, *faults))) from None
+            about_names = str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option"))
+            reasons = faults() if about_names else []
+            text = str(error).partition("; did you mean")[0] if reasons else str(error)
+            raise InputError("; ".join((text, *reasons))) from None
 
     @property
     def unused(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ from flows.runs.reproduce import run
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.reproduce.paper import Entry
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.terminal import print_results
 from pipeline.storage.durable import read_json
 from tests.support.narrow import address_of

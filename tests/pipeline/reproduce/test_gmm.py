@@ -11,17 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC, LinearSVC
-
-from flows.options.reproduce import ReproduceOptions
-from flows.runs.reproduce import run
-from ikmap.kernels import MinMaxKernel
-from ikmap.maps.fourier import FourierMap
-from ikmap.partitioners.gcws import GCWSPartitions
-from ikmap.seeds import generator
-from pipeline.reproduce.form import Made, Outcome
-from pipeline.reproduce.paper import Request
-from pipeline.reproduce.papers import PAPERS
 from pipeline.reproduce.papers.gmm import PAPER, hashed
 from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
 from pipeline.reproduce.papers.gmm.forms import BestOnTest
@@ -32,6 +21,17 @@ from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, FEATURES
 from pipeline.reproduce.papers.gmm.linearised_form import Linearised
 from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
 from pipeline.reproduce.papers.gmm.pictures import _reduction
+from sklearn.svm import SVC, LinearSVC
+
+from flows.options.reproduce import ReproduceOptions
+from flows.runs.reproduce import run
+from ikmap.kernels import MinMaxKernel
+from ikmap.maps.fourier import FourierMap
+from ikmap.partitioners.gcws import GCWSPartitions
+from ikmap.seeds import generator
+from pipeline.reproduce.form import Made, Outcome
+from pipeline.reproduce.paper import Request
+from pipeline.reproduce.registry import PAPERS
 from tests.naive.gcws import pgmm
 
 GRIDS = PAPER.about["grids"]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from pipeline.reproduce.papers.norma import PAPER
+from pipeline.reproduce.papers.norma.forms import Digits
 
 from ikmap.kernels import GaussianKernel
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
-from pipeline.reproduce.papers import PAPERS
-from pipeline.reproduce.papers.norma import PAPER
-from pipeline.reproduce.papers.norma.forms import Digits
+from pipeline.reproduce.registry import PAPERS
 from tests.naive.norma import NaiveNorma
 
 OPTIONS = {"train": 60, "test": 20, "after": 70, "nu": 0.1, "two_sigma_squared": 8.0, "shown": 7, "side": 4}

@@ -20,7 +20,7 @@ from ikmap.methods import fields_of
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Paper, Request
-from pipeline.reproduce.papers import PAPERS, register
+from pipeline.reproduce.registry import PAPERS, register
 from tests import ROOT
 from tests.plugins.paper import PAPER as THROWAWAY
 from tests.support.runs import points

@@ -12,7 +12,7 @@ from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.page import write_page
 from pipeline.reproduce.paper import Entry, Experiment, Request
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.results import collect
 from tests.pipeline.report.test_report_browser import Open, chrome, pytestmark, show, visible_text  # noqa: F401
 

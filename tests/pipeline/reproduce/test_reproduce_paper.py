@@ -13,7 +13,7 @@ from ikmap.methods import fields_of
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import Compared, form_of
 from pipeline.reproduce.paper import READINGS, Entry, Experiment, Paper, Request, shown
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.sources.datasets.known import load_registry
 
 pytestmark = pytest.mark.slow

@@ -38,14 +38,14 @@ class MondrianKernel(Paper):
     short = "Mondrian kernel paper"
     title = "The Mondrian Kernel"
     source = "Matej Balog, Balaji Lakshminarayanan, Zoubin Ghahramani, Daniel M. Roy, Yee Whye Teh (2016)"
-    package = __name__
+    package = __package__
     Options = Options
     learners = ("ridge",)
     measure = Measure(key="error", many="errors", what="relative error on test rows, in per cent", form=".3f")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """A picture and a table of what was found."""
-        from pipeline.reproduce.papers.mondrian.forms import FORMS
+        from ikmap_papers.mondrian.forms import FORMS
 
         return FORMS.get(experiment.label)
 
@@ -59,7 +59,7 @@ class MondrianKernel(Paper):
         part: int,
     ) -> Record:
         """One repetition of the experiment that the options name."""
-        from pipeline.reproduce.papers.mondrian import cpu, generated
+        from ikmap_papers.mondrian import cpu, generated
 
         of_rows = {"against_M": cpu.against_M, "against_time": cpu.against_time, "beside_forest": cpu.beside_forest}
         of_points = {"kernel_error": generated.kernel_error, "known_lifetime": generated.known_lifetime}

@@ -8,13 +8,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.record_types import RecordView
-from pipeline.reproduce.drawing import COLOURS, logarithmic, panels, style
+from pipeline.reproduce.drawing import COLOURS, panels, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 type Options = RecordView
 type Parts = Sequence[RecordView]
+
+
+def logarithmic(axes: Axes, *which: str) -> None:
+    """Make axes logarithmic, with plain numbers at 1, 2 and 5 times the powers of ten.
+
+    Parameters
+    ----------
+    which : {"x", "y"}
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for name in which:
+        axes.set(**{f"{name}scale": "log"})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def kernel_error(name: str, options: Options, parts: Parts) -> Figure:

@@ -17,9 +17,9 @@ from ikmap.kernels.tabled import KernelTable
 from ikmap.methods import KERNELS
 from ikmap.rows import Rows, take_rows
 from ikmap.seeds import generator
+from ikmap_papers.gmm.noise import noisy
+from ikmap_papers.gmm.search import Fold, GridSearch, Values, in_folds, run
 from pipeline.record_types import Record, RecordView
-from pipeline.reproduce.papers.gmm.noise import noisy
-from pipeline.reproduce.papers.gmm.search import Fold, GridSearch, Values, in_folds, run
 
 CS = tuple(2.0**m for m in range(-10, 16))
 """C of the grid, ascending; the paper has a "wide range" and does not say which."""
@@ -49,7 +49,7 @@ def best_on_test(
         ``first``, the kernel and grid of another kernel, with what cross-validation chooses of which ``grid`` is
         enlarged; ``most_C``, the largest C (default: `MOST`); ``cv_each``, at every so manieth value of a parameter
         cross-validation looks; ``drop``, names of columns to leave out; ``noise``, a level of
-        :mod:`~pipeline.reproduce.papers.gmm.noise`; ``rows``, how many rows are in each half.
+        :mod:`~ikmap_papers.gmm.noise`; ``rows``, how many rows are in each half.
     seed, repeat : int
         Which shuffle; all kernels have the same.
 

@@ -17,8 +17,8 @@ from ikmap.maps.nystroem import NystroemMap, draw_points
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.rows import Rows
 from ikmap.seeds import generator
+from ikmap_papers.gmm.best_on_test import halves
 from pipeline.record_types import Record, RecordView
-from pipeline.reproduce.papers.gmm.best_on_test import halves
 
 CS = tuple(2.0**m for m in range(-6, 13, 3))
 """C of the linear SVMs, ascending."""
@@ -40,10 +40,10 @@ def linearised_on_test(
     Parameters
     ----------
     rows, target, columns, seed, repeat
-        As of :func:`~pipeline.reproduce.papers.gmm.best_on_test.best_on_test`, whose halves they are.
+        As of :func:`~ikmap_papers.gmm.best_on_test.best_on_test`, whose halves they are.
     options : mapping
         ``features``, numbers of features to try; ``le``, the parameter of eGMM; and what
-        :func:`~pipeline.reproduce.papers.gmm.best_on_test.halves` heeds.
+        :func:`~ikmap_papers.gmm.best_on_test.halves` heeds.
 
     Returns
     -------

@@ -13,8 +13,8 @@ from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
+from ikmap_papers.mondrian.splits import SGD, swept
 from pipeline.record_types import Record, RecordView
-from pipeline.reproduce.papers.mondrian.splits import SGD, swept
 
 POINTS = 201
 """Stream of random numbers: points, and values of a process at them."""
@@ -69,7 +69,7 @@ def known_lifetime(options: RecordView, seed: int, part: int) -> Record:
     ----------
     options : mapping
         ``points`` for each of training, validation and test; ``d``, ``lifetime``, ``noise``, ``terminal``, ``M``,
-        ``solver``; see :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
+        ``solver``; see :func:`~ikmap_papers.mondrian.splits.swept`.
 
     Returns
     -------

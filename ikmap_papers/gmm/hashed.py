@@ -17,8 +17,8 @@ from ikmap.learners.rows import Block
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.rows import Rows
 from ikmap.seeds import generator
+from ikmap_papers.gmm.best_on_test import halves
 from pipeline.record_types import Record, RecordView
-from pipeline.reproduce.papers.gmm.best_on_test import halves
 
 CS = tuple(2.0**m for m in range(-8, 9, 2))
 """C of the linear SVMs on features 1/sqrt(k), ascending."""
@@ -38,10 +38,10 @@ def hashed_on_test(
     Parameters
     ----------
     rows, target, columns, seed, repeat
-        As of :func:`~pipeline.reproduce.papers.gmm.best_on_test.best_on_test`, whose halves they are.
+        As of :func:`~ikmap_papers.gmm.best_on_test.best_on_test`, whose halves they are.
     options : mapping
         ``hashes``, with ``p``, ``k`` and ``b``, lists of what is tried; and what
-        :func:`~pipeline.reproduce.papers.gmm.best_on_test.halves` heeds.
+        :func:`~ikmap_papers.gmm.best_on_test.halves` heeds.
 
     Returns
     -------

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap_papers.gmm import pictures
+from ikmap_papers.gmm.hashed import CS
 from pipeline.record_types import Record, RecordView
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.gmm import pictures
-from pipeline.reproduce.papers.gmm.hashed import CS
 from pipeline.reproduce.text import number
 
 if TYPE_CHECKING:

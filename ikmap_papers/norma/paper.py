@@ -24,14 +24,14 @@ class OnlineLearningWithKernels(Paper):
     short = "NORMA paper"
     title = "Online Learning with Kernels"
     source = "Jyrki Kivinen, Alex J. Smola, Robert C. Williamson (NIPS 2001)"
-    package = __name__
+    package = __package__
     measure = Measure(
         key="margin_errors", many="margin errors", what="training rows that were novel as they came", form=".0f"
     )
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """Digits as pictures, and a table."""
-        from pipeline.reproduce.papers.norma.forms import FORMS
+        from ikmap_papers.norma.forms import FORMS
 
         return FORMS.get(experiment.label)
 
@@ -45,7 +45,7 @@ class OnlineLearningWithKernels(Paper):
         part: int,  # noqa: ARG002
     ) -> Record:
         """One pass over the digits in the order of the file: nothing in it is drawn."""
-        from pipeline.reproduce.papers.norma.digits import novel_digits
+        from ikmap_papers.norma.digits import novel_digits
 
         return novel_digits(rows, target, options)
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from ikmap.learners.online.adaraker import SIGMAS
 from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model_selection import PSIS
+from ikmap_papers.isolation_kernel import pictures
+from ikmap_papers.isolation_kernel.sizes import Sizes
+from ikmap_papers.isolation_kernel.streams import Streams
 from pipeline.record_types import RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.text import count
 from pipeline.reproduce.compared import PARTS, Compared, batch_result
 from pipeline.reproduce.form import Form, Made, Row, link, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.isolation_kernel import pictures
-from pipeline.reproduce.sizes import Sizes
-from pipeline.reproduce.streams import Streams
 from pipeline.reproduce.text import MARKS, measured, number, seconds
 
 if TYPE_CHECKING:

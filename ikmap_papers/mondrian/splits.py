@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,6 @@ from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
-from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.learners.sweeps.columns import GROWTH, Columns
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
@@ -87,12 +85,7 @@ class Fitted:
 
     def decisions(self, which: int, weights: np.ndarray | None = None) -> Floats:
         """Return the decisions of one set of rows, by these weights or by others of the same columns."""
-        decisions = np.empty((len(self.columns.of[which]), 1))
-        padded = np.append(self.weights if weights is None else weights, 0.0)[
-            :, None
-        ]  # the last for rows without a cell
-        decide(self.columns.of[which], padded, 1 / math.sqrt(self.columns.n_partitions), decisions)
-        return decisions[:, 0]
+        return self.columns.decisions(self.weights if weights is None else weights, which)
 
 
 def descent(options: RecordView, n_rows: int, growth: float = GROWTH) -> GradientSettings:

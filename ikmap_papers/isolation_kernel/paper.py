@@ -40,7 +40,7 @@ class IsolationKernel(Paper):
     short = "Isolation Kernel paper"
     title = "Isolation Kernel: The X Factor in Efficient and Effective Large Scale Online Kernel Learning"
     source = "Kai Ming Ting, Jonathan R. Wells, Takashi Washio"
-    package = __name__
+    package = __package__
     Options = Readings
 
     @property
@@ -50,7 +50,7 @@ class IsolationKernel(Paper):
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """As the paper shows it."""
-        from pipeline.reproduce.papers.isolation_kernel.forms import FORMS
+        from ikmap_papers.isolation_kernel.forms import FORMS
 
         return FORMS.get(experiment.label)
 

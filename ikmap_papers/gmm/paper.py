@@ -35,7 +35,7 @@ class TunableGMM(Paper):
     short = "tunable GMM kernels paper"
     title = "Several Tunable GMM Kernels"
     source = "Ping Li"
-    package = __name__
+    package = __package__
     Options = Options
     measure = Measure(
         key="accuracy", many="accuracies", what="the best accuracy on test rows, in per cent", form=".2f", printed=".2f"
@@ -43,7 +43,7 @@ class TunableGMM(Paper):
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """As the paper shows it."""
-        from pipeline.reproduce.papers.gmm.forms import FORMS
+        from ikmap_papers.gmm.forms import FORMS
 
         return FORMS.get(experiment.label)
 
@@ -52,14 +52,14 @@ class TunableGMM(Paper):
     ) -> Record:
         """The whole grid of one system on one shuffle into halves."""
         if "hashes" in options:
-            from pipeline.reproduce.papers.gmm.hashed import hashed_on_test
+            from ikmap_papers.gmm.hashed import hashed_on_test
 
             return hashed_on_test(rows, target, columns, options, seed, part)
         if "features" in options:
-            from pipeline.reproduce.papers.gmm.linearised import linearised_on_test
+            from ikmap_papers.gmm.linearised import linearised_on_test
 
             return linearised_on_test(rows, target, columns, options, seed, part)
-        from pipeline.reproduce.papers.gmm.best_on_test import best_on_test
+        from ikmap_papers.gmm.best_on_test import best_on_test
 
         return best_on_test(rows, target, columns, options, seed, part)
 

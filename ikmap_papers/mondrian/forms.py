@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap_papers.mondrian import found, pictures
+from ikmap_papers.mondrian.splits import SGD
 from pipeline.record_types import RecordView
 from pipeline.reproduce.form import Form, Made, Row, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.mondrian import found, pictures
-from pipeline.reproduce.papers.mondrian.splits import SGD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap_papers.gmm.linearised import BITS, CODES, WAYS
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Entry, Request
-from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, WAYS
 from pipeline.reproduce.text import number
 
 if TYPE_CHECKING:

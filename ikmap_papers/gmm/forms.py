@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ikmap_papers.gmm import pictures
+from ikmap_papers.gmm.hashed_form import Hashed
+from ikmap_papers.gmm.linearised_form import Linearised
 from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Entry, Experiment, Paper, Request
-from pipeline.reproduce.papers.gmm import pictures
-from pipeline.reproduce.papers.gmm.hashed_form import Hashed
-from pipeline.reproduce.papers.gmm.linearised_form import Linearised
 from pipeline.reproduce.text import MARKS, difference, number
 
 if TYPE_CHECKING:

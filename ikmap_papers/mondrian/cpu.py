@@ -22,9 +22,8 @@ from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.rows import Rows
-from pipeline.record_types import Record, RecordView
-from pipeline.reproduce.papers.mondrian.generated import seed_of
-from pipeline.reproduce.papers.mondrian.splits import (
+from ikmap_papers.mondrian.generated import seed_of
+from ikmap_papers.mondrian.splits import (
     DELTA_SQUARED,
     SGD,
     Splits,
@@ -34,6 +33,7 @@ from pipeline.reproduce.papers.mondrian.splits import (
     ridge_on_features,
     swept,
 )
+from pipeline.record_types import Record, RecordView
 
 LEAST = np.sqrt(0.5)
 """Searches for a width end where two lifetimes are this near."""
@@ -49,7 +49,7 @@ def against_M(rows: Rows, target: np.ndarray, options: RecordView, seed: int, pa
     options : mapping
         ``M``, ``lifetime``, and ``exact``: the lifetimes among which that of kernel ridge regression is validated;
         ``beyond``: larger M, for the Mondrian kernel of the first repetition alone, solved exactly; ``solver``: see
-        :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
+        :func:`~ikmap_papers.mondrian.splits.swept`.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def beside_forest(rows: Rows, target: np.ndarray, options: RecordView, seed: int
     ----------
     options : mapping
         ``M``, ``terminal``, ``lifetime``: where weights are looked at, and ``solver`` of the kernel; see
-        :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
+        :func:`~ikmap_papers.mondrian.splits.swept`.
 
     Returns
     -------

@@ -1,31 +1,36 @@
-"""All papers by name: those of this folder, a folder each, and those of packages that offer some."""
+"""All papers by name: those of ``ikmap_papers``, if it is installed, and those of packages that offer some."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 from ikmap.methods.fields import fields_of
-from ikmap.methods.registry import offered
+from ikmap.methods.registry import PAPERS as PACKAGE
+from ikmap.methods.registry import WITHOUT_PAPERS, has_papers, offered
 from ikmap.methods.reserved import reserved_among
 from pipeline.reproduce.paper import Paper
 
 GROUP = "ikmap.papers"
 """Entry points of packages with more papers; each names a :class:`~pipeline.reproduce.paper.Paper`."""
-DEFAULT = "isolation-kernel"
 
 PAPERS: dict[str, Paper] = {}
 FAULTS: list[str] = []
-"""What is wrong with packages that offer papers: a line each, that says what to type."""
+"""Reasons why a paper may be unknown here, each a line with advice on what to type."""
 
 
 def register(paper: object, package: str = "") -> None:
     """Make a paper known.
 
+    Parameters
+    ----------
+    paper : Paper
+    package : str, optional
+        Package that offers it; empty for a paper that comes with the product.
+
     Raises
     ------
     ValueError
-        It is none, its name is taken, or one of its options has a name that commands have themselves.
+        It is no paper, its name is taken, or one of its options has the name of an option of the commands.
     """
     if not isinstance(paper, Paper):
         raise ValueError(
@@ -48,10 +53,16 @@ def register(paper: object, package: str = "") -> None:
     PAPERS[paper.name] = paper
 
 
-def _load() -> None:
-    """Make known what is in this folder, ours first, then what packages offer."""
-    for folder in sorted(Path(__file__).parent.glob("*/__init__.py")):
-        register(import_module(f"{__name__}.{folder.parent.name}").PAPER)
+def _load() -> str:
+    """Register all papers, those that come with the product first, and return the name of the default one."""
+    default = ""
+    if not has_papers():
+        FAULTS.append(WITHOUT_PAPERS)
+    else:
+        ours = import_module(PACKAGE)
+        default = ours.DEFAULT
+        for folder in ours.PAPERS:
+            register(import_module(f"{PACKAGE}.{folder}.paper").PAPER)
     for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
         package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
         try:
@@ -64,6 +75,8 @@ def _load() -> None:
                 f"package {package}: its paper {point.name!r} cannot be imported ({reason}); pip install --upgrade "
                 f"{package}, or pip uninstall {package}"
             )
+    return default
 
 
-_load()
+DEFAULT = _load()
+"""Name of the paper that is reproduced unless ``--paper`` names another; empty if the product has no papers here."""
