@@ -63,7 +63,7 @@ class AdaRaker(GradientLearner):
         Doc("what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths"),
     ] = "frequency"
 
-    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:  # noqa: ARG002
         return {"decay": Candidates(LAMBDAS)} if "decay" in searched else {}
 
     def start(self, sample: Sample, n_threads: int = 1) -> AdaRakerState:
@@ -84,7 +84,7 @@ class AdaRaker(GradientLearner):
             n_threads=n_threads,
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
         from ikmap_papers.isolation_kernel.adaraker_state import SIGMAS, adaraker_bytes
 
         return adaraker_bytes(shape.n, shape.d, len(SIGMAS), self.features, shape.n_classes, self.intervals)

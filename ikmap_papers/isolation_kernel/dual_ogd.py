@@ -37,7 +37,7 @@ class DualOGD(OnCells):
         assert sample.offsets is not None
         return KernelOGDState(IsolationKernel(sample.offsets.size - 1), sample.n_classes, self.eta, n_threads=n_threads)
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
         from ikmap.learners.kernel.support_set import support_set_bytes
 
         return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)

@@ -23,7 +23,7 @@ class NaiveOGD(OnCells):
     )
     grows: ClassVar[bool] = True
 
-    def start(self, sample: Sample, n_threads: int = 1) -> NaiveOGDState:
+    def start(self, sample: Sample, n_threads: int = 1) -> NaiveOGDState:  # noqa: ARG002
         from ikmap_papers.isolation_kernel.naive_ogd_state import NaiveOGDState
 
         assert sample.offsets is not None

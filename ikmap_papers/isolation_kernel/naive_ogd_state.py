@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -108,7 +108,8 @@ class NaiveOGDState:
 
 def _arrays(cells: Cells) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the codes of cells, the first column of each partitioning, and the code of an absent cell, or -1."""
-    codes, base, _, *absent = row_arrays(cells)
+    arrays: tuple[Any, ...] = row_arrays(cells)
+    codes, base, _, *absent = arrays
     return codes, base, int(absent[0]) if absent else -1
 
 

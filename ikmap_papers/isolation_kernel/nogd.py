@@ -40,9 +40,9 @@ class NOGD(OnKernel, GradientLearner):
             raise FieldError("rank", f"{{b}} {self.b}", "no more features than points", value=self.rank)
 
     def start(self, sample: Sample, n_threads: int = 1) -> NOGDState:
-        from ikmap_papers.isolation_kernel.nogd_state import NOGDState, rank_of
         from ikmap.maps import NystroemMap
         from ikmap.maps.nystroem import draw_points
+        from ikmap_papers.isolation_kernel.nogd_state import NOGDState, rank_of
 
         kernel = self.kernel.kernel(sample.n_columns)
         points = None
@@ -53,7 +53,7 @@ class NOGD(OnKernel, GradientLearner):
             kernel, sample.n_classes, self.b, self.rank, self.eta, self.average, points, n_threads=n_threads
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
         from ikmap_papers.isolation_kernel.nogd_state import nogd_bytes
 
         return nogd_bytes(shape.d, shape.nnz_per_row, self.b, self.rank, shape.n_classes)

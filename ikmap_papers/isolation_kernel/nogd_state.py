@@ -14,9 +14,9 @@ from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import support_set_bytes
+from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
-from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.ogd import OGDProgress
 from ikmap.learners.rows import check_classes, check_rows, n_columns, n_rows
 from ikmap.maps.nystroem import NystroemMap

@@ -87,7 +87,7 @@ class NormaDual(OnKernel, NormaLearner):
             n_threads=n_threads,
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
         from ikmap.learners.kernel.support_set import support_set_bytes
         from ikmap_papers.norma.norma_dual_state import MOST_VALUES
 

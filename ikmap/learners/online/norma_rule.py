@@ -148,7 +148,7 @@ class NormaRule:
         return self.loss in LEARNS_THRESHOLD
 
     def fixed(self) -> Floats:
-        """Return the numbers of the rule for compiled loops, as :func:`~ikmap.learners.online.norma_steps.respond` has them."""
+        """Return the numbers of the rule, as :func:`~ikmap.learners.online.norma_steps.respond` takes them."""
         import numpy as np
 
         flags = float(self.offset), float(self.clip_rho), float(self.average and self.loss == "novelty")

@@ -1,4 +1,4 @@
-"""What NORMA does with one row, for compiled loops: predict by its sums, step, and shrink (algorithms.md 11.1, 11.6)."""
+"""Compiled steps of NORMA: what it does with one row, by the sums of the row (algorithms.md 11.1, 11.6)."""
 
 import numpy as np
 from numba import njit
