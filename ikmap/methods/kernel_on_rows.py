@@ -38,11 +38,7 @@ class KernelName(Choice):
         return tuple(name for name, kind in KERNELS.items() if kind.about.on == "rows")
 
 
-type KernelField = Annotated[
-    KernelMethod,
-    KernelName(),
-    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd, fourier-linear, fourier-ridge"),
-]
+type KernelField = Annotated[KernelMethod, KernelName(), Doc("kernel on the rows themselves")]
 """The field of a learner that names a kernel; the record of the learner has the name of the kernel."""
 
 

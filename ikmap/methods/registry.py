@@ -1,4 +1,4 @@
-"""All methods by name: built-in ones, and those of packages with the entry point ``ikmap.methods``."""
+"""All methods by name: built-in ones, those of papers, and those of packages with the entry point ``ikmap.methods``."""
 
 from __future__ import annotations
 
@@ -48,9 +48,19 @@ class UnknownMethod(ValueError):
     """An error for an unknown method, of one line with the reason and what to do."""
 
 
+def has_papers() -> bool:
+    """Return whether the package of papers is installed.
+
+    It is looked for by its name. Entry points would not do: an editable installation knows those of the day on which it
+    was made.
+    """
+    spec = find_spec(PAPERS)
+    return spec is not None and spec.origin is not None  # a folder that has lost its modules has a spec too
+
+
 def faults() -> list[str]:
     """Return the reasons why a method may be unknown here: the faults of packages, and a package that is left out."""
-    return FAULTS if find_spec(PAPERS) is not None else [*FAULTS, WITHOUT_PAPERS]
+    return FAULTS if has_papers() else [*FAULTS, WITHOUT_PAPERS]
 
 
 def methods() -> dict[str, type[Method]]:
@@ -209,6 +219,13 @@ def import_models() -> None:
     """Import the modules of all models, so that each kind of model is known."""
     for module in {module for kind in methods().values() for module in kind.about.models}:
         import_module(module)
+
+
+def load_papers() -> None:
+    """Register the methods of papers, after the built-in ones, if their package is installed."""
+    if has_papers():
+        for kind in import_module(PAPERS).methods():
+            register(kind, PAPERS)
 
 
 def load_packages() -> None:

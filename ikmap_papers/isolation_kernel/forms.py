@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ikmap.learners.online.adaraker import SIGMAS
-from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model_selection import PSIS
 from ikmap_papers.isolation_kernel import pictures
+from ikmap_papers.isolation_kernel.adaraker import LAMBDAS
+from ikmap_papers.isolation_kernel.adaraker_state import SIGMAS
 from ikmap_papers.isolation_kernel.sizes import Sizes
 from ikmap_papers.isolation_kernel.streams import Streams
 from pipeline.record_types import RecordView

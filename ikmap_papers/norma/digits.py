@@ -8,9 +8,9 @@ import numpy as np
 
 from ikmap.arrays import Array, Floats
 from ikmap.kernels import GaussianKernel
-from ikmap.learners.online.norma_dual import NormaDualState
 from ikmap.learners.online.norma_rule import usual_rule
 from ikmap.rows import Rows, as_dense
+from ikmap_papers.norma.norma_dual_state import NormaDualState
 from pipeline.record_types import Record, RecordView
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 from ikmap.methods.fields import fields_of
 from ikmap.methods.registry import PAPERS as PACKAGE
-from ikmap.methods.registry import WITHOUT_PAPERS, offered
+from ikmap.methods.registry import WITHOUT_PAPERS, has_papers, offered
 from ikmap.methods.reserved import reserved_among
 from pipeline.reproduce.paper import Paper
 
@@ -57,7 +56,7 @@ def register(paper: object, package: str = "") -> None:
 def _load() -> str:
     """Register all papers, those that come with the product first, and return the name of the default one."""
     default = ""
-    if find_spec(PACKAGE) is None:
+    if not has_papers():
         FAULTS.append(WITHOUT_PAPERS)
     else:
         ours = import_module(PACKAGE)

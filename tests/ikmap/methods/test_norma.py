@@ -12,8 +12,8 @@ from ikmap.methods import FieldError, Sample, search_of
 from ikmap.methods.anne import Anne
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.norma import Norma
-from ikmap.methods.norma_dual import NormaDual
 from ikmap.tasks import NOVELTY, REGRESSION
+from ikmap_papers.norma.norma_dual import NormaDual
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.sources.datasets.registry import ResolvedDataset

@@ -20,7 +20,7 @@ from flows.runs.batch import batch_params
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
-from ikmap._compiled import LOOPS, parsed
+from ikmap.compiled import LOOPS, parsed
 from ikmap.tasks import CLASSIFICATION
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import TaskRecord
@@ -76,7 +76,7 @@ def two_workers(empty_cache: Path) -> Iterator[ClusterHandle]:  # noqa: ARG001
 
 def compiled_here(names: list[str]) -> tuple[dict[str, int], bool]:
     """In a worker: how many signatures of each loop it has compiled itself, and whether it has them all."""
-    from ikmap._compiled import LOOPS
+    from ikmap.compiled import LOOPS
 
     loops: dict[str, Any] = {name: LOOPS[name].dispatcher for name in names}
     return {name: sum(loop.stats.cache_misses.values()) for name, loop in loops.items()}, all(

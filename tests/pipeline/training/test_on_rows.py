@@ -25,11 +25,11 @@ from ikmap.methods import (
     search_of,
     value_of,
 )
-from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
+from ikmap_papers.isolation_kernel.adaraker import LAMBDAS
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt
 
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, Searched, Symbol
-from ikmap.methods.fourier import Frequencies
 from ikmap.methods.learner import GradientLearner
 from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample, Shape
 
 if TYPE_CHECKING:
-    from ikmap.learners.online.adaraker import AdaRakerState
+    from ikmap_papers.isolation_kernel.adaraker_state import AdaRakerState
+
+LOOPS = ("ikmap_papers.isolation_kernel._adaraker_loops",)
 
 LAMBDAS = tuple(sorted(10.0**m / divisor for m in (-2, -3, -4, -5) for divisor in (1, 2)))
 """Search range of lambda, the paper's Table 3."""
@@ -34,9 +35,10 @@ class AdaRaker(GradientLearner):
         title="AdaRaker: sixteen Gaussian kernels in random features",
         on="rows",
         models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
+        loops=LOOPS,
     )
     intervals: ClassVar[bool] = True
-    features: Frequencies = 50
+    features: Annotated[int, Ge(1), Doc("random frequencies of each kernel")] = 50
     decay: Annotated[
         float,
         Gt(0),
@@ -61,11 +63,11 @@ class AdaRaker(GradientLearner):
         Doc("what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths"),
     ] = "frequency"
 
-    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:  # noqa: ARG002
         return {"decay": Candidates(LAMBDAS)} if "decay" in searched else {}
 
     def start(self, sample: Sample, n_threads: int = 1) -> AdaRakerState:
-        from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_map
+        from ikmap_papers.isolation_kernel.adaraker_state import SIGMAS, AdaRakerState, adaraker_map
 
         features = adaraker_map(
             sample.n_columns, sample.seed, self.features, sigma_is=self.sigma_is, flavour=self.flavour
@@ -82,8 +84,8 @@ class AdaRaker(GradientLearner):
             n_threads=n_threads,
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
-        from ikmap.learners.online.adaraker import SIGMAS, adaraker_bytes
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+        from ikmap_papers.isolation_kernel.adaraker_state import SIGMAS, adaraker_bytes
 
         return adaraker_bytes(shape.n, shape.d, len(SIGMAS), self.features, shape.n_classes, self.intervals)
 
@@ -96,5 +98,6 @@ class Raker(AdaRaker):
         title="Raker: AdaRaker without its intervals",
         on="rows",
         models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
+        loops=LOOPS,
     )
     intervals: ClassVar[bool] = False

@@ -8,19 +8,21 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.arrays import Floats
+from ikmap.arrays import Floats, Int32s
 from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import support_set_bytes
+from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
-from ikmap.learners.online.ogd import OGDProgress, OGDState
+from ikmap.learners.online.ogd import OGDProgress
 from ikmap.learners.rows import check_classes, check_rows, n_columns, n_rows
 from ikmap.maps.nystroem import NystroemMap
 from ikmap.maps.projection import project
 from ikmap.rows import Rows
+from ikmap_papers.isolation_kernel._nogd_loops import nogd_pass
 
 BLOCK = 1024
 """Rows whose features are in memory at a time."""
@@ -29,6 +31,72 @@ BLOCK = 1024
 def rank_of(b: int) -> int:
     """Return the number r of features for b points: a fifth, rounded, at least 1."""
     return max(1, int(0.2 * b + 0.5))
+
+
+@dataclass
+class LinearState:
+    """Online gradient descent on the hinge loss of dense features, and the average of the weights if it is wanted.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (r, K)
+        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in place.
+    eta : float
+    n_updates : ndarray of int64, shape (K,)
+        Steps taken by each class.
+    n_seen, n_support : int
+        Rows seen, and rows on which some class took a step.
+    total : ndarray of float64, shape (r, K), optional
+        Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
+        weights as they are; the model, if there is a sum, with their average.
+    """
+
+    weights: Floats
+    eta: float
+    n_updates: np.ndarray
+    n_seen: int = 0
+    n_support: int = 0
+    total: Floats | None = None
+
+    @classmethod
+    def start(cls, n_features: int, n_classes: int, eta: float, average: bool) -> Self:
+        """Return the state before the first row: all weights are 0."""
+        outputs = 1 if n_classes == 2 else n_classes
+        total = np.zeros((n_features, outputs)) if average else None
+        return cls(np.zeros((n_features, outputs)), eta, np.zeros(outputs, dtype=np.int64), total=total)
+
+    def partial_fit(self, z: Floats, y: np.ndarray) -> Int32s:
+        """Predict and then learn from each row of features in turn; return the predicted classes."""
+        predicted = np.empty(y.size, dtype=np.int32)
+        total = np.empty((0, 0)) if self.total is None else self.total
+        labels = y.astype(np.int32, copy=False)
+        self.n_support += int(nogd_pass(z, labels, self.weights, total, self.eta, predicted, self.n_updates))
+        self.n_seen += y.size
+        return predicted
+
+    def model(self, classes: list[Label], params: JsonObject) -> LinearModel:
+        """Return the classifier with the current weights, or with their average."""
+        coef = self.weights.copy() if self.total is None or self.n_support == 0 else self.total / self.n_support
+        about: JsonObject = {"eta": self.eta, "divisor": 1.0, **params}
+        return LinearModel(coef, np.zeros(coef.shape[1]), 1.0, "nogd", classes, about)
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copy of the state as plain arrays, for :meth:`restore`."""
+        return {
+            **({} if self.total is None else {"total": self.total.copy()}),
+            "table": self.weights.copy(),
+            "n_updates": self.n_updates.copy(),
+            "scalars": np.array([self.eta, 1.0]),
+            "counts": np.array([self.n_seen, self.n_support], dtype=np.int64),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the state of a :meth:`checkpoint`; the arrays are copied."""
+        n_seen, n_support = (int(v) for v in arrays["counts"])
+        total = np.array(arrays["total"], order="C") if "total" in arrays else None
+        weights = np.array(arrays["table"], dtype=np.float64, order="C")
+        return cls(weights, float(arrays["scalars"][0]), np.array(arrays["n_updates"]), n_seen, n_support, total)
 
 
 @dataclass
@@ -64,7 +132,7 @@ class NOGDState:
     map: NystroemMap | None = None
     n_threads: int | None = None
     _dual: KernelOGDState | None = field(default=None, init=False, repr=False)
-    _linear: OGDState | None = field(default=None, init=False, repr=False)
+    _linear: LinearState | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.b < 1:
@@ -74,8 +142,8 @@ class NOGDState:
         else:
             self._linear = self._start(self.map)
 
-    def _start(self, map: NystroemMap) -> OGDState:
-        return OGDState.start(map.n_features, self.n_classes, self.eta, average=self.average)
+    def _start(self, map: NystroemMap) -> LinearState:
+        return LinearState.start(map.n_features, self.n_classes, self.eta, average=self.average)
 
     @property
     def n_seen(self) -> int:
@@ -108,15 +176,18 @@ class NOGDState:
         predicted, done = [np.zeros(0, dtype=np.int32)], 0
         if self._linear is None:
             assert self._dual is not None
-            predicted.append(self._dual.partial_fit(rows, y, self.b).predicted)
-            done = predicted[-1].size
-            if self._dual.n_support >= self.b:
+            # A row becomes one support point at most: so many rows bring no more than there is room for.
+            while done < n and (room := self.b - self._dual.n_support):
+                part = slice(done, done + room)
+                predicted.append(self._dual.partial_fit(rows[part], y[part]).predicted)
+                done += predicted[-1].size
+            if self._dual.n_support == self.b:
                 self._turn()
         for start in range(done, n, BLOCK):
             assert self._linear is not None
             assert self.map is not None
             z = self.map.transform(rows[start : start + BLOCK], self.n_threads)
-            predicted.append(self._linear.partial_fit(z, y[start : start + BLOCK]).predicted)
+            predicted.append(self._linear.partial_fit(z, y[start : start + BLOCK]))
         return OGDProgress(np.concatenate(predicted), self.n_support - before)
 
     def _turn(self) -> None:
@@ -129,7 +200,7 @@ class NOGDState:
         self._linear = self._start(self.map)
         # sum_i beta_i xhat_i, which is beta times the pseudo-inverse of M: what the library starts from.
         steps = self.map.transform(points, self.n_threads)
-        self._linear.table = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
+        self._linear.weights = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
 
     def model(self, classes: list[Label], params: JsonObject | None = None) -> MappedModel | KernelModel:
         """Return the current classifier: a :class:`MappedModel`, or a :class:`KernelModel` before there is a map."""
@@ -137,7 +208,7 @@ class NOGDState:
             assert self._dual is not None
             return self._dual.model(classes, params)
         asked = {"kernel": kernel_as_dict(self.kernel), "b": self.b, "average": self.average, **(params or {})}
-        linear = self._linear.model(classes, asked, learner="nogd")
+        linear = self._linear.model(classes, asked)
         assert self.map is not None
         return MappedModel(self.map, linear)
 
@@ -171,7 +242,7 @@ class NOGDState:
             if "matrix" in arrays and support is not None:
                 self.map = NystroemMap(support[0], arrays["matrix"], kernel_as_dict(self.kernel))
         if parts["linear"]:
-            self._linear = OGDState.restore(parts["linear"])
+            self._linear = LinearState.restore(parts["linear"])
         return self
 
 

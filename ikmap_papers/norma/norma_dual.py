@@ -14,7 +14,7 @@ from ikmap.methods.norma_options import METRICS_SCHEMA, NormaLearner, RuleError,
 from ikmap.methods.sample import Sample, Shape
 
 if TYPE_CHECKING:
-    from ikmap.learners.online.norma_dual import NormaDualState
+    from ikmap_papers.norma.norma_dual_state import NormaDualState
 
 
 class NormaDual(OnKernel, NormaLearner):
@@ -26,6 +26,8 @@ class NormaDual(OnKernel, NormaLearner):
         on="rows",
         tasks=frozenset({"classification", "novelty", "regression"}),
         models=("ikmap.learners.kernel.kernel_model",),
+        loops=("ikmap_papers.norma._norma_dual_loops",),
+        loop_words=frozenset({"kernel-terms"}),
         metrics_schema=METRICS_SCHEMA,
     )
     truncation: Annotated[
@@ -55,7 +57,7 @@ class NormaDual(OnKernel, NormaLearner):
         FieldError
             The rule needs all rows to be kept.
         """
-        from ikmap.learners.online.norma_rule import rounds_kept
+        from ikmap_papers.norma.truncation import rounds_kept
 
         if self.truncation == "none":
             return None
@@ -69,7 +71,7 @@ class NormaDual(OnKernel, NormaLearner):
         return {} if self.loss == "novelty" else super().search_space(searched, n_rows, sample)
 
     def start(self, sample: Sample, n_threads: int = 1) -> NormaDualState:
-        from ikmap.learners.online.norma_dual import NormaDualState
+        from ikmap_papers.norma.norma_dual_state import NormaDualState
 
         assert sample.task is not None
         self.check_task(sample.task.name)
@@ -85,8 +87,8 @@ class NormaDual(OnKernel, NormaLearner):
             n_threads=n_threads,
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
         from ikmap.learners.kernel.support_set import support_set_bytes
-        from ikmap.learners.online.norma_dual import MOST_VALUES
+        from ikmap_papers.norma.norma_dual_state import MOST_VALUES
 
         return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes) + 16 * MOST_VALUES + 32 * shape.n

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
-from ikmap.learners.online._norma_loops import FOLD, FOLD_AVERAGED, SCALE, SEEN, fold, respond, scaled
+from ikmap.compiled import compiled
+from ikmap.learners.online.norma_steps import FOLD, FOLD_AVERAGED, SCALE, SEEN, fold, respond, scaled
 
 
 @compiled(
@@ -17,7 +17,7 @@ def norma_dual_pass(kernel, y, loss, fixed, averages, stored, tau, coefficients,
     kernel : ndarray of float64, shape (n, stored + n)
         Of the block's rows with those that are stored, and with each other.
     y, loss, fixed, averages, numbers, moving
-        As of :func:`~ikmap.learners.online._norma_loops.norma_pass`.
+        As of ``norma_pass`` of NORMA on cells.
     stored : int
         Terms there are before the block.
     tau : int

@@ -12,18 +12,17 @@ from typing import Self
 
 import numpy as np
 
-from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import TILE, AnyKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.kernel.support_set import stack
-from ikmap.learners.online._norma_dual_loops import norma_dual_pass
 from ikmap.learners.online.norma import NormaNumbers, NormaProgress, learner_predictions, outputs_of, targets_of
 from ikmap.learners.online.norma_rule import NormaRule
 from ikmap.learners.rows import Rows, check_rows, n_columns, n_rows
 from ikmap.model import row_parts, rows_of_parts
+from ikmap_papers.norma._norma_dual_loops import norma_dual_pass
 
 MOST_VALUES = 1 << 22
 """Kernel values that are in memory at a time, about."""
@@ -74,17 +73,7 @@ class Terms:
         if self._open:
             self._open = [stack(self._open)]
             tiles.append(self.kernel.points(self._open[0]))
-        tiles.append(block)
-        ends = np.cumsum([len(tile) for tile in tiles])
-        out = np.empty((len(block), int(ends[-1])))
-
-        def fill(k: int, _: int) -> None:
-            tile = np.empty((len(block), len(tiles[k])))
-            self.kernel.values(block, tiles[k], tile)
-            out[:, ends[k] - len(tiles[k]) : ends[k]] = tile
-
-        for_each_block(fill, len(tiles), 1, n_threads)
-        return out
+        return self.kernel.side_by_side(block, [*tiles, block], n_threads)
 
 
 @dataclass

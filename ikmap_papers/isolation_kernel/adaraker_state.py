@@ -15,7 +15,12 @@ from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.mapped_model import MappedModel
-from ikmap.learners.online._adaraker_loops import (
+from ikmap.learners.online.ogd import OGDProgress
+from ikmap.learners.rows import check_classes, check_rows, n_rows
+from ikmap.maps.fourier import FourierMap, orthogonal_directions
+from ikmap.rows import Rows
+from ikmap.seeds import generator
+from ikmap_papers.isolation_kernel._adaraker_loops import (
     HINGE,
     LOGISTIC,
     Rules,
@@ -24,10 +29,6 @@ from ikmap.learners.online._adaraker_loops import (
     round_of,
     step_size,
 )
-from ikmap.learners.online.ogd import OGDProgress
-from ikmap.learners.rows import check_classes, check_rows, n_rows
-from ikmap.maps.fourier import FourierMap, normals, orthogonal_normals
-from ikmap.rows import Rows
 
 SIGMAS = tuple(2.0**m for m in range(-10, 6))
 """Sixteen kernels, as in the paper's Table 3."""
@@ -55,12 +56,16 @@ def adaraker_map(
         In the script orthogonal frequencies have the lengths of normal vectors of one column, not of d.
     """
     scales = sigmas if sigma_is == "frequency" else [1.0 / sigma for sigma in sigmas]
-    degrees = 1 if flavour == "script" else None
+    degrees = 1 if flavour == "script" else n_columns
 
     def drawn(p: int) -> Floats:
-        if orthogonal:
-            return orthogonal_normals(n_frequencies, n_columns, seed, p, degrees=degrees)
-        return normals(n_frequencies, n_columns, seed, p)
+        if not orthogonal:
+            return generator(seed, p).standard_normal((n_frequencies, n_columns))
+        blocks = [
+            directions * np.sqrt(rng.chisquare(degrees, len(directions)))[:, None]
+            for directions, rng in orthogonal_directions(n_frequencies, n_columns, seed, p)
+        ]
+        return np.concatenate(blocks)
 
     parts = [scale * drawn(p) for p, scale in enumerate(scales)]
     return FourierMap(np.concatenate(parts))

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ikmap._compiled import needed, parsed
+from ikmap.compiled import needed, parsed
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel, MinMaxKernel
 from ikmap.kernels.base import TILE
-from ikmap.learners.online import norma_dual
-from ikmap.learners.online._norma_dual_loops import norma_dual_pass
 from ikmap.learners.online.norma import NormaState
-from ikmap.learners.online.norma_dual import NormaDualState
-from ikmap.learners.online.norma_rule import NormaRule, rounds_kept, truncation_bounds, usual_rule
+from ikmap.learners.online.norma_rule import NormaRule, usual_rule
+from ikmap_papers.norma import norma_dual_state
+from ikmap_papers.norma._norma_dual_loops import norma_dual_pass
+from ikmap_papers.norma.norma_dual_state import NormaDualState
+from ikmap_papers.norma.truncation import rounds_kept, truncation_bounds
 from tests.ikmap.learners.online.test_norma import RULES, a_stream, naive_target, targets
 from tests.naive.norma import NaiveNorma
 
@@ -82,7 +83,7 @@ def test_blocks_threads_layouts_and_checkpoints_change_no_bit(
     rule, y = RULES["hinge"], np.digitize(numbers, [0.0, 0.6]).astype(np.int32)
     whole = NormaDualState(rule, kernel, 3, tau, n_threads=1)
     predicted = whole.partial_fit(X, y).predicted
-    monkeypatch.setattr(norma_dual, "MOST_VALUES", 5000)
+    monkeypatch.setattr(norma_dual_state, "MOST_VALUES", 5000)
     parts, found = NormaDualState(rule, kernel, 3, tau, n_threads=2), []
     for start, stop in pairwise([0, 1, 50, 300, 400]):
         found.append(parts.partial_fit(X[start:stop], y[start:stop]).predicted)
@@ -145,7 +146,7 @@ def test_rows_that_cannot_be_dropped(rule: NormaRule, error: float, message: str
 @pytest.mark.parametrize("tau", [1, 5])
 def test_old_terms_are_forgotten_by_the_tile(tau: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most a tile of them stays in memory beside the last `tau`."""
-    monkeypatch.setattr(norma_dual, "TILE", 8)
+    monkeypatch.setattr(norma_dual_state, "TILE", 8)
     X, numbers = some_rows(60)
     state = NormaDualState(usual_rule("epsilon", nu=1.0), GaussianKernel(1.0), tau=tau)
     kept = []
@@ -176,7 +177,7 @@ def test_the_loop_is_compiled_ahead_for_what_it_is_called_with(monkeypatch: pyte
         called.append(tuple(numba.typeof(arg) for arg in args))
         return norma_dual_pass(*args)
 
-    monkeypatch.setattr(norma_dual, "norma_dual_pass", recorded)
+    monkeypatch.setattr(norma_dual_state, "norma_dual_pass", recorded)
     for rule, tau, y in ((RULES["hinge"], 20, (numbers > 0).astype(np.int32)), (usual_rule("novelty"), None, None)):
         state = NormaDualState(rule, GaussianKernel(1.0), tau=tau)
         state.partial_fit(X[:40], None if y is None else y[:40])

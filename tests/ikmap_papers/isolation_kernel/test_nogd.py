@@ -1,4 +1,4 @@
-"""NOGD and the Nystroem map: properties NO1-NO4 of algorithms.md 6, and the state's contract."""
+"""NOGD: properties NO1 and NO4 of algorithms.md 6, and the state's contract."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.cells import Cells
+from ikmap.json_values import Label
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
 from ikmap.kernels.base import AnyKernel
 from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel.kernel_model import KernelModel
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
-from ikmap.learners.online.nogd import NOGDState, nogd_bytes, rank_of
+from ikmap.learners.online.ogd import OGDState
 from ikmap.maps.nystroem import NystroemMap, draw_points
+from ikmap_papers.isolation_kernel.nogd_state import LinearState, NOGDState, nogd_bytes, rank_of
 from tests.naive import kernels as naive_kernels
 from tests.naive import learners as naive
 from tests.support.narrow import present, read_back
@@ -35,6 +36,15 @@ def started(
     return NOGDState(kernel, n_classes, b=30, rank=rank, eta=0.3, **options)
 
 
+def rows_until(dual: KernelOGDState, X: Any, y: Any, b: int) -> int:
+    """Number of rows that the learner takes until it has so many support points."""
+    for i in range(y.size):
+        dual.partial_fit(X[i : i + 1], y[i : i + 1])
+        if dual.n_support == b:
+            return i + 1
+    raise AssertionError(f"found {dual.n_support} support points, expected {b}")
+
+
 @pytest.mark.parametrize("kernel", KERNELS[:2], ids=NAMES[:2])
 def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel: PointKernel) -> None:
     X, y = stream("any", 60)
@@ -47,33 +57,6 @@ def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel: PointKern
         np.testing.assert_allclose(state.decision_function(row), dual.decision_function(row), atol=1e-6)
         assert state.partial_fit(row, y[i : i + 1])[1] == dual.partial_fit(row, y[i : i + 1])[1]
     assert 0 < state.n_support < 60
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-def test_no2_what_is_missing_is_positive_and_does_not_grow_with_points(
-    kernel: PointKernel,
-) -> None:
-    X, _ = stream("any", 80)
-    K, order, missing = kernel.matrix(X), np.random.default_rng(0).permutation(80), np.inf
-    for b in (1, 5, 20, 40, 80):
-        Z = NystroemMap.fit(X[order[:b]], kernel, b).transform(X)
-        rest = K - Z @ Z.T
-        assert np.linalg.eigvalsh((rest + rest.T) / 2).min() > -1e-8
-        assert np.trace(rest) <= missing + 1e-8
-        missing = np.trace(rest)
-    assert missing < 1e-8
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
-@pytest.mark.parametrize("rank", [1, 7, 40])
-def test_no3_features_of_the_points_are_whitened(kernel: PointKernel, rank: int) -> None:
-    X, _ = stream("any", 40)
-    map = NystroemMap.fit(X, kernel, rank)
-    product = map.matrix @ kernel.matrix(X) @ map.matrix.T
-    np.testing.assert_allclose(product, np.eye(map.n_features), atol=1e-6)
-    assert map.n_features <= rank
-    if rank < 40:
-        assert map.n_features == min(rank, np.linalg.matrix_rank(kernel.matrix(X)))
 
 
 def test_no4_signs_of_eigenvectors_do_not_matter() -> None:
@@ -107,7 +90,7 @@ def test_decisions_are_those_of_the_definition(kernel: PointKernel, average: boo
 def test_violators_start_the_linear_phase_from_their_sum(n_classes: int) -> None:
     X, y = stream("any", 400, n_classes=n_classes)
     state, dual = started("violators", X, n_classes=n_classes), KernelOGDState(KERNELS[0], n_classes, 0.3)
-    first = dual.partial_fit(X, y, 30).predicted.size
+    first = rows_until(dual, X, y, 30)
     points, coef = present(dual.support.arrays())
     K = KERNELS[0].matrix(points)
     M = naive_kernels.nystroem_matrix(K, 9)
@@ -127,11 +110,46 @@ def test_violators_start_the_linear_phase_from_their_sum(n_classes: int) -> None
             assert state.n_support == before + len(support) == 30 + len(support)
 
 
+@pytest.mark.parametrize("b", [1, 7, 100, 256, 300])
+def test_the_turn_comes_with_the_last_point(b: int) -> None:
+    X, y = stream("any", 900)
+    dual = KernelOGDState(KERNELS[0], 2)
+    n = rows_until(dual, X, y, b)
+    for stop in (n - 1, n):
+        state = NOGDState(KERNELS[0], 2, b=b)
+        state.partial_fit(X[:stop], y[:stop])
+        assert (state.map is not None, state.n_support) == (stop == n, b - (stop < n))
+    whole = NOGDState(KERNELS[0], 2, b=b)
+    whole.partial_fit(X, y)
+    np.testing.assert_array_equal(present(whole.map).points, present(dual.support.arrays())[0])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_are_those_of_ogd_on_the_features(n_classes: int) -> None:
+    rng = np.random.default_rng(3)
+    Z, y = rng.normal(size=(400, 7)), rng.integers(0, n_classes, 400)
+    state, plain = LinearState.start(7, n_classes, 0.3, average=True), OGDState.start(7, n_classes, 0.3)
+    names, seen = list[Label](range(n_classes)), []
+    np.testing.assert_array_equal(state.model(names, {}).coef, plain.weights)
+    for i in range(400):
+        rows = Z[i : i + 1], y[i : i + 1]
+        progress = plain.partial_fit(*rows)
+        np.testing.assert_array_equal(state.partial_fit(*rows), progress.predicted)
+        if progress.n_support:
+            seen.append(plain.weights)
+        if i == 200:
+            state = LinearState.restore(state.checkpoint())
+    np.testing.assert_array_equal(state.weights, plain.weights)
+    np.testing.assert_array_equal(state.n_updates, plain.n_updates)
+    assert len(seen) == state.n_support == plain.n_support > 100
+    np.testing.assert_allclose(state.model(names, {}).coef, np.mean(seen, axis=0), atol=1e-12)
+
+
 def test_with_full_rank_the_turn_changes_no_decision() -> None:
     X, y = stream("any", 200)
     state = NOGDState(KERNELS[0], 2, b=30, rank=30)
     dual = KernelOGDState(KERNELS[0], 2)
-    n = dual.partial_fit(X, y, 30).predicted.size
+    n = rows_until(dual, X, y, 30)
     state.partial_fit(X[:n], y[:n])
     assert state.map is not None
     points, _ = present(dual.support.arrays())
@@ -215,25 +233,6 @@ def test_model_round_trip(rows: str, points: str, n_classes: int) -> None:
                 again.decision_function(bad)
 
 
-def test_points_and_rank() -> None:
-    numbers = draw_points(1000, 100, 0)
-    assert numbers.size == np.unique(numbers).size == 100
-    assert (np.diff(numbers) > 0).all()
-    assert (numbers != draw_points(1000, 100, 1)).any()
-    np.testing.assert_array_equal(draw_points(1000, 100, 0), numbers)
-    np.testing.assert_array_equal(draw_points(7, 100, 0), np.arange(7))
-    counts = np.bincount(np.concatenate([draw_points(20, 5, seed) for seed in range(2000)]), minlength=20)
-    assert abs(counts / 2000 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 2000)
-    assert [rank_of(b) for b in (1, 2, 7, 8, 100, 10_000)] == [1, 1, 1, 2, 20, 2000]
-
-
-def test_points_that_are_equal_lower_the_rank() -> None:
-    X = np.repeat(np.random.default_rng(0).random((5, 3)), 4, axis=0)
-    map = NystroemMap.fit(X, KERNELS[0], 20)
-    assert map.n_features == 5
-    np.testing.assert_allclose(map.transform(X) @ map.transform(X).T, KERNELS[0].matrix(X), atol=1e-10)
-
-
 @pytest.mark.parametrize("points", ["uniform", "violators"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_bad_input_is_named_and_nothing_is_learned(points: str, layout: str) -> None:
@@ -261,14 +260,10 @@ def test_bad_parameters() -> None:
         NOGDState(KERNELS[0], 2, b=0)
     with pytest.raises(ValueError, match="eta must be a positive number"):
         NOGDState(KERNELS[0], 2, eta=0)
-    X = np.random.default_rng(0).random((4, 3))
-    for points, rank in ((X[:0], 3), (X, 0)):
-        with pytest.raises(ValueError, match="a Nystroem map needs points and a rank >= 1, got"):
-            NystroemMap.fit(points, KERNELS[0], rank)
-    with pytest.raises(ValueError, match=r"^the kernel of the points has no positive eigenvalue$"):
-        NystroemMap.fit(np.zeros((4, 3)), AdditiveChi2Kernel(), 3)
-    with pytest.raises(ValueError, match="got cells"):
-        NystroemMap.fit(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)), KERNELS[0], 3)
+
+
+def test_rank() -> None:
+    assert [rank_of(b) for b in (1, 2, 7, 8, 100, 10_000)] == [1, 1, 1, 2, 20, 2000]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 HINGE, LOGISTIC = 0, 1
 SMALLEST = 1e-300

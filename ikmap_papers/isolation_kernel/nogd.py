@@ -13,7 +13,7 @@ from ikmap.methods.learner import GradientLearner
 from ikmap.methods.sample import Sample, Shape
 
 if TYPE_CHECKING:
-    from ikmap.learners.online.nogd import NOGDState
+    from ikmap_papers.isolation_kernel.nogd_state import NOGDState
 
 
 class NOGD(OnKernel, GradientLearner):
@@ -24,6 +24,7 @@ class NOGD(OnKernel, GradientLearner):
         title="online gradient descent on Nystroem features",
         on="rows",
         models=("ikmap.learners.mapped_model", "ikmap.maps.nystroem"),
+        loops=("ikmap_papers.isolation_kernel._nogd_loops",),
     )
     b: Annotated[int, Ge(1), Doc("points of nogd's map (default: 100)")] = 100
     rank: Annotated[int | None, Ge(1), Doc("features of nogd (default: a fifth of b)")] = None
@@ -39,9 +40,9 @@ class NOGD(OnKernel, GradientLearner):
             raise FieldError("rank", f"{{b}} {self.b}", "no more features than points", value=self.rank)
 
     def start(self, sample: Sample, n_threads: int = 1) -> NOGDState:
-        from ikmap.learners.online.nogd import NOGDState, rank_of
         from ikmap.maps import NystroemMap
         from ikmap.maps.nystroem import draw_points
+        from ikmap_papers.isolation_kernel.nogd_state import NOGDState, rank_of
 
         kernel = self.kernel.kernel(sample.n_columns)
         points = None
@@ -52,7 +53,7 @@ class NOGD(OnKernel, GradientLearner):
             kernel, sample.n_classes, self.b, self.rank, self.eta, self.average, points, n_threads=n_threads
         )
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
-        from ikmap.learners.online.nogd import nogd_bytes
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+        from ikmap_papers.isolation_kernel.nogd_state import nogd_bytes
 
         return nogd_bytes(shape.d, shape.nnz_per_row, self.b, self.rank, shape.n_classes)

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
-from ikmap.learners.online._ogd_loops import columns_of
+from ikmap.compiled import compiled
+
+
+@compiled
+def _columns_of(codes, base, absent, i, out):
+    """Write the columns of the cells of row i; return how many there are."""
+    size = 0
+    for j in range(codes.shape[1]):
+        if np.int64(codes[i, j]) != absent:
+            out[size] = base[j] + np.uint64(codes[i, j])
+            size += 1
+    return size
 
 
 @compiled(fastmath={"reassoc"})
@@ -21,20 +31,24 @@ def _products(steps, row):
 
 
 @compiled
-def naive_pass(rows, t, y, steps, margin, predicted, n_updates):
+def naive_pass(codes, base, absent, y, steps, margin, predicted, n_updates):
     """Predict each row, then step on every class whose sum of steps is below ``margin``; return the rows stepped on.
 
     Parameters
     ----------
-    rows : tuple of arrays
-        Cells, of which a row has at most t.
+    codes : ndarray of unsigned integers, shape (n, t)
+    base : ndarray of uint64, shape (t,)
+        First column of each partitioning.
+    absent : int
+        Code of a cell that a row lacks, or -1.
+    y : ndarray of int32, shape (n,)
     steps : ndarray of float64, shape (K, n_columns)
     """
     n_classes = steps.shape[0]
-    row, columns = np.zeros(steps.shape[1]), np.empty(t, np.uint64)
+    row, columns = np.zeros(steps.shape[1]), np.empty(codes.shape[1], np.uint64)
     sums, support = np.empty(n_classes), 0
     for i in range(y.size):
-        size = columns_of(rows, i, columns)
+        size = _columns_of(codes, base, absent, i, columns)
         for e in range(size):
             row[columns[e]] = 1.0
         stepped = False
@@ -54,11 +68,11 @@ def naive_pass(rows, t, y, steps, margin, predicted, n_updates):
 
 
 @compiled
-def naive_decisions(rows, t, steps, eta, divisor, out):
+def naive_decisions(codes, base, absent, steps, eta, divisor, out):
     """out[i, k] = eta (product of row i with the steps of class k) / divisor."""
-    row, columns = np.zeros(steps.shape[1]), np.empty(t, np.uint64)
+    row, columns = np.zeros(steps.shape[1]), np.empty(codes.shape[1], np.uint64)
     for i in range(out.shape[0]):
-        size = columns_of(rows, i, columns)
+        size = _columns_of(codes, base, absent, i, columns)
         for e in range(size):
             row[columns[e]] = 1.0
         for k in range(steps.shape[0]):
