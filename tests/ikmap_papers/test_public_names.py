@@ -77,4 +77,4 @@ def test_listing_papers_and_methods_loads_no_pipeline() -> None:
 
 def test_every_folder_has_its_tests() -> None:
     folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
-    assert {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")} == folders
+    assert {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")} >= folders
