@@ -78,7 +78,7 @@ def installed(wheel: Path, folder: Path, *, index: bool) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input"]
     subprocess.run([*pip, "install", "--quiet", *wanted], check=True, env=environment())
     if not index:
-        # A path in a .pth file adds the folder alone: the editable install of this checkout, if there is one, stays out.
+        # A path in a .pth file adds the folder alone, without the editable install that may be there.
         (site,) = folder.glob("lib/python*/site-packages")
         (site / "pinned.pth").write_text(sysconfig.get_path("purelib") + "\n")
     code = "import ikmap, pipeline, flows, importlib.util as u; print(ikmap.__file__, u.find_spec('ikmap_papers'))"
