@@ -39,6 +39,7 @@ from flows.options.batch import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
 from pipeline.sources.datasets.known import default_data_dir
 from tests import ROOT
+from tests.support.papers import with_papers
 
 pytestmark = pytest.mark.slow
 

@@ -50,6 +50,7 @@ OPTIONS_OF_OTHERS = {
     "--no-requeue": "sbatch",
     "--scheduler-file": "dask scheduler",
     "--signal": "sbatch",
+    "--tests": "python -m tests.soaks.without_papers",
     "--watch": "prefect",
 }
 """Options that pages name by themselves and that no command of ours has."""

@@ -1,11 +1,11 @@
 """``python -m tests.soaks.without_papers``: the product without its papers, as a wheel in an environment of its own.
 
 The tracked files without ``ikmap_papers/`` and ``tests/ikmap_papers/`` are copied to a temporary folder. A wheel is
-built there and installed into a new environment, which finds the pinned packages of this one (``--index``: installs what
-the wheel asks for, which needs a package index). Then the commands and the Python of README.md run with the wheel, in a
-folder without any source of ours; ``flows.reproduce`` has to say in one line what is missing, and so has whatever loads
-a run with a method of the papers. ``--tests`` runs the tests of the copy in that environment too; what follows ``--``
-goes to pytest. Commands on known data sets need IKMAP_DATA_DIR and are left out without it.
+built there and installed into a new environment, which finds the pinned packages of this one (``--index``: installs
+what the wheel asks for, which needs a package index). Then the commands and the Python of README.md run with the wheel,
+in a folder without any source of ours; ``flows.reproduce`` has to say in one line what is missing, and so has whatever
+loads a run with a method of the papers. ``--tests`` runs the tests of the copy in that environment too; what follows
+``--`` goes to pytest. Commands on known data sets need IKMAP_DATA_DIR and are left out without it.
 """
 
 from __future__ import annotations
