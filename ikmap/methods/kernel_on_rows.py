@@ -38,7 +38,11 @@ class KernelName(Choice):
         return tuple(name for name, kind in KERNELS.items() if kind.about.on == "rows")
 
 
-type KernelField = Annotated[KernelMethod, KernelName(), Doc("kernel on the rows themselves")]
+type KernelField = Annotated[
+    KernelMethod,
+    KernelName(),
+    Doc("kernel on the rows themselves, of learners that have one, such as kernel-svm, kernel-ridge and kernel-ogd"),
+]
 """The field of a learner that names a kernel; the record of the learner has the name of the kernel."""
 
 

@@ -79,7 +79,7 @@ def test_the_checker_sees_every_form_of_comparison(source: str) -> None:
         (["idk"], "inne"),
         (["idk", "iforest-score"], "iforest"),
         (["iforest-score", "idk"], "iforest"),
-        (["nogd"], "iforest"),
+        (["kernel-ogd"], "iforest"),
     ],
 )
 def test_the_map_of_a_run_that_names_none_tells_every_learner_enough(learners: list[str], expected: str) -> None:

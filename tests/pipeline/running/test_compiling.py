@@ -169,10 +169,9 @@ def test_words_of_methods_follow_from_their_names_and_kinds() -> None:
 
     assert of("logistic") == {"logistic", "cells-batch"}
     assert of("kernel-svm") == {"kernel-svm", "rows-batch"}
-    assert of("ogd-naive") == {"ogd-naive", "ogd", "cells-online"}  # whose decisions are those of ogd
     assert of("idk") == {"idk", "cells-online", "cell-masses", "fading-masses"}
     assert of("idk", scoring=True) == of("svm", scoring=True) == {"cells-online"}
-    assert of("nogd", scoring=True) == set()
+    assert of("kernel-ogd", scoring=True) == set()
     maps = {name: words_of_map(params_for(partitioner=name, learners=("svm",)).map) for name in MAPPED}
     assert maps == {
         "anne": {"anne"},

@@ -1,0 +1,23 @@
+"""Options of the methods that only papers need: samples for tests of all options, and a value of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.options.batch import BatchOptions
+
+SAMPLES = (
+    BatchOptions(
+        dataset="a9a", learner=("nogd", "adaraker"), kernel="gaussian", gamma="auto", b=50, rank=7, points="violators",
+        average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
+    ),
+    BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25),
+)  # fmt: skip
+GIVEN: dict[str, dict[str, Any]] = {
+    "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"}, "decay": {"decay": 0.1},
+    "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
+    "truncation": {"truncation": 0.1},
+}  # fmt: skip
+"""A value that is no default for each option that only methods of papers have, or that they take other values of."""
+UNREAD = {"ogd-dual": {"feature_scale"}}
+"""Options that a learner only refuses."""
