@@ -18,8 +18,9 @@ REPRODUCE = (
     ReproduceOptions(
         table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
         score_scale="raw", svm_scale="raw", svm_C="10", svm_loss="hinge", nogd="last", adaraker="script",
-        data_dir="data", dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0, run_dir="runs/x", fresh=True,
-        cluster="slurm", cluster_option=("queue=a",), workers=3, memory_limit="1GB", debug=True, quiet=True,
+        data_dir="data", dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0,
+        run_dir="runs/x", fresh=True, cluster="slurm", cluster_option=("queue=a",), workers=3, memory_limit="1GB",
+        debug=True, quiet=True,
     ),
 )  # fmt: skip
 GIVEN: dict[str, dict[str, Any]] = {
