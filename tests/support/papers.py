@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 
 import pytest
 
@@ -15,11 +16,8 @@ with_papers = pytest.mark.skipif(not has_papers(), reason="it is about ikmap_pap
 
 def without_learners(words: str) -> bool:
     """Return whether a command line names a learner that is not known here."""
-    argv = shlex.split(words)
-    named = [
-        name for flag, word in zip(argv, argv[1:], strict=False) if flag == "--learner" for name in word.split(",")
-    ]
-    return not LEARNERS.keys() >= set(named)
+    named = {name for flag, word in pairwise(shlex.split(words)) if flag == "--learner" for name in word.split(",")}
+    return not LEARNERS.keys() >= named
 
 
 def skip_without_learners(words: str) -> None:

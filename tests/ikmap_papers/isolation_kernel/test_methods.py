@@ -131,7 +131,7 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(tmp_path: Path) -> None:
     sizes = DataSizes(40_000, 10, 3_000_000, 4_000_000, 1, dense=False)
     plan = make_plan(params_for(learners=("adaraker",)), 8, sizes, workers=1)
     assert plan.worker_bytes > 8 * 16 * 50 * 3_000_000
-    with pytest.raises(InputError, match="training adaraker would need about .* without adaraker$"):
+    with pytest.raises(InputError, match=r"training adaraker would need about .* without adaraker$"):
         plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
 
 
