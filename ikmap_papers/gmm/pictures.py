@@ -84,12 +84,12 @@ def _within(row: Row, Cs: Sequence[float]) -> tuple[list[float], list[float]]:
 
 def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]) -> Figure:
     """Figure 3: share of data sets by how much the best tunable kernel reduces the error of GMM."""
-    quoted = [_reduction(values) for values in published.values()]
+    quoted = [reduction(values) for values in published.values()]
     ours = {}
     for name in dict.fromkeys((row["dataset"], row["way"]) for row in rows):
         values = {row["system"]: row["accuracy"] for row in rows if (row["dataset"], row["way"]) == name}
         if all(system in values for system in COMPARED):
-            ours[", ".join(filter(None, name))] = _reduction(values)
+            ours[", ".join(filter(None, name))] = reduction(values)
     figure, both = panels(2, f"{len(quoted)} data sets of Table 1, quoted, and ours")
     for at, (axes, title) in enumerate(zip(both, ("absolute, %", "relative, %"), strict=True)):
         ordered = np.sort([one[at] for one in quoted])
@@ -102,7 +102,7 @@ def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]
     return figure
 
 
-def _reduction(values: Mapping[str, float]) -> tuple[float, float]:
+def reduction(values: Mapping[str, float]) -> tuple[float, float]:
     """By how much the best of the tunable kernels reduces the error of GMM: absolutely and relatively, in per cent."""
     less = max(values[name] for name in TUNED) - values["gmm"]
     error = 100.0 - values["gmm"]

@@ -12,10 +12,14 @@ import pytest
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
+from flows.options.reproduce import ReproduceOptions
+from pipeline.reproduce.registry import PAPERS
 from tests import ROOT
 from tests.support.papers import with_papers
 
 COMMANDS = options_page.COMMANDS
+WITH_HELP = [command for command in COMMANDS if command is not ReproduceOptions or PAPERS]
+"""Without any paper, ``flows.reproduce`` has nothing to help with, and says so."""
 
 
 def help_of(command: type[CommonOptions], flag: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -30,7 +34,7 @@ def listed(text: str) -> list[str]:
     return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_HELP)
 def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(command, "--help-all", capsys)
     positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
@@ -42,7 +46,7 @@ def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: 
     assert max(map(len, text.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_HELP)
 def test_help_shows_what_most_users_need_on_one_screen(
     command: type[CommonOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,8 @@ from packaging.utils import canonicalize_name
 
 from tests import ROOT
 
-PACKAGES = ("ikmap", "pipeline", "flows", "cluster", "ikmap_papers")
+PACKAGES = tuple(name for name in ("ikmap", "pipeline", "flows", "cluster", "ikmap_papers") if (ROOT / name).is_dir())
+"""The product may be without ``ikmap_papers``."""
 MOST_PARAMETERS, MOST_OF_A_LOOP = 8, 12
 """Of a function, and of one in a file of compiled loops."""
 EXCUSED = {

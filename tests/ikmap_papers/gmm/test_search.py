@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pipeline.reproduce.papers.gmm.best_on_test import MOST, best_on_test
-from pipeline.reproduce.papers.gmm.search import GridSearch, Score, in_folds
 
 from ikmap.kernels import MinMaxKernel
 from ikmap.learners.kernel.kernel_svm_path import fit_kernel_svm_path
+from ikmap_papers.gmm.best_on_test import MOST, best_on_test
+from ikmap_papers.gmm.search import GridSearch, Score, in_folds
 
 N, HALF = 120, 60
 FOLD = (np.arange(HALF), np.arange(HALF, N))

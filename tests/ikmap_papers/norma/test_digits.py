@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from pipeline.reproduce.papers.norma import PAPER
-from pipeline.reproduce.papers.norma.forms import Digits
 
 from ikmap.kernels import GaussianKernel
+from ikmap_papers.norma.forms import Digits
+from ikmap_papers.norma.paper import PAPER
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
 from pipeline.reproduce.registry import PAPERS

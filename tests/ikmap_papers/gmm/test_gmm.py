@@ -11,24 +11,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pipeline.reproduce.papers.gmm import PAPER, hashed
-from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
-from pipeline.reproduce.papers.gmm.forms import BestOnTest
-from pipeline.reproduce.papers.gmm.hashed import CS as HASHED_CS
-from pipeline.reproduce.papers.gmm.hashed import HASHES, hashed_on_test
-from pipeline.reproduce.papers.gmm.hashed_form import Hashed
-from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, FEATURES
-from pipeline.reproduce.papers.gmm.linearised_form import Linearised
-from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
-from pipeline.reproduce.papers.gmm.pictures import _reduction
 from sklearn.svm import SVC, LinearSVC
 
 from flows.options.reproduce import ReproduceOptions
+from flows.runs.local_data import LocalData
 from flows.runs.reproduce import run
 from ikmap.kernels import MinMaxKernel
 from ikmap.maps.fourier import FourierMap
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.seeds import generator
+from ikmap_papers.gmm import hashed
+from ikmap_papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
+from ikmap_papers.gmm.forms import BestOnTest
+from ikmap_papers.gmm.hashed import CS as HASHED_CS
+from ikmap_papers.gmm.hashed import HASHES, hashed_on_test
+from ikmap_papers.gmm.hashed_form import Hashed
+from ikmap_papers.gmm.linearised import BITS, CODES, FEATURES
+from ikmap_papers.gmm.linearised_form import Linearised
+from ikmap_papers.gmm.noise import WIDTHS, noisy
+from ikmap_papers.gmm.paper import PAPER
+from ikmap_papers.gmm.pictures import reduction
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
 from pipeline.reproduce.registry import PAPERS
@@ -137,7 +139,7 @@ def test_what_is_printed_is_there() -> None:
     assert all(values == sorted(set(values)) for values in GRIDS.values())
     assert len(published["table1"]) == 57
     assert len(published["table2"]) == 11
-    better = [_reduction(values) for values in published["table1"].values()]
+    better = [reduction(values) for values in published["table1"].values()]
     for at, limit, key in ((0, 1, "abs_error_reduction_over_1"), (0, 5, "abs_error_reduction_over_5"),
                            (1, 10, "rel_error_reduction_over_10"), (1, 45, "rel_error_reduction_over_45")):  # fmt: skip
         share = np.mean([one[at] > limit for one in better])
@@ -316,3 +318,11 @@ def test_a_study_goes_on_with_more_parts_and_shows_what_it_found(tmp_path: Path)
     for text in ("Best on test", "accuracy by C", "linear", "pGMM", 'src="data:image/svg+xml;base64,'):
         assert text in page
     assert (tmp_path / "runs" / "figure2-mails.png").exists()
+
+
+def test_ctg_has_the_columns_that_are_its_class(tmp_path: Path) -> None:
+    """The paper has them; the data set of the product leaves them out."""
+    (tmp_path / "ctg.csv").write_text("a,Class\n1,2\n")
+    there = LocalData(ReproduceOptions(paper="gmm", table="1", data_dir=str(tmp_path)))
+    there.look_for("ctg")
+    assert there.there["ctg"].drop == ()

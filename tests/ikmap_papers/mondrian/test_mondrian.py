@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pipeline.reproduce.papers.mondrian import PAPER
-from pipeline.reproduce.papers.mondrian.cpu import widths
-from pipeline.reproduce.papers.mondrian.forms import FORMS
-from pipeline.reproduce.papers.mondrian.splits import Splits, ridge_on_cells, ridge_on_features, swept
 
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap_papers.mondrian.cpu import widths
+from ikmap_papers.mondrian.forms import FORMS
+from ikmap_papers.mondrian.paper import PAPER
+from ikmap_papers.mondrian.splits import Splits, ridge_on_cells, ridge_on_features, swept
 from pipeline.reproduce.paper import Request
 
 SMALL: dict[str, dict[str, Any]] = {

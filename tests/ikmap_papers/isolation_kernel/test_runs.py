@@ -29,6 +29,8 @@ from pipeline.storage.durable import read_json
 from tests.support.narrow import address_of
 from tests.support.runs import points
 
+pytestmark = pytest.mark.system
+
 PAPER = PAPERS["isolation-kernel"]
 TABLES = ("5", "6", "7", "8")
 N, COLUMNS = 260, 4
@@ -345,7 +347,7 @@ def drawn(declared: Path, scheduler: str, tmp_path_factory: pytest.TempPathFacto
     figures = ("1", "2", "3", "4", "5")
     with pytest.MonkeyPatch.context() as patch:
         # Contours of few points, and few partitionings and rows, show the same.
-        patch.setattr("pipeline.reproduce.papers.isolation_kernel.pictures.GRID", 9)
+        patch.setattr("ikmap_papers.isolation_kernel.pictures.GRID", 9)
         patch.setitem(PAPER.find("figure", "5").about, "sizes", SIZES)
         asked = options(
             declared, path, figure=figures, section=("8.1.1",), table=("3",), initial=120, cluster=scheduler
