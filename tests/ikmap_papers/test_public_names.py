@@ -20,6 +20,7 @@ def private_names(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of everything private of the product, or of another object, that a module uses."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
+        line: int = getattr(node, "lineno", 0)
         match node:
             case ast.Import(names=imported):
                 names = [name.name for name in imported]
@@ -29,12 +30,12 @@ def private_names(source: str) -> Iterator[tuple[int, str]]:
                 isinstance(value, ast.Name) and value.id in ("self", "cls")
             ):
                 names = [attribute] if is_private(attribute) else []
-                yield from ((node.lineno, name) for name in names)
+                yield from ((line, name) for name in names)
                 continue
         for name in names:
             first, *rest = name.split(".")
             if first in PRODUCT and any(map(is_private, rest)):
-                yield node.lineno, name
+                yield line, name
 
 
 def is_private(name: str) -> bool:
