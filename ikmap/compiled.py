@@ -5,7 +5,7 @@
 
 The key says which runs need the signature. A run is described by words (:func:`pipeline.running.compiling.words_of`):
 names of its methods, "dense" or "sparse", "cells-online", "multiclass" and the like. Above, those need it that are
-described by both "anne" and "dense". With a comma, as in "anne dense, nogd", those need it that are described by all
+described by both "anne" and "dense". With a comma, as in "anne dense, idk", those need it that are described by all
 words before the comma or by all after it. A name in braces stands for several signatures: ``{cells}`` for one of each
 layout of cells, of which each has a word of its own, such as "narrow" (:data:`LAYOUTS`); or for an argument that is a
 group of several (:func:`group`). Loops without a declaration are compiled as part of others, or as they are called.

@@ -288,7 +288,7 @@ def test_types_from_the_command_line() -> None:
         ("--learner svm,auto", "--learner: found 'auto' with others", "expected it alone"),
         ("--task regression --class-weight balanced", "found --learner auto", "one of svm, logistic"),
         ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected o"),
-        ("--learner kernel-ogd --gamma 0.5 --psi 8", "--psi 8: found --learner kernel-ogd", "of svm, logistic, ridge"),
+        ("--learner kernel-ogd --gamma 0.5 --psi 8", "--psi 8: found --learner kernel-ogd", "of svm, logistic"),
         ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
         ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),

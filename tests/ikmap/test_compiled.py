@@ -177,7 +177,7 @@ def test_a_group_stands_for_one_argument(fields: str, value: tuple[Any, ...], mo
 
 def test_loops_that_are_stored_stand_in_files_of_loops() -> None:
     """There they are found, and declared; Numba's own cache, which does not see a helper change, is not used."""
-    for package_name in ("ikmap", "pipeline"):
+    for package_name in ("ikmap", "pipeline", "ikmap_papers"):
         for path in (ROOT / package_name).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.FunctionDef):

@@ -16,9 +16,8 @@ with_papers = pytest.mark.skipif(not has_papers(), reason="it is about ikmap_pap
 
 def without_learners(words: str) -> bool:
     """Return whether a command line names a learner that is not known here."""
-    argv = shlex.split(words)
-    named = [name for flag, word in pairwise(argv) if flag == "--learner" for name in word.split(",")]
-    return not LEARNERS.keys() >= set(named)
+    named = {name for flag, word in pairwise(shlex.split(words)) if flag == "--learner" for name in word.split(",")}
+    return not LEARNERS.keys() >= named
 
 
 def skip_without_learners(words: str) -> None:
