@@ -173,7 +173,7 @@ def papers(python: Path, folder: Path) -> None:
     """Ask for a paper, for a method of a paper, and for a run with one: each is refused in one line."""
     for words in (["--help"], ["--table", "5"], ["--paper", "gmm", "--table", "1"]):
         one_line(run(python, ["-m", "flows.reproduce", *words], folder, status=2), "flows.reproduce")
-    wanted = ["--input", "t.csv", "--label", "y", "--drop", "notes,date", "--psi", "8", "--quiet", "--learner", "nogd"]
+    wanted = ["--input", "t.csv", "--label", "y", "--drop", "notes,date", "--quiet", "--learner", "adaraker"]
     made = ["-m", "flows.batch", *wanted, "--run-dir", str(folder / "of-a-paper")]
     with_papers = subprocess.run(
         [sys.executable, *made], cwd=folder, env={**environment(), "PYTHONPATH": str(ROOT)}, capture_output=True
