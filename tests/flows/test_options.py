@@ -128,12 +128,7 @@ SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
     cluster="tls://host:1", cluster_option=("tls=certificates",), workers=3, memory_limit="1GB", debug=True, quiet=True,
 )  # fmt: skip
-REPRODUCE = ReproduceOptions(
-    table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
-    score_scale="raw", svm_scale="raw", svm_C="10", svm_loss="hinge", nogd="last", adaraker="script", data_dir="data",
-    dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0, run_dir="runs/x", fresh=True,
-    cluster="slurm", cluster_option=("queue=a",), workers=3, memory_limit="1GB", debug=True, quiet=True,
-)  # fmt: skip
+OTHERS = (SCORE, *(of_papers.REPRODUCE if of_papers else ()))
 
 
 def refused(argv: str | list[str], command: type[CommonOptions] = BatchOptions) -> str:
@@ -160,7 +155,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
 def test_samples_leave_no_option_at_its_default() -> None:
     for name, spec in BatchOptions.specs().items():
         assert [getattr(sample, name) for sample in SAMPLES] != [spec.default] * len(SAMPLES), name
-    for sample in (SCORE, REPRODUCE):
+    for sample in OTHERS:
         assert [
             n
             for n, spec in sample.specs().items()
@@ -168,7 +163,7 @@ def test_samples_leave_no_option_at_its_default() -> None:
         ] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [command for command in COMMANDS if of_papers or command is not ReproduceOptions])
 def test_defaults_are_values_that_could_be_given(command: type[CommonOptions]) -> None:
     """A default is not checked when nobody gives a value."""
     scoped = [option for options in command.SCOPES.values() for option in options.values()]
@@ -206,7 +201,7 @@ def test_a_scoped_flag_refuses_other_words() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
+    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, *OTHERS],
     ids=lambda options: options.command()[10:50],
 )
 def test_round_trips(options: Any) -> None:

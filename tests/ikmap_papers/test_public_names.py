@@ -19,23 +19,23 @@ PRODUCT = ("ikmap", "pipeline", "flows", "cluster")
 def private_names(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of everything private of the product, or of another object, that a module uses."""
     for node in ast.walk(ast.parse(source)):
-        names: list[str] = []
-        line: int = getattr(node, "lineno", 0)
         match node:
             case ast.Import(names=imported):
                 names = [name.name for name in imported]
             case ast.ImportFrom(module=str(module), level=0, names=imported):
                 names = [f"{module}.{name.name}" for name in imported]
-            case ast.Attribute(value=value, attr=attribute) if not (
-                isinstance(value, ast.Name) and value.id in ("self", "cls")
-            ):
-                names = [attribute] if is_private(attribute) else []
-                yield from ((line, name) for name in names)
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):
+                continue
+            case ast.Attribute(attr=attribute):
+                if is_private(attribute):
+                    yield node.lineno, attribute
+                continue
+            case _:
                 continue
         for name in names:
             first, *rest = name.split(".")
             if first in PRODUCT and any(map(is_private, rest)):
-                yield line, name
+                yield node.lineno, name
 
 
 def is_private(name: str) -> bool:
