@@ -340,7 +340,10 @@ def test_a_learner_whose_predictions_are_gone_starts_again(
     assert (tmp_path / "run" / "predictions" / "ogd.int32").stat().st_size == 4 * (N - INITIAL)
 
 
-def test_a_stream_that_cannot_fit_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+def test_a_stream_that_cannot_fit_is_refused(
+    two_workers: ClusterHandle, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ALL_LEARNERS["kernel-ogd"], "memory", lambda *_: 10**11)
     params = params_for(learners=("kernel-ogd",), gamma=1.0)
     with pytest.raises(InputError, match="training kernel-ogd would need about"):
         run(two_workers, tmp_path, file, params, memory_limit=10**9)
