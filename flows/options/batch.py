@@ -260,7 +260,8 @@ class BatchOptions(TableOptions, CommonOptions):
             text = str(error)
             # A name may be unknown because the package that has it could not be imported, or is not installed.
             reasons = FAULTS if text.startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
-            if not has_papers() and text.startswith("--learner: found") and "expected one of" in text:
+            # In a file of options, the name of the file stands before.
+            if not has_papers() and "learner: found" in text and "expected one of" in text:
                 reasons = [*reasons, WITHOUT_PAPERS]
             text = text.partition("; did you mean")[0] if reasons else text
             raise InputError("; ".join((text, *reasons))) from None

@@ -44,6 +44,8 @@ def missing_links(page: Path, text: str) -> list[str]:
         if ":" in name:
             continue  # an address
         target = page.parent / name if name else page
+        if not has_papers() and "ikmap_papers" in target.parts:
+            continue
         if not target.exists() or (anchor and anchor not in anchors(target)):
             found.append(f"{name}#{anchor}" if anchor else name)
     return found
