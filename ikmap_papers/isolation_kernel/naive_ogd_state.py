@@ -51,6 +51,11 @@ class NaiveOGDState:
         """Number of rows on which some class took a step."""
         return self.index.n_support
 
+    @property
+    def weights(self) -> Floats:
+        """Current weights, as a new float64 array of shape (n_columns, K)."""
+        return self.index.weights
+
     def partial_fit(self, rows: Rows, y: np.ndarray) -> OGDProgress:
         """Predict and then learn from each row in turn.
 
