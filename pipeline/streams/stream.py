@@ -348,8 +348,7 @@ def _state_before(
         raise Damaged(participant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
         return state, _Saved(), cast("LearnRecord", fields)
-    task = stream.task()
-    decided = params.decision_task(participant.learner, task)
+    decided = params.decision_task(participant.learner, stream.task())
     for k_done in range(first, k):
         rows, labels = chunk_of(stream, participant, k_done), stream.labels(k_done, participant.predictions)
         n, predicted = stream.rows_of(k_done), stream.predicted(k_done, participant.predictions)
@@ -366,7 +365,7 @@ def _state_before(
             block = rows.block(state, start, stop)
             if late is None:
                 y, numbers = labels.reveal(start, stop, predicted[start:stop]), np.zeros(0, dtype=np.int64)
-                _learn(state, task, block, y, weights_of(weights, slice(start, stop)))
+                _learn(state, decided, block, y, weights_of(weights, slice(start, stop)))
                 answers = [Answers(y, predicted[start:stop], None, numbers)]
             else:
                 answers += late.learn(state, decided, number + 1, rows.known(number + 1, stream, participant))
