@@ -29,7 +29,7 @@ from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
 from pipeline.streams.arrived import check, ids_of, joined, place
-from pipeline.streams.late_labels import LateLabels, stored
+from pipeline.streams.label_file import LabelFile, stored
 
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
@@ -68,7 +68,7 @@ class Intake:
     kind : TaskKind
     say : callable
         Function that shows one line to the user.
-    late : LateLabels, optional
+    late : LabelFile, optional
         Labels that come after their rows; labels that rows bring are ignored then.
 
     Attributes
@@ -88,7 +88,7 @@ class Intake:
         block_rows: int,
         kind: TaskKind,
         say: Callable[[str], None],
-        late: LateLabels | None = None,
+        late: LabelFile | None = None,
     ) -> None:
         self.store, self.feed, self.block_rows, self.kind = store, feed, block_rows, kind
         self.chunks = self.rows = self.nnz = self.promised = 0

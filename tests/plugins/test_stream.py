@@ -38,7 +38,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage import durable
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import grow, stream
+from pipeline.streams import checkpoints
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
@@ -187,8 +187,7 @@ def test_killed_anywhere_the_stream_ends_with_the_same_bits(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
-    monkeypatch.setattr(grow, "CHECKPOINT_SHARE", share)
-    monkeypatch.setattr(stream, "CHECKPOINT_SHARE", share)
+    monkeypatch.setattr(checkpoints, "SHARE", share)
     whole = tmp_path / "whole"
     run(whole, file, block_rows=20, bins="auto", cv_rows=100)
     expected = results(whole)
@@ -227,7 +226,7 @@ def test_a_learner_that_chooses_its_rows_chooses_the_same_when_it_goes_over_them
     """Without checkpoints, a process that goes on learns again from all chunks before, by the learner's own task."""
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
-    monkeypatch.setattr(stream, "CHECKPOINT_SHARE", -1.0)
+    monkeypatch.setattr(checkpoints, "SHARE", -1.0)
     from pipeline.runs import online
 
     tasks = vars(online)["run_ready"]  # in this process
