@@ -162,26 +162,40 @@ class Stream:
 
 
 @dataclass
-class Stored:
-    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.streams.schedule.Arrivals`)."""
+class Arrivals:
+    """The rows of a stream that are in the store: all of them, from the first chunk to the last.
 
-    chunks: int
-    rows: int
+    A subclass, such as :class:`~pipeline.streams.intake.Intake`, brings further rows there between :meth:`start` and
+    the end of the ``with`` block.
+
+    Attributes
+    ----------
+    chunks, rows : int
+        Numbers of chunks and rows in the store.
+    nnz : int
+        Number of values other than zero in the rows that were received while the learners ran. Files that were read
+        before are counted by ``ingest``.
+    ended : bool
+        Whether no more rows will come.
+    """
+
+    chunks: int = 0
+    rows: int = 0
     nnz: int = 0
     ended: bool = True
 
-    def about(self) -> LabelsResult:
-        """Return nothing: all labels came with their rows."""
-        return {}
-
     def start(self) -> None:
-        """Do nothing: all rows are there."""
+        """Begin to receive rows."""
 
     def learned(self, chunks: int) -> None:
-        """Do nothing: all rows are there."""
+        """Note how many chunks the slowest learner has done, to limit the rows that are received ahead of it."""
 
     def check(self) -> None:
-        """Do nothing: all rows are there."""
+        """Raise the error that has kept rows from arriving, if there is one."""
+
+    def about(self) -> LabelsResult:
+        """Return the entry ``labels`` of ``metrics.json``, at the end, if labels came after their rows."""
+        return {}
 
     def __enter__(self) -> Self:
         return self

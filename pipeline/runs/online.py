@@ -28,7 +28,7 @@ from pipeline.record_types import (
     TaskRecord,
 )
 from pipeline.rows.prepared import DATA, PreparedRows
-from pipeline.rows.stream_data import Stored, Stream
+from pipeline.rows.stream_data import Arrivals, Stream
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
 from pipeline.running.repair import until_verified
@@ -63,7 +63,7 @@ from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
 from pipeline.streams.label_file import LABEL_LIMIT, LabelFile
 from pipeline.streams.redraw import LEAST_ROWS
-from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
+from pipeline.streams.schedule import Schedule, chunks_in_records
 from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.streams.take_initial import take_initial
 
@@ -303,7 +303,7 @@ def _from_files(
     pooled: IngestResult = {**ingested, "rows_train": n_rows, "rows_test": 0}
     check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
     check_largest(context, pooled, invocation, show=invocation.explain)
-    return ingested, taken, Stored(taken["chunks"], taken["rows_stream"])
+    return ingested, taken, Arrivals(taken["chunks"], taken["rows_stream"])
 
 
 def _from_feed(

@@ -19,16 +19,13 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.json_values import Json, JsonObject, MutableJsonObject
-from ikmap.methods.learner import State
-from ikmap.tasks import Task
+from ikmap.json_values import JsonObject, MutableJsonObject
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import Damaged, InputError, writing
 from pipeline.record_types import Alert, LearnRecord
-from pipeline.rows.stream_data import Stream
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams.participant import Block, Participant
+from pipeline.streams.participant import Block, Participant, Standing
 
 STANDARD_OUTPUT = "-"
 OWN_FILE = "alerts.jsonl"
@@ -38,30 +35,19 @@ MARK = "alerts.json"
 
 
 class AlertedRows(Participant):
-    """The rows of a chunk that a learner alerts of.
+    """The rows of a chunk that a learner alerts of."""
 
-    Parameters
-    ----------
-    task : Task
-        Task that reads the decisions of the learner.
-    """
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self._ids: Sequence[Json] | None = None
-        self._block_rows = 1
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._ids = standing.stream.ids(k)
         self._alerts: list[Alert] = []
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._ids, self._block_rows = stream.ids(k), stream.block_rows
-
-    def rows_predicted(self, learner: State, block: Block) -> None:
-        alerting = capability(self._task, AlertsRows)
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
+        alerting = capability(standing.task, AlertsRows)
         if alerting is None or block.decision is None:
             return
         alerted = np.flatnonzero(alerting.alerted(block.decision)).tolist()
         # The threshold is that by which the decisions were made: the learner has not learned from the rows yet.
-        threshold, number = getattr(learner, "threshold", None), block.first // self._block_rows
+        threshold, number = getattr(standing.learner, "threshold", None), block.first // standing.stream.block_rows
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for k in alerted:
             row, score = block.numbers[k].item(), float(block.decision[k, 0])

@@ -8,12 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from ikmap.drift import DETECTORS
-from ikmap.methods.learner import State
-from ikmap.tasks import Task
 from ikmap.tasks.criteria import drift_losses
 from pipeline.record_types import LearnRecord
-from pipeline.rows.stream_data import Stream
-from pipeline.streams.participant import Block, Participant
+from pipeline.streams.participant import Block, Participant, Standing
 
 
 class DriftWatch(Participant):
@@ -24,8 +21,6 @@ class DriftWatch(Participant):
 
     Parameters
     ----------
-    task : Task
-        Task that reads the decisions of the learner.
     kind : str
         Name of a detector of :data:`ikmap.drift.DETECTORS`.
     delta : float or None
@@ -33,16 +28,15 @@ class DriftWatch(Participant):
 
     prefix: ClassVar[str] = "drift."
 
-    def __init__(self, task: Task, kind: str, delta: float | None) -> None:
-        self._task, self._detector = task, DETECTORS[kind](delta)
+    def __init__(self, kind: str, delta: float | None) -> None:
+        self._detector = DETECTORS[kind](delta)
+
+    def begin_chunk(self, standing: Standing, k: int) -> None:
         self._drifts: list[int] = []
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._drifts = []
-
-    def rows_learned(self, learner: State, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: Block) -> None:
         for answers in block.answers:
-            losses = drift_losses(self._task, answers.targets, answers.predicted)
+            losses = drift_losses(standing.task, answers.targets, answers.predicted)
             for at in self._detector.update(losses).tolist():
                 self._drifts.append(block.first + (len(block) if answers.late else at + 1))
                 block.alarmed = True
@@ -53,5 +47,5 @@ class DriftWatch(Participant):
     def checkpoint(self) -> Mapping[str, np.ndarray]:
         return self._detector.checkpoint()
 
-    def restore(self, arrays: Mapping[str, np.ndarray], stream: Stream, chunks: int) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._detector.restore(arrays)

@@ -11,30 +11,28 @@ import scipy.sparse as sp
 from ikmap.arrays import Floats
 from ikmap.json_values import Json
 from ikmap.learners.rows import Rows as LearnerRows
-from ikmap.methods.learner import State
 from ikmap.tasks import Criterion, Task, criterion_of
 from ikmap.tasks.capabilities import learned_rows
 from ikmap.tasks.scoring import accumulate, state_from
 from pipeline.record_types import EndRecord, LearnRecord
 from pipeline.rows.row_weights import weight_given, weights_of
-from pipeline.rows.stream_data import HiddenLabels, LateBatch, Stream
+from pipeline.rows.stream_data import LateBatch, Stream
 from pipeline.running.working_clock import working_clock
-from pipeline.streams.participant import Answers, Block, Ending, Participant
-from pipeline.streams.predictions import Predictions
+from pipeline.streams.participant import Answers, Block, Participant, Standing
 from pipeline.streams.rows import StoredRows, StreamRows
 
 type RowsAt = Callable[[np.ndarray | None], tuple[LearnerRows, Floats | None]]
 """A function from positions among some rows, or None for all, to these rows as a learner takes them and weights."""
 
 
-def learn(learner: State, task: Task, targets: np.ndarray, rows_at: RowsAt) -> None:
+def learn(standing: Standing, targets: np.ndarray, rows_at: RowsAt) -> None:
     """Let a learner learn from those of some rows that its task learns from."""
-    mask = learned_rows(task, targets)
+    mask = learned_rows(standing.task, targets)
     wanted = None if mask is None or mask.all() else np.flatnonzero(mask)
     y = targets if wanted is None else targets[wanted]
     if y.size:
         rows, weight = rows_at(wanted)
-        learner.partial_fit(rows, y, *weight_given(weight))
+        standing.learner.partial_fit(rows, y, *weight_given(weight))
 
 
 def scores_of(criterion: Criterion, answers: Sequence[Answers]) -> float:
@@ -54,24 +52,12 @@ def tally_of(task: Task, answers: Sequence[Answers]) -> Json:
 
 
 class ShownLabels(Participant):
-    """Labels that rows bring: a learner is shown those of a block as soon as the block is predicted.
+    """Labels that rows bring: a learner is shown those of a block as soon as the block is predicted."""
 
-    Parameters
-    ----------
-    task : Task
-        Task that reads the decisions of the learner.
-    predictions : Predictions
-    """
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._hidden = standing.stream.labels(k, standing.predictions.path)
 
-    def __init__(self, task: Task, predictions: Predictions) -> None:
-        self._task, self._predictions = task, predictions
-        self._hidden: HiddenLabels | None = None
-
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._hidden = stream.labels(k, self._predictions.path)
-
-    def rows_predicted(self, learner: State, block: Block) -> None:
-        assert self._hidden is not None
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
         y = self._hidden.reveal(block.at.start, block.at.stop)
 
         def rows_at(wanted: np.ndarray | None) -> tuple[LearnerRows, Floats | None]:
@@ -80,7 +66,7 @@ class ShownLabels(Participant):
             return block.rows[wanted], weights_of(block.weights, wanted)
 
         began = working_clock()
-        learn(learner, self._task, y, rows_at)
+        learn(standing, y, rows_at)
         block.learn_seconds += working_clock() - began
         block.answers.append(Answers(y, block.predicted, block.decision, block.numbers))
 
@@ -92,64 +78,58 @@ class LateLabels(Participant):
 
     Parameters
     ----------
-    task : Task
-        Task that reads the decisions of the learner.
-    predictions : Predictions
     rows : StreamRows
         The participant that turns rows into what the learner takes.
     """
 
-    def __init__(self, task: Task, predictions: Predictions, rows: StreamRows) -> None:
-        self._task, self._predictions, self._rows = task, predictions, rows
-        self._come: LateRows | None = None
+    def __init__(self, rows: StreamRows) -> None:
+        self._rows = rows
+
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._come = LateRows(standing.stream, standing.stream.labels_with(k), self._rows, k)
         self._labelled: list[int] = []
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._come = LateRows(stream, stream.labels_with(k), self._rows, k)
-        self._labelled = []
-
-    def rows_come(self, learner: State, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: Block) -> None:
         if block.number == 0:
-            self._learn(learner, block, 0)
+            self._learn(standing, block, 0)
 
-    def rows_predicted(self, learner: State, block: Block) -> None:
-        self._learn(learner, block, block.number + 1)
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
+        self._learn(standing, block, block.number + 1)
         self._labelled.append(sum(answer.targets.size for answer in block.answers))
 
-    def at_end(self, learner: State, ending: Ending) -> EndRecord:
-        if not ending.ended or not ending.chunks:
-            return {}
-        stream, last = ending.stream, ending.chunks - 1
-        answers = self._shown(learner, LateRows(stream, stream.labels_with(None), self._rows, last), 0)
-        labelled = sum(answer.targets.size for answer in answers)
-        scored = scores_of(criterion_of(self._task), answers)
-        return {"at_end": {"labelled": labelled, "scored": scored, "tally": tally_of(self._task, answers)}}
-
     def end_chunk(self) -> LearnRecord:
-        self._come = None
+        del self._come
         return {"labelled": self._labelled}
 
-    def _learn(self, learner: State, block: Block, before: int) -> None:
-        assert self._come is not None
+    def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
+        if not ended or not chunks:
+            return {}
+        come = LateRows(standing.stream, standing.stream.labels_with(None), self._rows, chunks - 1)
+        answers, task = self._shown(standing, come, 0), standing.task
+        labelled, scored = sum(answer.targets.size for answer in answers), scores_of(criterion_of(task), answers)
+        return {"at_end": {"labelled": labelled, "scored": scored, "tally": tally_of(task, answers)}}
+
+    def _learn(self, standing: Standing, block: Block, before: int) -> None:
         began = working_clock()
-        block.answers += self._shown(learner, self._come, before)
+        block.answers += self._shown(standing, self._come, before)
         block.learn_seconds += working_clock() - began
 
-    def _shown(self, learner: State, come: LateRows, before: int) -> list[Answers]:
+    @staticmethod
+    def _shown(standing: Standing, come: LateRows, before: int) -> list[Answers]:
         """Show the learner the labels that come before a block; return them, if there are any."""
         at = come.at(before)
         if at.start == at.stop:
             return []
         places, targets = come.places[at], come.targets[at]
         first, n = int(places.min()), int(places.max()) + 1 - int(places.min())
-        predicted, decisions = (read(first, n)[places - first]
-                                for read in (self._predictions.read, self._predictions.decisions))  # fmt: skip
+        predicted = standing.predictions.read(first, n)[places - first]
+        decisions = standing.predictions.decisions(first, n)[places - first]
 
         def rows_at(wanted: np.ndarray | None) -> tuple[LearnerRows, Floats | None]:
             numbers = np.arange(at.start, at.stop) if wanted is None else at.start + wanted
             return come.rows(numbers), come.weights(numbers)
 
-        learn(learner, self._task, targets, rows_at)
+        learn(standing, targets, rows_at)
         return [Answers(targets, predicted, decisions, come.numbers[at], late=True)]
 
 

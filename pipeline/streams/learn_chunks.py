@@ -20,12 +20,12 @@ from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import reading
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
-from pipeline.streams.advance import Live, Replay, Standing, go_through
+from pipeline.streams.advance import Live, Replay, go_through
 from pipeline.streams.alerts import AlertedRows
 from pipeline.streams.checkpoints import Checkpoints, Kept, read_checkpoint, write_checkpoint
 from pipeline.streams.drift import DriftWatch
 from pipeline.streams.labels import LateLabels, ShownLabels
-from pipeline.streams.participant import Ending
+from pipeline.streams.participant import Standing
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.redraw import RedrawnCells
 from pipeline.streams.rows import GrowingCells, StreamCells, StreamRows
@@ -61,18 +61,16 @@ def learn_chunk(stream: Stream, params: Params, streamed: StreamedLearner, k: in
     """
     with refusing_steps(streamed.learner):
         kept, record = _before(stream, params, streamed, k, n_threads)
-        standing = kept.state
         if record is not None:
             fields = record
             _LEARNERS.keep(streamed.place, kept)
         else:
             traced = list(params.learner_as(StreamLearner, streamed.learner).traced)
-            beside = [AlertedRows(standing.task)] if streamed.alerts else []
-            live = Live(streamed.learner, standing.task, traced, standing.predictions, beside)
-            kept.state, fields = go_through(standing, stream, k, live)
+            live = Live(streamed.learner, traced, [AlertedRows()] if streamed.alerts else [])
+            kept.state, fields = go_through(kept.state, k, live)
             _LEARNERS.pass_on(streamed.place, kept, live.seconds, lambda: _arrays(kept.state, fields))
     n = stream.rows_of(k)
-    promises = standing.predictions.promises(stream.first_of(k), n)
+    promises = kept.state.predictions.promises(stream.first_of(k), n)
     written = n * np.dtype(promises["predicted"]["dtype"]).itemsize
     return {"rows": n, "bytes_read": 0, "bytes_written": written, **promises, **fields}
 
@@ -91,10 +89,10 @@ def save_state(
     If the stream has `ended` there, the learner first learns from the labels that came after the last chunk.
     """
     standing = _before(stream, params, streamed, k, n_threads)[0].state
-    ending = Ending(stream, k, ended, None if grown is None else grown.offsets(stream.store))
+    offsets = None if grown is None else grown.offsets(stream.store)
     fields = EndRecord()
     for participant in standing.participants:
-        fields |= participant.at_end(standing.learner, ending)
+        fields |= participant.at_end(standing, k, ended, offsets)
     options = {**params.methods[streamed.learner], "order": params.order, "seed": params.seed}
     model = standing.learner.model(stream.task().codec.classes, options)
     output = f"{MODELS}/{streamed.learner}"
@@ -115,10 +113,10 @@ def standing_before(stream: Stream, params: Params, streamed: StreamedLearner, n
     dtype, outputs = stream.task().decisions.dtype, task.decisions.outputs
     predictions = Predictions(streamed.predictions, dtype, outputs, stream.late, streamed.checkpoint)
     rows = _rows(stream, params, streamed, n_threads)
-    drift = [] if streamed.drift is None else [DriftWatch(task, *streamed.drift)]
-    labels = LateLabels(task, predictions, rows) if stream.late else ShownLabels(task, predictions)
+    drift = [] if streamed.drift is None else [DriftWatch(*streamed.drift)]
+    labels = LateLabels(rows) if stream.late else ShownLabels()
     # Labels that were there before rows come before these rows; alarms come before partitionings are redrawn.
-    return Standing(learner, task, predictions, [*drift, labels, rows])
+    return Standing(stream, learner, task, predictions, [*drift, labels, rows])
 
 
 def _rows(stream: Stream, params: Params, streamed: StreamedLearner, n_threads: int) -> StreamRows:
@@ -130,8 +128,8 @@ def _rows(stream: Stream, params: Params, streamed: StreamedLearner, n_threads: 
         redrawable = capability(params.map_at(fitted.value), Redrawable)
         assert redrawable is not None
         n_columns = PreparedRows(stream.store, "train").preparation.n_columns
-        settings = params.seed, streamed.redraw_rows, n_columns, n_threads
-        return RedrawnCells(streamed.learner, fitted, fitted.load(stream.store), redrawable, *settings)
+        partitions = fitted.load(stream.store)
+        return RedrawnCells(streamed, partitions, redrawable, params.seed, n_columns, n_threads)
     cells = GrowingCells if capability(params.map, Growable) else StreamCells
     return cells(fitted, fitted.offsets(stream.store))
 
@@ -146,13 +144,13 @@ def _before(
     first, arrays = read_checkpoint(streamed.place)
     with reading(streamed.checkpoint):
         fields: LearnRecord = json.loads(bytes(arrays.pop("told")))
-        standing = standing.restore(arrays, stream, first)
+        standing.restore(arrays)
     if first > k + 1:
         raise Damaged(streamed.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
         return Kept(standing, first), fields
     for done in range(first, k):
-        standing, _ = go_through(standing, stream, done, Replay(standing.predictions))
+        standing, _ = go_through(standing, done, Replay())
     return Kept(standing, k), None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,8 +11,10 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.learners.rows import Rows as LearnerRows
 from ikmap.methods.learner import State
+from ikmap.tasks import Task
 from pipeline.record_types import EndRecord, LearnRecord
 from pipeline.rows.stream_data import Stream
+from pipeline.streams.predictions import Predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,27 +86,6 @@ class Block:
         return self.numbers.size
 
 
-@dataclass(frozen=True, eq=False)
-class Ending:
-    """The place where a learner leaves its stream.
-
-    Attributes
-    ----------
-    stream : Stream
-    chunks : int
-        Number of chunks that the learner has gone through.
-    ended : bool
-        Whether the stream has ended there; else the learner is stopped.
-    offsets : ndarray of int64, or None
-        Offsets of the cells of a map that has grown, at the end.
-    """
-
-    stream: Stream
-    chunks: int
-    ended: bool
-    offsets: np.ndarray | None
-
-
 class Participant:
     """Something that takes part in a learner's stream, and is told of each block in the order of the methods here.
 
@@ -118,29 +99,77 @@ class Participant:
 
     prefix: ClassVar[str] = ""
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
+    def begin_chunk(self, standing: Standing, k: int) -> None:
         """Take up chunk k."""
 
-    def rows_come(self, learner: State, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: Block) -> None:
         """Act before the rows of a block are predicted."""
 
-    def rows_predicted(self, learner: State, block: Block) -> None:
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
         """Act when the predictions of a block are on disk."""
 
-    def rows_learned(self, learner: State, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: Block) -> None:
         """Act when the learner has learned from all labels that are known by now."""
 
     def end_chunk(self) -> LearnRecord:
         """Let go of the chunk; return fields for its record."""
         return {}
 
-    def at_end(self, learner: State, ending: Ending) -> EndRecord:
-        """Act after the last block, before the learner is stored as a model; return fields for its record."""
+    def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
+        """Act after all chunks, before the learner is stored as a model; return fields for its record.
+
+        Parameters
+        ----------
+        chunks : int
+            Number of chunks that the learner has gone through.
+        ended : bool
+            Whether the stream has ended there; else the learner is stopped.
+        offsets : ndarray of int64, or None
+            Offsets of the cells of a map that has grown, at the end.
+        """
         return {}
 
     def checkpoint(self) -> Mapping[str, np.ndarray]:
         """Return what has to be kept between chunks, as arrays by name."""
         return {}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], stream: Stream, chunks: int) -> None:
-        """Go on after so many chunks, from the arrays of :meth:`checkpoint`."""
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from the arrays of :meth:`checkpoint`."""
+
+
+@dataclass
+class Standing:
+    """A learner on its stream, between two blocks, with all that takes part.
+
+    Attributes
+    ----------
+    stream : Stream
+    learner : state of a StreamLearner
+    task : Task
+        Task that reads the decisions of the learner.
+    predictions : Predictions
+    participants : sequence of Participant
+        In the order in which they are told.
+    """
+
+    stream: Stream
+    learner: State
+    task: Task
+    predictions: Predictions
+    participants: Sequence[Participant]
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Return all that has to be kept between two chunks, as arrays by name."""
+        arrays = dict(self.learner.checkpoint())
+        for participant in self.participants:
+            arrays |= {participant.prefix + name: array for name, array in participant.checkpoint().items()}
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from the arrays of :meth:`checkpoint`."""
+        left = dict(arrays)
+        for participant in self.participants:
+            prefix = participant.prefix
+            names = [name for name in left if prefix and name.startswith(prefix)]
+            participant.restore({name.removeprefix(prefix): left.pop(name) for name in names})
+        self.learner = self.learner.restore(left)

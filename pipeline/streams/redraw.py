@@ -25,12 +25,11 @@ from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 from ikmap.rows import Rows
 from pipeline.record_types import EndRecord, LearnRecord
-from pipeline.rows.stream_data import Stream
 from pipeline.running.working_clock import working_clock
-from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import save_model
-from pipeline.streams.participant import Block, Ending
+from pipeline.streams.participant import Block, Standing
 from pipeline.streams.rows import StoredRows, StreamRows
+from pipeline.streams.streamed_learner import StreamedLearner
 
 LEAST_ROWS = 1000
 """Number of rows that new partitionings are drawn from by default; more, where the map needs more."""
@@ -49,17 +48,13 @@ class RedrawnCells(StreamRows):
 
     Parameters
     ----------
-    learner : str
-        Name of the learner.
-    fitted : Fitted
+    streamed : StreamedLearner
     partitions : Partitions
         The partitionings as they were fitted.
     redrawable : Redrawable
         Map with the numbers that were chosen or given for it.
     seed : int
         Seed of the run.
-    least_rows : int
-        Least number of rows that are gathered after an alarm.
     n_columns : int
         Number of columns of the rows.
     n_threads : int
@@ -69,43 +64,38 @@ class RedrawnCells(StreamRows):
 
     def __init__(
         self,
-        learner: str,
-        fitted: Fitted,
+        streamed: StreamedLearner,
         partitions: Partitions,
         redrawable: Redrawable,
         seed: int,
-        least_rows: int,
         n_columns: int,
         n_threads: int = 1,
     ) -> None:
-        super().__init__()
-        self._name, self._fitted = learner, fitted
-        self._partitions, self._map, self._seed = partitions, redrawable, seed
-        self._least_rows, self._n_columns, self._n_threads = least_rows, n_columns, n_threads
+        self._streamed, self._partitions, self._map, self._seed = streamed, partitions, redrawable, seed
+        self._n_columns, self._n_threads = n_columns, n_threads
         self._number = 0
         """How often half of the partitionings were redrawn."""
         self._gathered: list[Rows] | None = None
-        self._rows: Rows | None = None
-        self._redraws: list[int] = []
-        self._seconds: list[float] = []
 
     def taken(self, stored: StoredRows) -> LearnerRows:
         return self._partitions.cells(cast("Rows", stored), self._n_threads).packed()
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._rows, self._redraws, self._seconds = stream.features(k), [], []
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._rows = standing.stream.features(k)
+        self._redraws: list[int] = []
+        self._seconds: list[float] = []
 
-    def rows_come(self, learner: State, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: Block) -> None:
         began = working_clock()
-        block.rows = self.taken(cast("Rows", self._rows)[block.at])
+        block.rows = self.taken(self._rows[block.at])
         block.map_seconds += working_clock() - began
 
-    def rows_learned(self, learner: State, block: Block) -> None:
-        began = working_clock()
+    def rows_learned(self, standing: Standing, block: Block) -> None:
+        began, least_rows = working_clock(), self._streamed.redraw_rows or LEAST_ROWS
         if self._gathered is not None:
-            self._gathered.append(cast("Rows", self._rows)[block.at].copy())
-            if sum(part.shape[0] for part in self._gathered) >= self._least_rows:
-                self._draw(learner, _stacked(self._gathered))
+            self._gathered.append(self._rows[block.at].copy())
+            if sum(part.shape[0] for part in self._gathered) >= least_rows:
+                self._draw(standing.learner, _stacked(self._gathered))
                 self._gathered = None
                 self._redraws.append(block.first + len(block))
         elif block.alarmed:
@@ -114,16 +104,16 @@ class RedrawnCells(StreamRows):
         self._seconds.append(round(block.map_seconds, 6))
 
     def end_chunk(self) -> LearnRecord:
-        self._rows = None
+        del self._rows
         return {"redraws": self._redraws, "map_seconds_of_blocks": self._seconds}
 
-    def at_end(self, learner: State, ending: Ending) -> EndRecord:
-        if not self._number:
+    def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
+        if not self._number or self._streamed.fitted is None:
             return {}
-        own, offsets = self._partitions, self._partitions.offsets
-        most_cells, content_hash = int(np.diff(offsets).max()), own.content_hash
-        fitted = replace(self._fitted, learner=self._name, most_cells=most_cells, content_hash=content_hash)
-        save_model(ending.stream.store, fitted.name, own, offsets=offsets.tolist())
+        own, name = self._partitions, self._streamed.learner
+        most_cells, content_hash = int(np.diff(own.offsets).max()), own.content_hash
+        fitted = replace(self._streamed.fitted, learner=name, most_cells=most_cells, content_hash=content_hash)
+        save_model(standing.stream.store, fitted.name, own, offsets=own.offsets.tolist())
         return {"redrawn": asdict(fitted), "outputs": [fitted.name], "bytes_written": own.nbytes}
 
     def _draw(self, learner: State, rows: Rows) -> None:
@@ -145,7 +135,7 @@ class RedrawnCells(StreamRows):
             arrays |= row_parts(_ROWS, _stacked(self._gathered))
         return arrays
 
-    def restore(self, arrays: Mapping[str, np.ndarray], stream: Stream, chunks: int) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         if "about" in arrays:
             import_models()
             of_model = {name.removeprefix(_MODEL): a for name, a in arrays.items() if name.startswith(_MODEL)}

@@ -17,7 +17,7 @@ from pipeline.rows.stream_data import Stream
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.map_chunks import cells_of_chunk
-from pipeline.streams.participant import Block, Ending, Participant
+from pipeline.streams.participant import Block, Participant, Standing
 
 type StoredRows = Rows | Int32s
 """Rows as they are stored for a learner: rows, or the codes of their cells, as whole numbers."""
@@ -25,9 +25,6 @@ type StoredRows = Rows | Int32s
 
 class StreamRows(Participant):
     """Rows of a stream for a learner that takes them as they are; what other learners take is told by subclasses."""
-
-    def __init__(self) -> None:
-        self._chunk: LearnerRows | None = None
 
     def stored(self, stream: Stream, k: int) -> StoredRows:
         """Return the rows of chunk k as they are stored for the learner."""
@@ -37,15 +34,14 @@ class StreamRows(Participant):
         """Return stored rows as the learner takes them now."""
         return cast("Rows", stored)
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        self._chunk = self.taken(self.stored(stream, k))
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._chunk = self.taken(self.stored(standing.stream, k))
 
-    def rows_come(self, learner: State, block: Block) -> None:
-        assert self._chunk is not None
+    def rows_come(self, standing: Standing, block: Block) -> None:
         block.rows = self._chunk[block.at]
 
     def end_chunk(self) -> LearnRecord:
-        self._chunk = None
+        del self._chunk
         return {}
 
 
@@ -60,7 +56,6 @@ class StreamCells(StreamRows):
     """
 
     def __init__(self, fitted: Fitted, offsets: np.ndarray) -> None:
-        super().__init__()
         self.fitted, self.offsets = fitted, offsets
 
     def stored(self, stream: Stream, k: int) -> StoredRows:
@@ -89,13 +84,13 @@ class GrowingCells(StreamCells):
 
     prefix: ClassVar[str] = "growth."
 
-    def begin_chunk(self, stream: Stream, k: int) -> None:
-        _, arrays = stream.store.read_group(cells_of_chunk(self.fitted, k))
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        _, arrays = standing.stream.store.read_group(cells_of_chunk(self.fitted, k))
         self._codes, self._offsets = arrays["codes"], arrays["offsets"]
 
-    def rows_come(self, learner: State, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: Block) -> None:
         began = working_clock()
-        self._grow(learner, self._offsets[block.number + 1])
+        self._grow(standing.learner, self._offsets[block.number + 1])
         block.rows = self.taken(self._codes[block.at])
         block.map_seconds += working_clock() - began
 
@@ -103,19 +98,16 @@ class GrowingCells(StreamCells):
         del self._codes, self._offsets
         return {}
 
-    def at_end(self, learner: State, ending: Ending) -> EndRecord:
-        assert ending.offsets is not None
-        self._grow(learner, ending.offsets)
+    def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
+        assert offsets is not None
+        self._grow(standing.learner, offsets)
         return {}
 
     def checkpoint(self) -> Mapping[str, np.ndarray]:
         return {"offsets": self.offsets}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], stream: Stream, chunks: int) -> None:
-        if "offsets" in arrays:
-            self.offsets = arrays["offsets"]
-        elif chunks:  # a checkpoint of before they were kept
-            self.offsets = stream.store.read_group(cells_of_chunk(self.fitted, chunks - 1))[1]["offsets"][-1]
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.offsets = arrays["offsets"]
 
     def _grow(self, learner: State, offsets: np.ndarray) -> None:
         if not np.array_equal(self.offsets, offsets):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, Protocol, Self, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from pipeline.record_types import (
     GrownRecord,
     GrownResult,
     LabelledRecord,
-    LabelsResult,
     LearnRecord,
     MapRecord,
     OwnMapsResult,
@@ -27,7 +26,7 @@ from pipeline.record_types import (
     SavedRecord,
     TaskRecord,
 )
-from pipeline.rows.stream_data import Stream
+from pipeline.rows.stream_data import Arrivals, Stream
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
 from pipeline.stages.named_rows import give_ids, listed_rows
@@ -51,44 +50,6 @@ EVENTS: Mapping[Literal["drifts", "redraws"], str] = {
 
 type Start = tuple[Callable[..., TaskRecord], Task]
 """A task that may start, and its function."""
-
-
-class Arrivals(Protocol):
-    """The rows of a stream that are in the store already, and the source that brings the others there.
-
-    A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
-
-    Attributes
-    ----------
-    chunks, rows : int
-        Numbers of chunks and rows in the store.
-    nnz : int
-        Number of values other than zero in the rows that were received while the learners ran. Files that were read
-        before are counted by ``ingest``.
-    ended : bool
-        Whether no more rows will come.
-    """
-
-    chunks: int
-    rows: int
-    nnz: int
-    ended: bool
-
-    def start(self) -> None:
-        """Begin to receive rows."""
-
-    def learned(self, chunks: int) -> None:
-        """Note how many chunks the slowest learner has done, to limit the rows that are received ahead of it."""
-
-    def about(self) -> LabelsResult:
-        """Return the entry ``labels`` of ``metrics.json``, at the end."""
-
-    def check(self) -> None:
-        """Raise the error that has kept rows from arriving, if there is one."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class Schedule:

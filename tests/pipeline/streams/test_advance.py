@@ -11,9 +11,9 @@ import pytest
 from ikmap.tasks import CLASSIFICATION
 from pipeline.rows.stream_data import Stream
 from pipeline.stages.shuffle import shuffle
-from pipeline.streams.advance import Live, Replay, Standing, Witness, advance, go_through
+from pipeline.streams.advance import Live, Replay, Witness, advance, go_through
 from pipeline.streams.learn_chunks import standing_before
-from pipeline.streams.participant import Block, Participant
+from pipeline.streams.participant import Block, Participant, Standing
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests.support.params_for import params_for
@@ -33,9 +33,11 @@ def test_participants_are_told_of_a_block_in_their_order_and_the_witness_last() 
     calls: list[str] = []
     witness = told("witness", calls, Witness)
     witness.beside = [told("alerts", calls)]
-    learner: Any = object()
+    nothing: Any = object()
     predictions = Predictions("x", "int32", 1, late=False, checkpoint="")
-    standing = Standing(learner, CLASSIFICATION.of([0, 1]), predictions, [told("labels", calls), told("rows", calls)])
+    standing = Standing(
+        nothing, nothing, CLASSIFICATION.of([0, 1]), predictions, [told("labels", calls), told("rows", calls)]
+    )
     block = Block(0, slice(0, 2), 0, np.arange(2), None)
     assert advance(standing, block, witness) is standing
     everyone = ("alerts", "labels", "rows", "witness")
@@ -61,10 +63,8 @@ def test_a_replay_writes_nothing_and_learns_what_was_learned(
         standing = standing_before(stream, ctx.params, streamed, 1)
         written = file.stat().st_mtime_ns if again else 0
         for k in chunks:
-            witness: Witness = Replay(standing.predictions)
-            if not again:
-                witness = Live("kernel-ogd", standing.task, [], standing.predictions, [])
-            standing, fields = go_through(standing, stream, k, witness)
+            witness = Replay() if again else Live("kernel-ogd", [], [])
+            standing, fields = go_through(standing, k, witness)
             assert ("blocks" in fields) is not again
             assert ("drifts" in fields) is (drift is not None)
         learned.append(standing.checkpoint())

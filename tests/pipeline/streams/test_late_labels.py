@@ -266,12 +266,20 @@ def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_decisions_that_wait_for_their_labels_have_a_digest(tmp_path: Path) -> None:
-    write(tmp_path / "labels.csv", list(enumerate(CLASSES.tolist())))
-    run(tmp_path / "run", params_of("ogd", "multiclass"), Rows(), tmp_path / "labels.csv")
+@pytest.mark.parametrize(
+    ("learner", "task", "y"), [("ogd", "multiclass", CLASSES), ("quantile", "regression", NUMBERS)]
+)
+def test_decisions_that_wait_for_their_labels_have_a_digest(
+    learner: str, task: str, y: np.ndarray, tmp_path: Path
+) -> None:
+    write(tmp_path / "labels.csv", list(enumerate(y.tolist())))
+    run(tmp_path / "run", params_of(learner, task), Rows(), tmp_path / "labels.csv")
     with closing(RunDirectory(tmp_path / "run", read_json(tmp_path / "run/manifest.json")["identity"])) as directory:
-        records = [record for name, record in directory.records("stream").items() if name.startswith("ogd-0")]
+        records = [r for name, r in directory.records("stream").items() if name.startswith(f"{learner}-0")]
         assert records
         assert all(record is not None and is_verified(directory, record) for record in records)
-        flip(tmp_path / "run/predictions/ogd.int32.decisions", 8)
-        assert sum(record is not None and not is_verified(directory, record) for record in records) == 1
+        (file,) = (tmp_path / "run/predictions").glob("*.decisions")
+        for at in (8, 8 * file.stat().st_size - 8):
+            flip(file, at)
+            assert sum(record is not None and not is_verified(directory, record) for record in records) == 1
+            flip(file, at)

@@ -48,6 +48,7 @@ from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, go_through
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, standing_before
 from pipeline.streams.map_chunks import map_chunk
+from pipeline.streams.participant import Block, Standing
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
@@ -215,15 +216,22 @@ def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
         labels.reveal(BLOCK, 2 * BLOCK)
 
 
+class Forgetful(Live):
+    """A witness that does not write down what it is told."""
+
+    def predict(self, standing: Standing, block: Block) -> None:
+        block.decision = standing.learner.decision_function(block.rows)
+        block.predicted = standing.task.decisions.predict(block.decision)
+
+
 @pytest.mark.usefixtures("without_cluster")
 def test_pr1_a_witness_that_does_not_write_shows_no_labels(tmp_path: Path) -> None:
     ctx = streamed(tmp_path)
     stream = Stream(ctx.store, BLOCK)
     learner = StreamedLearner("kernel-ogd", None, 8, str(tmp_path / "x.int32"), str(tmp_path / "x.npz"))
     standing = standing_before(stream, ctx.params, learner, 1)
-    elsewhere = Predictions(str(tmp_path / "y.int32"), "int32", 1, late=False, checkpoint="")
     with pytest.raises(ValueError, match="have no predictions yet"):
-        go_through(standing, stream, 0, Live("kernel-ogd", stream.task(), [], elsewhere, []))
+        go_through(standing, 0, Forgetful("kernel-ogd", [], []))
     assert standing.learner.n_seen == 0
 
 
