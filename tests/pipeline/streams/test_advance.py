@@ -10,9 +10,12 @@ import pytest
 
 from ikmap.tasks import CLASSIFICATION
 from pipeline.rows.stream_data import Stream
+from pipeline.running.stage import Context
 from pipeline.stages.shuffle import shuffle
+from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, Replay, Witness, advance, go_through
-from pipeline.streams.learn_chunks import standing_before
+from pipeline.streams.labels import ShownLabels
+from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state, standing_before
 from pipeline.streams.participant import Block, Participant, Standing
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
@@ -45,6 +48,56 @@ def test_participants_are_told_of_a_block_in_their_order_and_the_witness_last() 
     assert calls == [*expected[0], "witness predict", *expected[1], *expected[2]]
 
 
+def taken_in(folder: Path) -> tuple[Context, Stream, range]:
+    """A run up to its shuffled stream, and the numbers of its chunks; needs `without_cluster`."""
+    ctx = context(folder, params_for(t=10, psi=8))
+    store_rows(ctx.store, *points(N, seed=3), rule="first", n_train=INITIAL, part_rows=90)
+    chunks = shuffle(ctx, INITIAL, BLOCK, ctx.params.order)["chunks"]
+    return ctx, Stream(ctx.store, BLOCK, INITIAL), range(chunks)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_cluster")
+@pytest.mark.parametrize("share", [np.inf, -1.0], ids=["checkpoints", "none"])
+def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
+    share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The block is predicted, and learned from in part, when the task fails; then the task is done again."""
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 3)
+    monkeypatch.setattr(checkpoints, "SHARE", share)
+    ctx, stream, chunks = taken_in(tmp_path)
+    learned, blocks = set(), -(-(N - INITIAL) // BLOCK)
+    shown = ShownLabels.rows_predicted
+    for at in (-1, *range(blocks)):
+        file = tmp_path / str(at) / "x.int32"
+        streamed = StreamedLearner("kernel-ogd", None, 8, str(file), str(tmp_path / f"{at}.npz"), drift=("adwin", 0.5))
+        left = at
+
+        def stopping(self: ShownLabels, standing: Standing, block: Block) -> None:
+            nonlocal left
+            left -= 1
+            shown(self, standing, block)
+            if left == -1:
+                raise KeyboardInterrupt
+
+        learn_initial(stream, ctx.params, streamed)
+        stops = 0
+        for k in chunks:
+            with monkeypatch.context() as patch:
+                patch.setattr(ShownLabels, "rows_predicted", stopping if at >= 0 else shown)
+                try:
+                    record = learn_chunk(stream, ctx.params, streamed, k)
+                except KeyboardInterrupt:
+                    stops += 1
+                    patch.setattr(ShownLabels, "rows_predicted", shown)
+                    record = learn_chunk(stream, ctx.params, streamed, k)
+        assert stops == (at >= 0)
+        saved = save_state(stream, ctx.params, streamed, len(chunks))["content_hash"]
+        learned.add((file.read_bytes(), saved, tuple(record["drifts"]), record["blocks"][-1][4]))
+    assert len(learned) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("drift", [None, ("adwin", 0.5)])
@@ -53,10 +106,8 @@ def test_a_replay_writes_nothing_and_learns_what_was_learned(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 3)
-    ctx = context(tmp_path, params_for(t=10, psi=8))
-    store_rows(ctx.store, *points(N, seed=3), rule="first", n_train=INITIAL, part_rows=90)
-    chunks = range(shuffle(ctx, INITIAL, BLOCK, ctx.params.order)["chunks"])
-    stream, file = Stream(ctx.store, BLOCK, INITIAL), tmp_path / "predictions" / "x.int32"
+    ctx, stream, chunks = taken_in(tmp_path)
+    file = tmp_path / "predictions" / "x.int32"
     streamed = StreamedLearner("kernel-ogd", None, 8, str(file), str(tmp_path / "x.npz"), drift=drift)
     learned = []
     for again in (False, True):
