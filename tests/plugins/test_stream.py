@@ -39,6 +39,7 @@ from pipeline.storage import durable
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import checkpoints
+from pipeline.streams.schedule import Schedule
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
@@ -227,20 +228,17 @@ def test_a_learner_that_chooses_its_rows_chooses_the_same_when_it_goes_over_them
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
     monkeypatch.setattr(checkpoints, "SHARE", -1.0)
-    from pipeline.runs import online
-
-    tasks = vars(online)["run_ready"]  # in this process
     learners: dict[str, Any] = {"learners": (CHOOSY, "ogd"), "partitioner": "anne", "bins": None, "psi": 8}
     metrics = run(tmp_path / "whole", file, block_rows=20, **learners)
     support = {name: metrics["learners"][name]["n_support"] for name in (CHOOSY, "ogd")}
     assert support[CHOOSY] < support["ogd"]
+    finished = Schedule.finished
 
-    def forgetful(*args: Any) -> Iterator[Any]:
-        for one in tasks(*args):
-            forget()
-            yield one
+    def forgetful(self: Schedule, name: str, record: Any) -> None:
+        finished(self, name, record)
+        forget()
 
-    monkeypatch.setattr(online, "run_ready", forgetful)
+    monkeypatch.setattr(Schedule, "finished", forgetful)
     run(tmp_path / "again", file, block_rows=20, **learners)
     assert results(tmp_path / "again") == results(tmp_path / "whole")
 
