@@ -450,11 +450,17 @@ class LearnRecord(TaskRecord, total=False):
     tally: Json
 
 
-class SavedRecord(ModelRecord):
+class EndRecord(TaskRecord, total=False):
+    """Fields of a :class:`SavedRecord` that only some learners have: late labels, and a map of its own."""
+
+    at_end: LabelledRecord
+    redrawn: Record
+
+
+class SavedRecord(EndRecord):
     """The record of a task that saves a learner at the end of its stream."""
 
-    at_end: NotRequired[LabelledRecord]
-    redrawn: NotRequired[Record]
+    content_hash: str
 
 
 class GrownResult(TypedDict, total=False):

@@ -50,7 +50,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
 def online_params(options: OnlineOptions) -> OnlineParams:
     """Return the parameters of a stream that decide the result."""
     from pipeline.runs.online import OnlineParams
-    from pipeline.streams.late_labels import LABEL_LIMIT
+    from pipeline.streams.label_file import LABEL_LIMIT
 
     return OnlineParams(
         options.initial,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WEIGHTS = "weights"
 """Array of a part, and of cells, with the weights of rows."""
 LATE = "late_"
-"""Prefix of the arrays of a chunk that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
+"""Prefix of the arrays of a chunk that have labels of earlier rows (:mod:`pipeline.streams.label_file`)."""
 IDS = "ids"
 """Array of a chunk with the ids of its rows, as JSON."""
 CELLS = "cells"

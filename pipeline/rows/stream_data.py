@@ -14,12 +14,12 @@ from ikmap.arrays import Floats
 from ikmap.json_values import Json
 from ikmap.rows import Rows
 from ikmap.tasks import Task
-from pipeline.record_types import LabelsResult, Promise
+from pipeline.record_types import LabelsResult
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import IDS, LATE, WEIGHTS, read_cells, read_column, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
-from pipeline.storage.predictions import PredictionFile, promise_of_predictions
+from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.store import Store
 
 CHUNKS = "stream/chunks"
@@ -33,27 +33,25 @@ def chunk_name(k: int) -> str:
 
 
 class HiddenLabels:
-    """The labels of a chunk, given out block by block, each in exchange for the predictions of its rows.
+    """The labels of a chunk, which are given out block by block, each when the predictions of its rows are on disk.
 
-    There is no other access to them: a learner is shown the labels of a block when its predictions are on disk
-    (algorithms.md 9.4, PR1).
+    There is no other access to them (algorithms.md 9.4, PR1).
     """
 
     def __init__(self, store: Store, chunk: int, first: int, preparation: Preparation, file: PredictionFile) -> None:
         self._open = lambda start, stop: read_targets(store, chunk_name(chunk), preparation, start, stop)
         self._first, self._file = first, file
 
-    def reveal(self, start: int, stop: int, predicted: np.ndarray) -> np.ndarray:
-        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return the targets of the rows.
+    def reveal(self, start: int, stop: int) -> np.ndarray:
+        """Return the targets of rows ``start .. stop - 1`` of the chunk.
 
         Raises
         ------
         ValueError
-            If there is not one prediction for each row.
+            If the rows have no predictions on disk.
         """
-        if np.shape(predicted) != (stop - start,):
-            raise ValueError(f"predictions have shape {np.shape(predicted)}, expected ({stop - start},)")
-        self._file.write(self._first + start, predicted)
+        if len(self._file) < self._first + stop:
+            raise ValueError(f"{self._file.path}: rows {start} to {stop - 1} of the chunk have no predictions yet")
         return self._open(start, stop)
 
 
@@ -145,16 +143,6 @@ class Stream:
         """Return the task of the run."""
         return PreparedRows(self.store, "train").preparation.task
 
-    def predicted(self, k: int, predictions: str) -> np.ndarray:
-        """Return the predictions of a learner for the rows of chunk k."""
-        return PredictionFile(predictions, self.task().decisions.dtype).read(self._about(k, "first"), self.rows_of(k))
-
-    def promise(self, k: int, predictions: str) -> Promise:
-        """Return the promise of the predictions in a file, for the record of chunk k."""
-        return promise_of_predictions(
-            predictions, self.task().decisions.dtype, self._about(k, "first"), self.rows_of(k)
-        )
-
     def numbers(self, k: int) -> np.ndarray:
         """Return the numbers of the rows of chunk k in their files, or as they came, from 0."""
         first = self.rows_initial + self._about(k, "first")
@@ -174,26 +162,40 @@ class Stream:
 
 
 @dataclass
-class Stored:
-    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.streams.schedule.Arrivals`)."""
+class Arrivals:
+    """The rows of a stream that are in the store: all of them, from the first chunk to the last.
 
-    chunks: int
-    rows: int
+    A subclass, such as :class:`~pipeline.streams.intake.Intake`, brings further rows there between :meth:`start` and
+    the end of the ``with`` block.
+
+    Attributes
+    ----------
+    chunks, rows : int
+        Numbers of chunks and rows in the store.
+    nnz : int
+        Number of values other than zero in the rows that were received while the learners ran. Files that were read
+        before are counted by ``ingest``.
+    ended : bool
+        Whether no more rows will come.
+    """
+
+    chunks: int = 0
+    rows: int = 0
     nnz: int = 0
     ended: bool = True
 
-    def about(self) -> LabelsResult:
-        """Return nothing: all labels came with their rows."""
-        return {}
-
     def start(self) -> None:
-        """Do nothing: all rows are there."""
+        """Begin to receive rows."""
 
     def learned(self, chunks: int) -> None:
-        """Do nothing: all rows are there."""
+        """Note how many chunks the slowest learner has done, to limit the rows that are received ahead of it."""
 
     def check(self) -> None:
-        """Do nothing: all rows are there."""
+        """Raise the error that has kept rows from arriving, if there is one."""
+
+    def about(self) -> LabelsResult:
+        """Return the entry ``labels`` of ``metrics.json``, at the end, if labels came after their rows."""
+        return {}
 
     def __enter__(self) -> Self:
         return self

@@ -28,7 +28,7 @@ from pipeline.record_types import (
     TaskRecord,
 )
 from pipeline.rows.prepared import DATA, PreparedRows
-from pipeline.rows.stream_data import Stored, Stream
+from pipeline.rows.stream_data import Arrivals, Stream
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
 from pipeline.running.repair import until_verified
@@ -61,10 +61,10 @@ from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
-from pipeline.streams.late_labels import LABEL_LIMIT, LateLabels
-from pipeline.streams.participant import Participant
+from pipeline.streams.label_file import LABEL_LIMIT, LabelFile
 from pipeline.streams.redraw import LEAST_ROWS
-from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
+from pipeline.streams.schedule import Schedule, chunks_in_records
+from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.streams.take_initial import take_initial
 
 type _Begun = tuple[IngestResult, ShuffleResult, Arrivals]
@@ -91,7 +91,7 @@ class OnlineParams:
     warm_up : int
         Number of rows at the beginning of the stream for which no alerts are sent.
     late_labels : bool
-        Labels come after their rows (:mod:`pipeline.streams.late_labels`).
+        Labels come after their rows (:mod:`pipeline.streams.label_file`).
     label_limit : int
         Number of the last rows that wait for their labels.
     drift : str
@@ -183,7 +183,7 @@ def run_online(
                         "task to which they matter; leave it out: labels that the rows bring (--label) tell how good "
                         "it is"
                     )
-                late = LateLabels(labels, online.initial or 0, online.label_limit, say)
+                late = LabelFile(labels, online.initial or 0, online.label_limit, say)
             intake = Intake(context.store, feed, online.block_rows, kind, say, late)
             intake.promised = chunks_in_records(run.records("stream"))
             begin = partial(_from_feed, context, data, invocation, online, steps, intake)
@@ -246,8 +246,8 @@ def _stages(
         )
         raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able_tasks}")
     redraws = online.on_drift == "redraw"
-    participants = [
-        Participant(
+    learners = [
+        StreamedLearner(
             name,
             fitted[on_cells[name]] if name in on_cells else None,
             values.get(name),
@@ -260,7 +260,7 @@ def _stages(
         )
         for name in params.learners
     ]
-    streamed = steps.call("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
+    streamed = steps.call("stream", partial(_stream, context, online, arrivals, learners, taken, alerts))
     return ingested, taken, selection, streamed
 
 
@@ -303,7 +303,7 @@ def _from_files(
     pooled: IngestResult = {**ingested, "rows_train": n_rows, "rows_test": 0}
     check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
     check_largest(context, pooled, invocation, show=invocation.explain)
-    return ingested, taken, Stored(taken["chunks"], taken["rows_stream"])
+    return ingested, taken, Arrivals(taken["chunks"], taken["rows_stream"])
 
 
 def _from_feed(
@@ -330,7 +330,7 @@ def _stream(
     context: Context,
     online: OnlineParams,
     arrivals: Arrivals,
-    participants: list[Participant],
+    learners: list[StreamedLearner],
     taken: ShuffleResult,
     alerts_path: str | None,
 ) -> StreamResult:
@@ -338,7 +338,7 @@ def _stream(
     # The number of rows of a stream without an end is not known; but tasks share them.
     rows_initial, rows = taken["rows_initial"], taken.get("rows_stream")
     stage = Stage(context, "stream", None, rows or 0)
-    threads = max(1, cores_of_a_host(context) // len(participants))
+    threads = max(1, cores_of_a_host(context) // len(learners))
     shuffled = (rows_initial + rows, context.params.seed) if rows and context.params.order == "shuffled" else None
     stream = Stream(context.store, online.block_rows, rows_initial, shuffled, online.late_labels)
     done = 0
@@ -355,11 +355,12 @@ def _stream(
         context.events.task_done(stage.name, progress)
         done = schedule.rows
 
-    names = [participant.learner for participant in participants]
+    names = [streamed.learner for streamed in learners]
     sending = nullcontext() if alerts_path is None else Alerts(context.run, alerts_path, names, online.warm_up)
     with sending as alerts, arrivals:
         arrivals.start()
-        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads, alerts)
+        receivers = [] if alerts is None else [alerts]
+        schedule = Schedule(context, stream, arrivals, learners, online.limit_seconds, threads, receivers)
         for record in schedule.resume():
             stage.skipped += 1
             stage.records.append(record)
@@ -370,10 +371,10 @@ def _stream(
             stage.note_compiling(record)
             stage.records.append(record)
             say(record)
-    for participant in participants:
-        if participant.learner in schedule.stopped:
+    for streamed in learners:
+        if streamed.learner in schedule.stopped:
             limit = f"--limit-seconds {online.limit_seconds:g}"
-            context.events.message(f"{participant.learner}: stopped early, at {limit}")
+            context.events.message(f"{streamed.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
     gpu = evidence_of(schedule.mapped())
     if warning := warning_of(gpu):
@@ -388,6 +389,6 @@ def _stream(
         "predicted": schedule.predicted(),
         **(AlertsResult() if alerts is None else AlertsResult(alerts=alerts.about())),
         **arrivals.about(),
-        "learners": {participant.learner: schedule.result(participant) for participant in participants},
+        "learners": {streamed.learner: schedule.result(streamed) for streamed in learners},
     }
     return stage.finish(result)

@@ -19,13 +19,13 @@ from typing import Self
 
 import numpy as np
 
-from ikmap.json_values import Json, JsonObject, MutableJsonObject
-from ikmap.tasks import Task
+from ikmap.json_values import JsonObject, MutableJsonObject
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import Damaged, InputError, writing
-from pipeline.record_types import Alert
+from pipeline.record_types import Alert, LearnRecord
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
+from pipeline.streams.participant import Block, Participant, Standing
 
 STANDARD_OUTPUT = "-"
 OWN_FILE = "alerts.jsonl"
@@ -34,34 +34,28 @@ MARK = "alerts.json"
 """File in the run directory that names the file of its alerts."""
 
 
-def alerts_in(
-    task: Task,
-    decision: np.ndarray,
-    first: int,
-    numbers: np.ndarray,
-    threshold: float | None,
-    block: int,
-    ids: Sequence[Json] | None = None,
-) -> list[Alert]:
-    """Return the alerts among the rows of a block, which begins at place `first` of the stream.
+class AlertedRows(Participant):
+    """The rows of a chunk that a learner alerts of."""
 
-    Parameters
-    ----------
-    threshold : float or None
-        Threshold of the learner when it made the decisions, if it has one.
-    ids : sequence, optional
-        Ids of the rows, where a column tells them apart.
-    """
-    alerting = capability(task, AlertsRows)
-    alerted = None if alerting is None else alerting.alerted(decision)
-    if alerted is None or not alerted.any():
-        return []
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    alerts: list[Alert] = []
-    for k in np.flatnonzero(alerted).tolist():
-        alert = first + k, numbers[k].item(), float(decision[k, 0]), threshold, block, now
-        alerts.append(alert if ids is None else (*alert, ids[k]))
-    return alerts
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        self._ids = standing.stream.ids(k)
+        self._alerts: list[Alert] = []
+
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
+        alerting = capability(standing.task, AlertsRows)
+        if alerting is None or block.decision is None:
+            return
+        alerted = np.flatnonzero(alerting.alerted(block.decision)).tolist()
+        # The threshold is that by which the decisions were made: the learner has not learned from the rows yet.
+        threshold, number = getattr(standing.learner, "threshold", None), block.first // standing.stream.block_rows
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        for k in alerted:
+            row, score = block.numbers[k].item(), float(block.decision[k, 0])
+            alert = block.first + k, row, score, threshold, number, now
+            self._alerts.append(alert if self._ids is None else (*alert, self._ids[block.at.start + k]))
+
+    def end_chunk(self) -> LearnRecord:
+        return {"alerts": self._alerts}
 
 
 class Alerts:

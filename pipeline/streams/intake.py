@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Self
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from pipeline.record_types import LabelsResult, PartRecord, Record
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import IDS, LATE, arrays_of_part
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
-from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
+from pipeline.rows.stream_data import LABELS_AT_END, Arrivals, chunk_name
 from pipeline.running.side_by_side import stop_on_request
 from pipeline.sources.columns.checks import other_columns
 from pipeline.sources.columns.plan import Plan
@@ -29,7 +28,7 @@ from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
 from pipeline.streams.arrived import check, ids_of, joined, place
-from pipeline.streams.late_labels import LateLabels, stored
+from pipeline.streams.label_file import LabelFile, stored
 
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
@@ -54,7 +53,7 @@ def _equal(arrived: np.ndarray, stored_array: np.ndarray) -> bool:
     return np.array_equal(arrived, stored_array, equal_nan=arrived.dtype.kind == "f")
 
 
-class Intake:
+class Intake(Arrivals):
     """The way of the rows of an unbounded source into the store; a thread takes in the stream. A context manager.
 
     A chunk is whole blocks, as many as have come when the learners need one, and at most `chunk_rows` rows: how rows
@@ -68,15 +67,11 @@ class Intake:
     kind : TaskKind
     say : callable
         Function that shows one line to the user.
-    late : LateLabels, optional
+    late : LabelFile, optional
         Labels that come after their rows; labels that rows bring are ignored then.
 
     Attributes
     ----------
-    chunks, rows, nnz : int
-        Counts of the stream in the store so far.
-    ended : bool
-        Whether no more rows will come.
     promised : int
         Number of chunks that have records already.
     """
@@ -88,11 +83,11 @@ class Intake:
         block_rows: int,
         kind: TaskKind,
         say: Callable[[str], None],
-        late: LateLabels | None = None,
+        late: LabelFile | None = None,
     ) -> None:
+        super().__init__(ended=False)
         self.store, self.feed, self.block_rows, self.kind = store, feed, block_rows, kind
-        self.chunks = self.rows = self.nnz = self.promised = 0
-        self.ended = False
+        self.promised = 0
         self._say, self.late = say, late
         self._items: Iterator[Arrival | None] | None = None
         self._exhausted = False
@@ -206,18 +201,13 @@ class Intake:
             k += 1
 
     def learned(self, chunks: int) -> None:
-        """Note how many chunks the slowest learner has done."""
         with self._changed:
             self._learned = chunks
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise the error of the thread, if there is one."""
         if self._error is not None:
             raise self._error
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
@@ -258,7 +248,6 @@ class Intake:
         self.ended = True
 
     def about(self) -> LabelsResult:
-        """Return the entry ``labels`` of ``metrics.json``, if labels came after their rows."""
         return {} if self.late is None else self.late.about(self.rows)
 
     def _hungry(self) -> bool:

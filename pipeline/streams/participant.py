@@ -1,48 +1,175 @@
-"""A learner on a stream, as every task of it is given it."""
+"""What takes part in a stream beside the learner's own state, and the block that it is shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from ikmap.methods.search import Value
-from pipeline.storage.fitted import Fitted
+import numpy as np
+
+from ikmap.arrays import Floats
+from ikmap.learners.rows import Rows as LearnerRows
+from ikmap.methods.learner import State
+from ikmap.tasks import Task
+from pipeline.record_types import EndRecord, LearnRecord
+from pipeline.rows.stream_data import Stream
+from pipeline.streams.predictions import Predictions
 
 
-@dataclass(frozen=True)
-class Participant:
-    """One learner on the stream: small enough to travel with every task.
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Rows whose labels were shown to a learner, and its predictions when the rows came.
 
     Attributes
     ----------
-    learner : str
-    fitted : Fitted or None
-        Partitionings of the initial rows, for a learner on cells.
-    value : number, tuple of numbers or None
-        Value that was chosen or given for a learner on rows.
-    predictions, checkpoint : str
-        Paths of its files.
-    run : str
-        Id of the run.
-    alerts : bool
-        Whether records list the rows of which it alerts (:mod:`pipeline.streams.alerts`).
-    drift : tuple of str and float or None, or None
-        Name of the detector that watches its losses (:mod:`ikmap.drift`), and its delta.
-    redraw_rows : int or None
-        Number of rows from which half of its partitionings are drawn anew after an alarm
-        (:mod:`pipeline.streams.redraw`); None: never.
+    targets : ndarray, shape (n,)
+    predicted : ndarray, shape (n,)
+    decisions : ndarray of float64, shape (n, K), or None
+        None where a learner learns again from rows whose metrics are known.
+    numbers : ndarray of int64, shape (n,)
+        Numbers of the rows, as they came.
+    late : bool
+        Whether the labels came after their rows.
     """
 
-    learner: str
-    fitted: Fitted | None
-    value: Value | None
-    predictions: str
-    checkpoint: str
-    run: str = ""
-    alerts: bool = False
-    drift: tuple[str, float | None] | None = None
-    redraw_rows: int | None = None
+    targets: np.ndarray
+    predicted: np.ndarray
+    decisions: np.ndarray | None
+    numbers: np.ndarray
+    late: bool = False
 
-    @property
-    def shared(self) -> Fitted | None:
-        """Partitionings whose cells are made once for all learners on them; None if the learner is given rows."""
-        return self.fitted if self.redraw_rows is None else None
+
+@dataclass(eq=False)
+class Block:
+    """A block of rows on its way past a learner, and what has become of it so far.
+
+    Attributes
+    ----------
+    number : int
+        Number of the block in its chunk.
+    at : slice
+        The rows of the chunk that are in the block.
+    first : int
+        Place in the stream, after the initial rows, of the first row.
+    numbers : ndarray of int64
+        Numbers of the rows, as they came.
+    weights : ndarray of float64, or None
+    rows : Cells, float64 ndarray or csr_array
+        The rows as the learner takes them, once they have come.
+    predicted : ndarray
+        The predictions, once the rows are predicted.
+    decision : ndarray of float64, or None
+        Decisions of the learner; None where it goes over the block again.
+    answers : list of Answers
+        Rows whose labels the learner has been shown since the block before.
+    alarmed : bool
+        Whether losses of these answers have raised an alarm.
+    map_seconds, predict_seconds, learn_seconds : float
+    """
+
+    number: int
+    at: slice
+    first: int
+    numbers: np.ndarray
+    weights: Floats | None
+    rows: LearnerRows = field(init=False)
+    predicted: np.ndarray = field(init=False)
+    decision: Floats | None = None
+    answers: list[Answers] = field(default_factory=list)
+    alarmed: bool = False
+    map_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    learn_seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return self.numbers.size
+
+
+class Participant:
+    """Something that takes part in a learner's stream, and is told of each block in the order of the methods here.
+
+    A participant that was not asked for is not in the list of those that take part. All methods do nothing by default.
+
+    Attributes
+    ----------
+    prefix : str
+        Beginning of the names of its arrays in a checkpoint.
+    """
+
+    prefix: ClassVar[str] = ""
+
+    def begin_chunk(self, standing: Standing, k: int) -> None:
+        """Take up chunk k."""
+
+    def rows_come(self, standing: Standing, block: Block) -> None:
+        """Act before the rows of a block are predicted."""
+
+    def rows_predicted(self, standing: Standing, block: Block) -> None:
+        """Act when the predictions of a block are on disk."""
+
+    def rows_learned(self, standing: Standing, block: Block) -> None:
+        """Act when the learner has learned from all labels that are known by now."""
+
+    def end_chunk(self) -> LearnRecord:
+        """Let go of the chunk; return fields for its record."""
+        return {}
+
+    def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
+        """Act after all chunks, before the learner is stored as a model; return fields for its record.
+
+        Parameters
+        ----------
+        chunks : int
+            Number of chunks that the learner has gone through.
+        ended : bool
+            Whether the stream has ended there; else the learner is stopped.
+        offsets : ndarray of int64, or None
+            Offsets of the cells of a map that has grown, at the end.
+        """
+        return {}
+
+    def checkpoint(self) -> Mapping[str, np.ndarray]:
+        """Return what has to be kept between chunks, as arrays by name."""
+        return {}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from the arrays of :meth:`checkpoint`."""
+
+
+@dataclass
+class Standing:
+    """A learner on its stream, between two blocks, with all that takes part.
+
+    Attributes
+    ----------
+    stream : Stream
+    learner : state of a StreamLearner
+    task : Task
+        Task that reads the decisions of the learner.
+    predictions : Predictions
+    participants : sequence of Participant
+        In the order in which they are told.
+    """
+
+    stream: Stream
+    learner: State
+    task: Task
+    predictions: Predictions
+    participants: Sequence[Participant]
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Return all that has to be kept between two chunks, as arrays by name."""
+        arrays = dict(self.learner.checkpoint())
+        for participant in self.participants:
+            arrays |= {participant.prefix + name: array for name, array in participant.checkpoint().items()}
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from the arrays of :meth:`checkpoint`."""
+        left = dict(arrays)
+        for participant in self.participants:
+            prefix = participant.prefix
+            names = [name for name in left if prefix and name.startswith(prefix)]
+            participant.restore({name.removeprefix(prefix): left.pop(name) for name in names})
+        self.learner = self.learner.restore(left)

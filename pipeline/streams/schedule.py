@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, Protocol, Self, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from pipeline.record_types import (
     GrownRecord,
     GrownResult,
     LabelledRecord,
-    LabelsResult,
     LearnRecord,
     MapRecord,
     OwnMapsResult,
@@ -27,7 +26,7 @@ from pipeline.record_types import (
     SavedRecord,
     TaskRecord,
 )
-from pipeline.rows.stream_data import Stream
+from pipeline.rows.stream_data import Arrivals, Stream
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context
 from pipeline.stages.named_rows import give_ids, listed_rows
@@ -35,55 +34,22 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.verify import is_verified
 from pipeline.streams.alerts import Alerts
-from pipeline.streams.grow import Growing, map_and_grow, save_grown
-from pipeline.streams.participant import Participant
-from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state
+from pipeline.streams.map_chunks import Growing, map_and_grow, map_chunk, save_grown
+from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.training.traces import as_result
 
 AHEAD = 4
 """Number of chunks that are mapped before the slowest learner needs them."""
 MAP, MODEL, GROWN = "map", "model", "grown"
+EVENTS: Mapping[Literal["drifts", "redraws"], str] = {
+    "drifts": "drift alarm",
+    "redraws": "half of its partitionings drawn anew",
+}
+"""What is said of the rows in some fields of a chunk's record."""
 
 type Start = tuple[Callable[..., TaskRecord], Task]
 """A task that may start, and its function."""
-
-
-class Arrivals(Protocol):
-    """The rows of a stream that are in the store already, and the source that brings the others there.
-
-    A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
-
-    Attributes
-    ----------
-    chunks, rows : int
-        Numbers of chunks and rows in the store.
-    nnz : int
-        Number of values other than zero in the rows that were received while the learners ran. Files that were read
-        before are counted by ``ingest``.
-    ended : bool
-        Whether no more rows will come.
-    """
-
-    chunks: int
-    rows: int
-    nnz: int
-    ended: bool
-
-    def start(self) -> None:
-        """Begin to receive rows."""
-
-    def learned(self, chunks: int) -> None:
-        """Note how many chunks the slowest learner has done, to limit the rows that are received ahead of it."""
-
-    def about(self) -> LabelsResult:
-        """Return the entry ``labels`` of ``metrics.json``, at the end."""
-
-    def check(self) -> None:
-        """Raise the error that has kept rows from arriving, if there is one."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class Schedule:
@@ -94,13 +60,13 @@ class Schedule:
     context : Context
     stream : Stream
     arrivals : Arrivals
-    participants : list of Participant
+    learners : list of StreamedLearner
     limit_seconds : float or None
         Most seconds of predicting and learning, for each learner.
     n_threads : int
         Number of threads of a learner.
-    alerts : Alerts, optional
-        Receiver of the alerts in the records.
+    receivers : sequence of Alerts
+        Receivers of the alerts in the records, if alerts are asked for.
     """
 
     def __init__(
@@ -108,21 +74,23 @@ class Schedule:
         context: Context,
         stream: Stream,
         arrivals: Arrivals,
-        participants: list[Participant],
+        learners: list[StreamedLearner],
         limit_seconds: float | None,
         n_threads: int,
-        alerts: Alerts | None = None,
+        receivers: Sequence[Alerts] = (),
     ) -> None:
-        self.alerts = alerts
-        self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
+        self.receivers = receivers
+        self.context, self.stream, self.arrivals, self.learners = context, stream, arrivals, learners
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
         self.criterion = criterion_of(self.task)
-        self.fitted = list({c.shared.label: c.shared for c in participants if c.shared is not None}.values())
+        maps = [streamed.shared for streamed in learners if streamed.shared is not None]
+        self.fitted = list({fitted.label: fitted for fitted in maps}.values())
+        self._on_cells = [streamed.learner for streamed in learners if streamed.shared is not None]
         self.growing = self._growing()
         self._grown: dict[str, GrownRecord] = {}
         self.stopped: set[str] = set()
         self._mapped: dict[int, MapRecord] = {}
-        self._learned: dict[str, list[LearnRecord]] = {c.learner: [] for c in participants}
+        self._learned: dict[str, list[LearnRecord]] = {streamed.learner: [] for streamed in learners}
         self._spent = dict.fromkeys(self._learned, 0.0)
         # Number of rows, of labels that have come, and the sum of the scores of rows with labels.
         self._counts = dict.fromkeys(self._learned, (0, 0, 0))
@@ -149,9 +117,9 @@ class Schedule:
             if record is not None and is_verified(run, record):
                 self._mapped[k] = cast("MapRecord", record)
                 yield record
-        for participant in self.participants:
-            name = participant.learner
-            if not Path(participant.checkpoint).exists():
+        for streamed in self.learners:
+            name = streamed.learner
+            if not Path(streamed.checkpoint).exists():
                 continue
             records: list[LearnRecord] = []
             for k in range(-1, n_chunks):
@@ -171,48 +139,42 @@ class Schedule:
     def more(self) -> bool:
         """Return whether more rows may arrive for a learner that is not stopped."""
         self.arrivals.check()
-        return not self.arrivals.ended and len(self.stopped) < len(self.participants)
+        return not self.arrivals.ended and len(self.stopped) < len(self.learners)
 
     def ready(self) -> Iterator[Start]:
         """Yield the tasks that may begin."""
-        params = self.context.params
         ended = self.arrivals.ended  # read first: then the number of chunks is final
         n_chunks = self.arrivals.chunks
-        running_participants = [c for c in self.participants if c.learner not in self.stopped]
-        next_chunks = [
-            self.next(c.learner)
-            for c in running_participants
-            if c.shared is not None and self.next(c.learner) < n_chunks
-        ]
+        places = {name: self.next(name) for name in self._on_cells}
+        next_chunks = [k for name, k in places.items() if name not in self.stopped and k < n_chunks]
         # Behind the learners too: the cells of a chunk that was damaged since then are to be made again.
-        behind = max((self.next(c.learner) for c in self.participants if c.shared is not None), default=0)
-        for k in range(min(n_chunks, max(0, min(next_chunks)) + AHEAD) if next_chunks else max(0, behind)):
+        behind = max(0, *places.values()) if places else 0
+        for k in range(min(n_chunks, max(0, min(next_chunks)) + AHEAD) if next_chunks else behind):
             if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
                 yield self._mapping(k)
         yield from self._save_grown(ended, n_chunks)
-        for participant in self.participants:
-            name, k = participant.learner, self.next(participant.learner)
-            given = (self.stream, params, participant)
-            function: Callable[..., TaskRecord] = learn_chunk
-            name_of_task = _learn_name(name, k)
-            args: tuple[object, ...] = (*given, k, self.n_threads)
-            if name in self.stopped or (ended and k == n_chunks):
-                if name in self._models:
-                    continue
-                if self.growing is not None and participant.shared is not None:
-                    if participant.shared.label not in self._grown:
-                        continue
-                    args = (*args, self.grown_of(participant.shared))
-                if self.growing is None or participant.shared is None:
-                    args = (*args, None)
-                args = (*args, ended and k == n_chunks)
-                function, name_of_task = save_state, f"{name}-{MODEL}"
-            elif k == -1:
-                function, args = learn_initial, (*given, self.n_threads)
-            elif k >= n_chunks or (participant.shared is not None and k not in self._mapped):
-                continue
-            if self._begin(name_of_task):
-                yield function, Task(name_of_task, args, self._at_home(name))
+        for streamed in self.learners:
+            start = self._learning(streamed, ended, n_chunks)
+            if start is not None and self._begin(start[1].name):
+                function, task = start
+                yield function, replace(task, worker=self._at_home(streamed.learner))
+
+    def _learning(self, streamed: StreamedLearner, ended: bool, n_chunks: int) -> Start | None:
+        """Return the next task of a learner, for any worker, or None if the learner waits or is done."""
+        name, k, fitted = streamed.learner, self.next(streamed.learner), streamed.shared
+        given = self.stream, self.context.params, streamed
+        if name in self.stopped or (ended and k == n_chunks):
+            waits = self.growing is not None and fitted is not None and fitted.label not in self._grown
+            if waits or name in self._models:
+                return None
+            grown = None if self.growing is None or fitted is None else self.grown_of(fitted)
+            args = (*given, k, self.n_threads, grown, ended and k == n_chunks)
+            return save_state, Task(f"{name}-{MODEL}", args)
+        if k == -1:
+            return learn_initial, Task(_learn_name(name, k), (*given, self.n_threads))
+        if k >= n_chunks or (fitted is not None and k not in self._mapped):
+            return None
+        return learn_chunk, Task(_learn_name(name, k), (*given, k, self.n_threads))
 
     def _may_map(self, k: int) -> bool:
         """Return whether chunk k may be mapped now; a map that grows needs the chunk before it to be done."""
@@ -227,11 +189,10 @@ class Schedule:
 
     def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[Start]:
         """Yield tasks that store the grown maps, as they are at the chunk where the last learner has ended."""
-        on_cells = [c for c in self.participants if c.shared is not None]
-        over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
+        over = all(name in self.stopped or (ended and self.next(name) == n_chunks) for name in self._on_cells)
         if self.growing is None or not over:
             return
-        last = max(0, *(self.next(c.learner) for c in on_cells))
+        last = max(0, *(self.next(name) for name in self._on_cells))
         for fitted in self.fitted:
             name = f"{fitted.label}-{GROWN}"
             if fitted.label not in self._grown and self._begin(name):
@@ -263,14 +224,12 @@ class Schedule:
             The predictions are not those that the records of the chunks promise.
         """
         promises: dict[str, Promise] = {}
-        for participant in self.participants:
-            chunks = [record["predicted"] for record in self._learned[participant.learner] if "predicted" in record]
+        for streamed in self.learners:
+            chunks = [record["predicted"] for record in self._learned[streamed.learner] if "predicted" in record]
             try:
-                promises[participant.learner] = promise_of_stream(
-                    participant.predictions, self.task.decisions.dtype, chunks
-                )
+                promises[streamed.learner] = promise_of_stream(streamed.predictions, self.task.decisions.dtype, chunks)
             except Damaged as damaged:  # then the learner starts again
-                raise Damaged(damaged.path, damaged.why, damaged.path, participant.checkpoint) from None
+                raise Damaged(damaged.path, damaged.why, damaged.path, streamed.checkpoint) from None
         return promises
 
     def redrawn(self) -> OwnMapsResult:
@@ -314,11 +273,9 @@ class Schedule:
         else:
             learned = cast("LearnRecord", record)
             self._note(learner, learned)
-            for row in learned.get("drifts", ()):
-                self.context.events.message(f"{learner}: drift alarm after row {row:,} of the stream")
-            for row in learned.get("redraws", ()):
-                line = f"{learner}: half of its partitionings drawn anew after row {row:,} of the stream"
-                self.context.events.message(line)
+            for key, event in EVENTS.items():
+                for row in learned.get(key, ()):
+                    self.context.events.message(f"{learner}: {event} after row {row:,} of the stream")
         self._tell()
 
     def _note(self, learner: str, record: LearnRecord) -> None:
@@ -334,14 +291,15 @@ class Schedule:
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
             self.stopped.add(learner)
-        if self.alerts is not None:
-            self.alerts.note(learner, record.pop("alerts", ()))
+        alerts = record.pop("alerts", ())
+        for receiver in self.receivers:
+            receiver.note(learner, alerts)
 
     def _tell(self) -> None:
         running = [self.next(name) for name in self._learned if name not in self.stopped]
         self.arrivals.learned(min(running, default=self.arrivals.chunks))
-        if self.alerts is not None:
-            self.alerts.send(self.rows)
+        for receiver in self.receivers:
+            receiver.send(self.rows)
 
     def next(self, learner: str) -> int:
         """Return the chunk that a learner is at; -1: the initial rows."""
@@ -358,20 +316,20 @@ class Schedule:
         score = self.criterion.score
         return ", ".join(f"{name} {score(scored, n):.4f}" for name, (_, n, scored) in self._counts.items() if n)
 
-    def result(self, participant: Participant) -> JsonObject:
+    def result(self, streamed: StreamedLearner) -> JsonObject:
         """Return the result of a learner at the end: totals, and the curve block by block."""
-        initial, *records = self._learned[participant.learner]
+        initial, *records = self._learned[streamed.learner]
         # Rows, their scores, seconds of predicting and of learning, support points, and traces.
-        traced = self.context.params.learner_as(StreamLearner, participant.learner).traced
+        traced = self.context.params.learner_as(StreamLearner, streamed.learner).traced
         width = 5 + len(traced)
         block_entries = [block for record in records for block in record["blocks"]]
         blocks = np.array(block_entries, dtype=np.float64).reshape(-1, width)
-        mapping = self._mapping_seconds(participant, records)
+        mapping = self._mapping_seconds(streamed, records)
         # Labels that come after their rows count in the block that they came with, or after the last.
         labelled_of_records = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
         labelled = np.concatenate([np.zeros(0), *labelled_of_records])
         tallied: list[LearnRecord | LabelledRecord] = [*records]
-        at_end = self._models[participant.learner].get("at_end")
+        at_end = self._models[streamed.learner].get("at_end")
         if at_end and len(blocks):
             blocks[-1, 1] += at_end["scored"]
             labelled[-1] += at_end["labelled"]
@@ -381,9 +339,9 @@ class Schedule:
         n_labelled = int(labelled[-1]) if labelled.size else 0
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
-        name, key = participant.learner, self.criterion.metric.key
-        parameter = participant.fitted.as_result() if participant.fitted else {
-            "parameter": self.context.params.parameter(name) or None, "value": participant.value
+        name, key = streamed.learner, self.criterion.metric.key
+        parameter = streamed.fitted.as_result() if streamed.fitted else {
+            "parameter": self.context.params.parameter(name) or None, "value": streamed.value
         }  # fmt: skip
         metric = float(self.criterion.score(scored[-1], n_labelled)) if n_labelled else None
         return {
@@ -392,10 +350,10 @@ class Schedule:
             key: metric,
             "rows": n_seen,
             **({"rows_labelled": n_labelled} if self.stream.late else {}),
-            **({"drifts": _all(records, "drifts")} if participant.drift else {}),
-            **({} if participant.redraw_rows is None else {"redraws": _all(records, "redraws")}),
-            "stopped_early": participant.learner in self.stopped,
-            "content_hash": self._models[participant.learner]["content_hash"],
+            **({"drifts": _all(records, "drifts")} if streamed.drift else {}),
+            **({"redraws": _all(records, "redraws")} if streamed.redraw_rows is not None else {}),
+            "stopped_early": streamed.learner in self.stopped,
+            "content_hash": self._models[streamed.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],
             "map_seconds": round(float(mapping.sum()), 6),
             "predict_seconds": round(float(blocks[:, 2].sum()), 6),
@@ -410,13 +368,13 @@ class Schedule:
             **as_result(traced, blocks[:, 5:]),
         }
 
-    def _mapping_seconds(self, participant: Participant, records: list[LearnRecord]) -> np.ndarray:
+    def _mapping_seconds(self, streamed: StreamedLearner, records: list[LearnRecord]) -> np.ndarray:
         """Return the seconds of mapping each block; cells for several learners count in equal parts for its blocks."""
         seconds = [np.zeros(0)]
         for k, record in enumerate(records):
             n = len(record["blocks"])
-            if participant.shared is not None:
-                seconds.append(np.full(n, self._mapped[k]["map_seconds"][participant.shared.label] / n))
+            if streamed.shared is not None:
+                seconds.append(np.full(n, self._mapped[k]["map_seconds"][streamed.shared.label] / n))
             else:
                 seconds.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
         return np.concatenate(seconds)

@@ -38,11 +38,12 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage import durable
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import grow, stream
+from pipeline.streams import checkpoints
+from pipeline.streams.schedule import Schedule
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
-from tests.plugins import forgetting, growing_bins
+from tests.plugins import choosy, forgetting, growing_bins
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
 from tests.support.runs import points
@@ -51,12 +52,14 @@ pytestmark = pytest.mark.slow
 
 N, INITIAL, T = 700, 150, 6
 FORGETTING, BINS = forgetting.Forgets.about.name, growing_bins.GrowingBins.about.name
+CHOOSY = choosy.Choosy.about.name
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MAPS, BINS, growing_bins.GrowingBins)
     monkeypatch.setitem(LEARNERS, FORGETTING, forgetting.Forgets)
+    monkeypatch.setitem(LEARNERS, CHOOSY, choosy.Choosy)
 
 
 @pytest.fixture
@@ -183,8 +186,7 @@ def test_killed_anywhere_the_stream_ends_with_the_same_bits(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
-    monkeypatch.setattr(grow, "CHECKPOINT_SHARE", share)
-    monkeypatch.setattr(stream, "CHECKPOINT_SHARE", share)
+    monkeypatch.setattr(checkpoints, "SHARE", share)
     whole = tmp_path / "whole"
     run(whole, file, block_rows=20, bins="auto", cv_rows=100)
     expected = results(whole)
@@ -214,6 +216,29 @@ def test_killed_anywhere_the_stream_ends_with_the_same_bits(
         # Times, and so the curve's seconds, differ; traces do not.
         assert comparable(folder) == comparable(whole)
     assert done >= 3
+
+
+@pytest.mark.usefixtures("here")
+def test_a_learner_that_chooses_its_rows_chooses_the_same_when_it_goes_over_them_again(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without checkpoints, a process that goes on learns again from all chunks before, by the learner's own task."""
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
+    monkeypatch.setattr(checkpoints, "SHARE", -1.0)
+    learners: dict[str, Any] = {"learners": (CHOOSY, "ogd"), "partitioner": "anne", "bins": None, "psi": 8}
+    metrics = run(tmp_path / "whole", file, block_rows=20, **learners)
+    support = {name: metrics["learners"][name]["n_support"] for name in (CHOOSY, "ogd")}
+    assert support[CHOOSY] < support["ogd"]
+    finished = Schedule.finished
+
+    def forgetful(self: Schedule, name: str, record: Any) -> None:
+        finished(self, name, record)
+        forget()
+
+    monkeypatch.setattr(Schedule, "finished", forgetful)
+    run(tmp_path / "again", file, block_rows=20, **learners)
+    assert results(tmp_path / "again") == results(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("here")

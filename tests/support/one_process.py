@@ -38,7 +38,7 @@ from pipeline.runs.trained_model import open_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import grow, stream
+from pipeline.streams import checkpoints
 
 
 class NoWorkers:
@@ -103,8 +103,7 @@ def one_process() -> Iterator[None]:
         patch.setattr("pipeline.runs.score.prepare", lambda *_: 0.0)
         patch.setattr("pipeline.runs.online.run_ready", _run_ready)
         patch.setattr("pipeline.runs.score.run_tasks", _run_tasks)
-        patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
-        patch.setattr(grow, "CHECKPOINT_SHARE", float("inf"))
+        patch.setattr(checkpoints, "SHARE", float("inf"))  # a checkpoint after every chunk
         yield
 
 

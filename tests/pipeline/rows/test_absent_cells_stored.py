@@ -36,8 +36,9 @@ from pipeline.stages.shuffle import shuffle
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.predictions import PredictionFile
-from pipeline.streams.participant import Participant
-from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state
+from pipeline.streams.map_chunks import map_chunk
+from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
@@ -197,7 +198,7 @@ def test_a_stream_goes_over_rows_without_cells(
     fitted = Fitted(**partition(ctx, [psi])["fitted"][0])
     stream = Stream(ctx.store, BLOCK)
     folder = tmp_path / "predictions"
-    one = Participant(learner, fitted, None, str(folder / "x.int32"), str(tmp_path / "x.npz"))
+    one = StreamedLearner(learner, fitted, None, str(folder / "x.int32"), str(tmp_path / "x.npz"))
     learn_initial(stream, ctx.params, one)
     chunks = range(ctx.run.stage("shuffle")["result"]["chunks"])  # type: ignore[index]
     for k in chunks:
@@ -211,13 +212,13 @@ def test_a_stream_goes_over_rows_without_cells(
     expected = OGDState.start(parts[0].n_columns, 2, 0.5, T)
     expected.partial_fit(parts[0].to_csr(normalize=False), y)
     assert not any(part.complete for part in parts)
-    hidden = [stream.labels(k, str(folder / "y.int32")) for k in chunks]
+    hidden = [stream.labels(k, one.predictions) for k in chunks]
     predicted = []
     for part, labels in zip(parts[1:], hidden, strict=True):
         for start in range(0, len(part), BLOCK):
             rows = part[start : start + BLOCK].to_csr(normalize=False)
             predicted.append(decision_to_index(expected.decision_function(rows)))
-            expected.partial_fit(rows, labels.reveal(start, start + rows.shape[0], predicted[-1]))
+            expected.partial_fit(rows, labels.reveal(start, start + rows.shape[0]))
     np.testing.assert_array_equal(PredictionFile(one.predictions, "int32").read(), np.concatenate(predicted))
     for part in parts:
         np.testing.assert_array_equal(

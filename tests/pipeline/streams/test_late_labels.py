@@ -26,7 +26,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import is_verified
 from pipeline.streams import intake as intake_module
-from pipeline.streams.late_labels import LateLabels
+from pipeline.streams.label_file import LabelFile
 from pipeline.streams.schedule import Schedule
 from tests.support.damage import flip
 from tests.support.metrics import check_metrics
@@ -74,7 +74,7 @@ def run(folder: Path, params: Params, feed: Any, labels: Path | None, **more: An
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
-    monkeypatch.setattr("pipeline.streams.late_labels.IDLE_SECONDS", 2.0)
+    monkeypatch.setattr("pipeline.streams.label_file.IDLE_SECONDS", 2.0)
     with one_process():
         yield
 
@@ -196,7 +196,7 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     said: list[str] = []
     path.write_text("row,label\n1,a\n0,b\n")
-    late = LateLabels(str(path), 2, 10, said.append)
+    late = LabelFile(str(path), 2, 10, said.append)
     assert late.of_initial(0, 2).tolist() == ["b", "a"]
     write(path, [(5, "a"), (4, "b"), (40, "a"), (3, "b"), (2, "a")], "a")
     first = late.take(0, 2, 1)  # row 5 has not come: those behind it wait
@@ -206,7 +206,7 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
     assert batch.places.tolist() == [1, 0, 2, 3]  # those of earlier rows first, then block by block
     assert batch.before.tolist() == [0, 0, 1, 2]
     assert late.counts.unknown == 1  # row 40 is further ahead than rows may wait
-    again = LateLabels(str(path), 2, 10, said.append)
+    again = LabelFile(str(path), 2, 10, said.append)
     again.go_on(kept, [first.places])
     assert again.take(2, 2, 1).labels.tolist() == batch.labels.tolist()
     assert again.as_json() == late.as_json()
@@ -232,7 +232,7 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
 )
 def test_bad_files_of_labels(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text(text)
-    late = LateLabels(str(tmp_path / "labels.csv"), 2, 10, print)
+    late = LabelFile(str(tmp_path / "labels.csv"), 2, 10, print)
     late.idle_seconds = 0
     with pytest.raises(InputError, match=said):
         late.of_initial(0, 2)
@@ -266,12 +266,20 @@ def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_decisions_that_wait_for_their_labels_have_a_digest(tmp_path: Path) -> None:
-    write(tmp_path / "labels.csv", list(enumerate(CLASSES.tolist())))
-    run(tmp_path / "run", params_of("ogd", "multiclass"), Rows(), tmp_path / "labels.csv")
+@pytest.mark.parametrize(
+    ("learner", "task", "y"), [("ogd", "multiclass", CLASSES), ("quantile", "regression", NUMBERS)]
+)
+def test_decisions_that_wait_for_their_labels_have_a_digest(
+    learner: str, task: str, y: np.ndarray, tmp_path: Path
+) -> None:
+    write(tmp_path / "labels.csv", list(enumerate(y.tolist())))
+    run(tmp_path / "run", params_of(learner, task), Rows(), tmp_path / "labels.csv")
     with closing(RunDirectory(tmp_path / "run", read_json(tmp_path / "run/manifest.json")["identity"])) as directory:
-        records = [record for name, record in directory.records("stream").items() if name.startswith("ogd-0")]
+        records = [r for name, r in directory.records("stream").items() if name.startswith(f"{learner}-0")]
         assert records
         assert all(record is not None and is_verified(directory, record) for record in records)
-        flip(tmp_path / "run/predictions/ogd.int32.decisions", 8)
-        assert sum(record is not None and not is_verified(directory, record) for record in records) == 1
+        (file,) = (tmp_path / "run/predictions").glob("*.decisions")
+        for at in (8, 8 * file.stat().st_size - 8):
+            flip(file, at)
+            assert sum(record is not None and not is_verified(directory, record) for record in records) == 1
+            flip(file, at)

@@ -28,7 +28,7 @@ from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.stream_data import HiddenLabels, Stream
+from pipeline.rows.stream_data import Stream
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
@@ -40,12 +40,17 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.shuffle import chunk_rows_of, shuffle
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.streams import stream as stream_stage
-from pipeline.streams.participant import Participant
-from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk
+from pipeline.streams import checkpoints
+from pipeline.streams.advance import Live, go_through
+from pipeline.streams.learn_chunks import learn_chunk, learn_initial, standing_before
+from pipeline.streams.map_chunks import map_chunk
+from pipeline.streams.participant import Block, Standing
+from pipeline.streams.predictions import Predictions
+from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
 from tests.support.narrow import csr
 from tests.support.params_for import params_for
@@ -196,32 +201,38 @@ def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path)
     stream = Stream(ctx.store, BLOCK)
-    labels = stream.labels(1, str(tmp_path / "predictions" / "x.int32"))
+    path = str(tmp_path / "predictions" / "x.int32")
+    labels = stream.labels(1, path)
     assert not [name for name in dir(labels) if not name.startswith("_") and name != "reveal"]
+    predictions = Predictions(path, "int32", 1, late=False, checkpoint="")
     for wrong in (np.zeros(BLOCK - 1, np.int32), np.zeros((BLOCK, 1), np.int32)):
         with pytest.raises(ValueError, match="predictions have shape"):
-            labels.reveal(0, BLOCK, wrong)
-    assert not (tmp_path / "predictions").exists()
-    order: list[str] = []
-    hidden = HiddenLabels(ctx.store, 1, 60, PreparedRows(ctx.store, "train").preparation, Watched("x", order))
-    look = hidden._open
-
-    def opened(start: int, stop: int) -> Any:
-        order.append("labels")
-        return look(start, stop)
-
-    monkeypatch.setattr(hidden, "_open", opened)
-    hidden.reveal(0, BLOCK, np.zeros(BLOCK, np.int32))
-    assert order == ["predictions", "labels"]
+            predictions.write(stream.first_of(1), BLOCK, wrong, np.zeros((BLOCK, 1)))
+    with pytest.raises(ValueError, match=f"rows 0 to {BLOCK - 1} of the chunk have no predictions yet"):
+        labels.reveal(0, BLOCK)
+    predictions.write(stream.first_of(1), BLOCK, np.zeros(BLOCK, np.int32), np.zeros((BLOCK, 1)))
+    assert labels.reveal(0, BLOCK).shape == (BLOCK,)
+    with pytest.raises(ValueError, match="have no predictions yet"):
+        labels.reveal(BLOCK, 2 * BLOCK)
 
 
-class Watched(PredictionFile):
-    def __init__(self, path: str, order: list[str]) -> None:
-        super().__init__(path, "int32")
-        self.order = order
+class Forgetful(Live):
+    """A witness that does not write down what it is told."""
 
-    def write(self, first: int, predicted: np.ndarray) -> None:  # noqa: ARG002
-        self.order.append("predictions")
+    def predict(self, standing: Standing, block: Block) -> None:
+        block.decision = standing.learner.decision_function(block.rows)
+        block.predicted = standing.task.decisions.predict(block.decision)
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_pr1_a_witness_that_does_not_write_shows_no_labels(tmp_path: Path) -> None:
+    ctx = streamed(tmp_path)
+    stream = Stream(ctx.store, BLOCK)
+    learner = StreamedLearner("kernel-ogd", None, 8, str(tmp_path / "x.int32"), str(tmp_path / "x.npz"))
+    standing = standing_before(stream, ctx.params, learner, 1)
+    with pytest.raises(ValueError, match="have no predictions yet"):
+        go_through(standing, 0, Forgetful("kernel-ogd", [], []))
+    assert standing.learner.n_seen == 0
 
 
 def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
@@ -271,7 +282,7 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
-    monkeypatch.setattr(stream_stage, "CHECKPOINT_SHARE", np.inf if saved else -1.0)
+    monkeypatch.setattr(checkpoints, "SHARE", np.inf if saved else -1.0)
     supports = []
     for folder, forgets in (("stays", False), ("moves", True)):
         ctx = streamed(tmp_path / folder)
@@ -285,14 +296,14 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
             for k in range(result["chunks"]):
                 map_chunk(stream, [fitted], k)
         files = (str(tmp_path / folder / "predicted.int32"), str(tmp_path / folder / "state.npz"))
-        participant = Participant(name, fitted, None if fitted else 8, *files)
+        participant = StreamedLearner(name, fitted, None if fitted else 8, *files)
         learn_initial(stream, ctx.params, participant)
         for k in range(result["chunks"]):
             if forgets and k in (1, 2, 5):
-                stream_stage._kept.forget()
+                PROCESS.forget()
             record = learn_chunk(stream, ctx.params, participant, k)
             if forgets and k in (0, 3, 4):  # its record gets lost: the same task is done again, elsewhere
-                stream_stage._kept.forget()
+                PROCESS.forget()
                 again = learn_chunk(stream, ctx.params, participant, k)
                 assert [[b[0], b[1], b[4]] for b in again["blocks"]] == [[b[0], b[1], b[4]] for b in record["blocks"]]
         supports.append((record["blocks"][-1][4], Path(files[0]).read_bytes()))

@@ -72,7 +72,7 @@ class Batch:
     lines: np.ndarray
 
 
-class LateLabels:
+class LabelFile:
     """The file of labels, and the rows that have a label.
 
     Parameters
