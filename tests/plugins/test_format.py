@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 READ = """
 import sys
 from tests.support.opening import opened
-from tests.pipeline.sources.tables.test_table_files import rows
+from tests.pipeline.sources.test_sources_tables import rows
 from pipeline.errors import InputError
 from pipeline.package_faults import fault_of_package
 from pipeline.sources import Sizes

@@ -25,7 +25,7 @@ from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats import OURS, sqlite
-from tests.pipeline.sources.tables.test_table_files import EXPECTED, rows, typed
+from tests.pipeline.sources.test_sources_tables import EXPECTED, rows, typed
 from tests.support.opening import opened
 
 NAMES = ["size", "whole", "when", "day", "city", "open", "label"]
