@@ -62,6 +62,7 @@ from ikmap.methods.registry import (
     method,
     methods,
     register,
+    unregister,
 )
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import Search, at_value, parameter_of, search_of, value_of
@@ -134,6 +135,7 @@ __all__ = [
     "refused_on",
     "register",
     "search_of",
+    "unregister",
     "value_of",
 ]
 

@@ -17,7 +17,7 @@ import pytest
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.online.ogd import OGDState
-from ikmap.methods import LEARNERS, MAPS, Sample
+from ikmap.methods import Sample
 from ikmap.methods.ogd import OGD, NaiveOGD
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -42,7 +42,7 @@ from pipeline.streams import grow, stream
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
-from tests.plugins import forgetting, growing_bins
+from tests.plugins import forgetting, growing_bins, registered
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
 from tests.support.runs import points
@@ -54,9 +54,9 @@ FORGETTING, BINS = forgetting.Forgets.about.name, growing_bins.GrowingBins.about
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, BINS, growing_bins.GrowingBins)
-    monkeypatch.setitem(LEARNERS, FORGETTING, forgetting.Forgets)
+def _known() -> Iterator[None]:
+    with registered(growing_bins.GrowingBins, forgetting.Forgets):
+        yield
 
 
 @pytest.fixture
