@@ -28,7 +28,8 @@ LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
     "ikmap/device", "pipeline/stages/select", "pipeline/streams/stream", "ikmap_papers/isolation_kernel/runs",
     "pipeline/running/compiling", "pipeline/training/train_distributed", "system/second_user",
-    "pipeline/storage/durability", "system/two_hosts", "pipeline/runs/plan", "pipeline/running/full_disk",
+    "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
+    "pipeline/running/running_full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
     "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",
 )  # fmt: skip

@@ -63,6 +63,7 @@ from ikmap.methods.registry import (
     method,
     methods,
     register,
+    unregister,
 )
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import Search, at_value, parameter_of, search_of, value_of
@@ -135,6 +136,7 @@ __all__ = [
     "refused_on",
     "register",
     "search_of",
+    "unregister",
     "value_of",
 ]
 

@@ -19,6 +19,7 @@ from ikmap.methods.method import Method
 from ikmap.methods.reserved import reserved_among
 from ikmap.tasks import METRICS, TASKS, Criterion, TaskKind, task_words
 from ikmap.tasks import register as register_task
+from ikmap.tasks import unregister as unregister_task
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -182,6 +183,13 @@ def register(item: type[Method] | TaskKind | type[TaskKind] | type[Criterion], p
         KERNELS[name] = item
     if package:
         PACKAGES[name] = package
+
+
+def unregister(name: str) -> None:
+    """Remove a method, a kind of task or a metric from the registry, if there is one of that name."""
+    for registry in (MAPS, LEARNERS, KERNELS, PACKAGES):
+        registry.pop(name, None)
+    unregister_task(name)
 
 
 def missing_members(kind: type) -> list[str]:

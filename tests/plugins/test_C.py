@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pipeline.runs.trained_model import open_run
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
+from tests.plugins import registered
 from tests.plugins.cautious import Cautious
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, write_rows
 
@@ -29,8 +31,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LEARNERS, "cautious", Cautious)
+def _known() -> Iterator[None]:
+    with registered(Cautious):
+        yield
 
 
 def run(path: Path, file: Path, C: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods import LEARNERS
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
@@ -24,6 +24,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training import train_counts
+from tests.plugins import registered
 from tests.plugins.counting import NaiveBayes, NearestMean
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 
@@ -34,13 +35,13 @@ NAMES = tuple(kind.about.name for kind in KINDS)
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in KINDS:
-        monkeypatch.setitem(LEARNERS, kind.about.name, kind)
+def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
     monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
     monkeypatch.setattr(train_counts, "TASKS", 5)
+    with registered(*KINDS):
+        yield
 
 
 def run(path: Path, file: Path, shard_rows: int = 64, psi: Any = 8) -> dict[str, Any]:

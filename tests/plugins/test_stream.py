@@ -17,7 +17,7 @@ import pytest
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.online.ogd import OGDState
-from ikmap.methods import LEARNERS, MAPS, Sample
+from ikmap.methods import Sample
 from ikmap.methods.ogd import OGD
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -43,7 +43,7 @@ from pipeline.streams.schedule import Schedule
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
-from tests.plugins import choosy, forgetting, growing_bins
+from tests.plugins import choosy, forgetting, growing_bins, registered
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
 from tests.support.runs import points
@@ -56,10 +56,9 @@ CHOOSY = choosy.Choosy.about.name
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, BINS, growing_bins.GrowingBins)
-    monkeypatch.setitem(LEARNERS, FORGETTING, forgetting.Forgets)
-    monkeypatch.setitem(LEARNERS, CHOOSY, choosy.Choosy)
+def _known() -> Iterator[None]:
+    with registered(growing_bins.GrowingBins, forgetting.Forgets, choosy.Choosy):
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, Sample, Swept, Training
+from ikmap.methods import Sample, Swept, Training
 from ikmap.methods.checks import check_method
 from ikmap.model_selection import FOLDS, folds
 from ikmap.tasks import CLASSIFICATION, Task, criterion_of
@@ -32,6 +33,7 @@ from pipeline.stages.select import searches
 from pipeline.stages.select_cells import cell_learners
 from pipeline.stages.select_sweeps import POINTS, best_of_sweep
 from pipeline.storage.rundir import RunDirectory
+from tests.plugins import registered
 from tests.plugins.sweeping import LIMIT, ArrivingCuts, SweptBayes
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
@@ -43,10 +45,10 @@ HERE = {"kind": "local", "workers": 1, "threads": 1}
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, CUTS, ArrivingCuts)
-    monkeypatch.setitem(LEARNERS, SWEPT, SweptBayes)
+def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
+    with registered(ArrivingCuts, SweptBayes):
+        yield
 
 
 def asked(learners: tuple[str, ...], **options: Any) -> Params:

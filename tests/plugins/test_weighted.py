@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,8 @@ import zarr
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, LearnerAbout
+from ikmap.methods import LEARNERS, LearnerAbout, unregister
 from ikmap.model import Model
-from ikmap.tasks import METRICS, TASKS
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
@@ -36,6 +36,7 @@ from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.training import train_counts, train_distributed
+from tests.plugins import registered
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
@@ -46,12 +47,10 @@ T, PSI = 7, 8
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for task in (Curved, Heavy):
-        monkeypatch.setitem(TASKS, task.name, task())
-    monkeypatch.setitem(METRICS, Rmse.metric.key, Rmse)
-    for kind in (CurvedRidge, HeavySVM):
-        monkeypatch.setitem(LEARNERS, kind.about.name, kind)
+def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(LEARNERS, CurvedRidge.about.name, CurvedRidge)  # in place of ours
+    with registered(Rmse, Curved, Heavy, HeavySVM):
+        yield
 
 
 def run(path: Path, file: Path, task: str, learner: str, **options: Any) -> dict[str, Any]:
@@ -191,15 +190,16 @@ class Unweighted(Numbers):
     name = Curved.name
 
 
-def test_a_learner_that_ignores_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_that_ignores_weights_is_refused() -> None:
     class Careless(ByCounts):
         about: ClassVar[LearnerAbout] = replace(ByCounts.about, name="careless", tasks=frozenset({Curved.name}))
 
-    monkeypatch.setitem(LEARNERS, Careless.about.name, Careless)
     data = ResolvedDataset("rows", "rows.csv", None)
     assert requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data).name == Curved.name
     said = r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner ridge, or"
-    with pytest.raises(InputError, match=said):
-        requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)
-    monkeypatch.setitem(TASKS, Curved.name, Unweighted())
-    assert requested_task(Params(task=Curved.name, learners=("careless",)), data).name == Curved.name
+    with registered(Careless):
+        with pytest.raises(InputError, match=said):
+            requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)
+        unregister(Curved.name)
+        with registered(Unweighted):
+            assert requested_task(Params(task=Curved.name, learners=("careless",)), data).name == Curved.name

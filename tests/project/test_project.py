@@ -15,22 +15,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests import ROOT
+from tests.support.lowest import lowest
 
 PACKAGES = tuple(name for name in ("ikmap", "pipeline", "flows", "cluster", "ikmap_papers") if (ROOT / name).is_dir())
 """The product may be without ``ikmap_papers``."""
-MOST_PARAMETERS, MOST_OF_A_LOOP = 8, 12
-"""Of a function, and of one in a file of compiled loops."""
-EXCUSED = {
-    "ikmap/learners/online/norma_steps.py: respond": "compiled, as the loops that call it",
-    "ikmap/estimators/dual.py: CellSVC.__init__": "scikit-learn wants a parameter for each setting",
-    "ikmap/estimators/kernels.py: FourierSVC.__init__": "scikit-learn wants a parameter for each setting",
-    "ikmap/estimators/kernels.py: TwoStageGMMClassifier.__init__": "scikit-learn wants a parameter for each setting",
-    "ikmap/estimators/norma.py: CellNormaClassifier.__init__": "scikit-learn wants a parameter for each setting",
-    "ikmap/estimators/norma.py: CellNormaRegressor.__init__": "scikit-learn wants a parameter for each setting",
-    "ikmap/estimators/norma.py: CellNormaDetector.__init__": "scikit-learn wants a parameter for each setting",
-}
-"""Functions with more parameters, and why."""
-
 # Written so that this file does not contain what it looks for.
 FOREIGN = re.compile(
     "|".join(
@@ -54,27 +42,6 @@ def tracked_files() -> list[Path]:
 
 def modules() -> list[Path]:
     return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-
-
-def numbers_of_parameters(source: str) -> dict[str, int]:
-    """How many parameters every function has, besides the object or class that a method is of."""
-    found = {}
-
-    def visit(node: ast.AST, within: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            name = (
-                f"{within}{child.name}"
-                if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-                else ""
-            )
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                of = child.args
-                names = [arg.arg for arg in (*of.posonlyargs, *of.args, *of.kwonlyargs)]
-                found[name] = len(names) - (names[:1] in (["self"], ["cls"]))
-            visit(child, f"{name}." if name else within)
-
-    visit(ast.parse(source), "")
-    return found
 
 
 def pins() -> dict[str, str]:
@@ -135,32 +102,6 @@ def test_urls_are_taken_apart_in_one_place() -> None:
     assert others == []
 
 
-@pytest.mark.slow
-def test_functions_have_few_parameters() -> None:
-    many = {}
-    for path in modules():
-        most = MOST_OF_A_LOOP if path.match("_*_loops.py") else MOST_PARAMETERS
-        for name, number in numbers_of_parameters(path.read_text(encoding="utf-8")).items():
-            if number > most:
-                many[f"{path.relative_to(ROOT).as_posix()}: {name}"] = number
-    assert {name: number for name, number in many.items() if name not in EXCUSED} == {}
-    assert set(EXCUSED) <= set(many), "these need no excuse any more"
-
-
-def test_parameters_are_counted_of_every_function() -> None:
-    source = """
-def plain(a, /, b, *rest, c=1, **more):
-    def inner(d): ...
-
-class Kind:
-    async def method(self, e, *, f): ...
-    if True:
-        @classmethod
-        def make(cls): ...
-"""
-    assert numbers_of_parameters(source) == {"plain": 3, "plain.inner": 1, "Kind.method": 2, "Kind.make": 0}
-
-
 def test_pins_are_plain_and_sorted() -> None:
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     names = [line.partition("==")[0].lower() for line in lines if not line.startswith("#")]
@@ -186,9 +127,16 @@ def test_every_requirement_is_pinned_within_its_range() -> None:
     assert wrong == []
 
 
+def test_lowest_versions_are_those_of_the_ranges() -> None:
+    texts = ["numpy>=2.2,<2.6", "dask-cuda[cu12]==26.10.1", "scikit_learn!=1.8.1,>=1.8", "psutil"]
+    assert list(lowest(texts, {"psutil": "7.2.2"})) == [
+        "numpy==2.2", "dask-cuda[cu12]==26.10.1", "scikit-learn==1.8", "psutil==7.2.2",
+    ]  # fmt: skip
+
+
 def test_scripts_can_be_run() -> None:
     scripts = sorted((ROOT / ".ci").iterdir())
-    assert {"find-python", "make-venv", "run"} <= {script.name for script in scripts}
+    assert {"find-python", "make-venv", "make-lowest", "run"} <= {script.name for script in scripts}
     assert [script.name for script in scripts if not os.access(script, os.X_OK)] == []
 
 
@@ -228,6 +176,8 @@ def test_find_python_passes_over_shims_that_refuse(tmp_path: Path) -> None:
 def test_find_python_takes_the_one_named_or_none(tmp_path: Path) -> None:
     command(tmp_path / "python3.12", "echo /other/one")
     command(tmp_path / "mine", "echo /my/one")
+    command(tmp_path / ".pyenv" / "versions" / "3.13.0" / "bin" / "python3.13", "echo /that/one")
+    assert find_python(tmp_path, PYTHON="python3.13").stdout.strip() == "/that/one"
     assert find_python(tmp_path, PYTHON=str(tmp_path / "mine")).stdout.strip() == "/my/one"
     refused = find_python(tmp_path, PYTHON=str(tmp_path / "nothing"))
     assert refused.returncode == 2

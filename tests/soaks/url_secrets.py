@@ -6,7 +6,7 @@ without Prefect and with it. Then every file and every printed text is searched,
 are and percent-decoded; also Prefect's database. The last line has the number of secrets that were found. With numbers
 of cases, those alone are run, and what each of them printed is shown.
 
-In the suite, ``tests/flows/test_secrets.py`` does a few of the cases.
+In the suite, ``tests/flows/test_flows_secrets.py`` does a few of the cases.
 """
 
 from __future__ import annotations

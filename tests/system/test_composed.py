@@ -16,10 +16,9 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
-from ikmap.methods import MAPS, Sample
+from ikmap.methods import Sample, register, unregister
 from ikmap.methods.anne import Anne
 from ikmap.methods.composed import composed_of_record
-from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import SideBySide
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -35,6 +34,7 @@ from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from tests import ROOT
+from tests.plugins import registered
 from tests.plugins.growing_bins import GrowingBins
 from tests.support.metrics import check_metrics
 from tests.support.one_process import (
@@ -176,10 +176,9 @@ def test_a_stream(tmp_path: Path) -> None:
     assert metrics["learners"]["ogd"]["accuracy"] > 0.6
 
 
-def test_a_stream_with_a_map_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_with_a_map_that_grows(tmp_path: Path) -> None:
     bins, file = GrowingBins.about.name, write_rows(tmp_path)
-    monkeypatch.setitem(MAPS, bins, GrowingBins)
-    with one_process():
+    with one_process(), registered(GrowingBins):
         metrics = stream(tmp_path / "run", file, f"anne,{bins}", 3, bins=4)
         check_metrics(tmp_path / "run")
         out = str(tmp_path / "out.parquet")
@@ -192,7 +191,7 @@ def test_a_stream_with_a_map_that_grows(tmp_path: Path, monkeypatch: pytest.Monk
     assert pq.read_table(out).num_rows == 240
 
 
-def test_cells_of_a_part_of_another_package_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_a_part_of_another_package_are_checked(request: pytest.FixtureRequest) -> None:
     X = np.random.default_rng(0).random((30, 3))
 
     record = {"t": 4, "anne.psi": 4, "growing-bins.bins": 4}
@@ -208,8 +207,8 @@ def test_cells_of_a_part_of_another_package_are_checked(monkeypatch: pytest.Monk
     bad = codes.copy()
     bad[7, 1] = 99  # one of ours, which the tests check
     checked(model, bad)
-    monkeypatch.setitem(PACKAGES, GrowingBins.about.name, "tests")
-    monkeypatch.setitem(MAPS, GrowingBins.about.name, GrowingBins)
+    register(GrowingBins, "tests")
+    request.addfinalizer(lambda: unregister(GrowingBins.about.name))
     cells = model.cells(X)
     bad = cells.codes.copy()
     bad[7, 3] = 99

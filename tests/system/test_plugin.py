@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Le
 
-from ikmap.methods import LEARNERS, Doc, LearnerAbout
+from ikmap.methods import Doc, LearnerAbout
 from ikmap.methods.ogd import OGD
 from pipeline.errors import InputError
 from pipeline.resolve import shared_out
 from pipeline.running.foreign import check_cells
 from tests import ROOT
+from tests.plugins import registered
 
 EXAMPLE = ROOT / "examples" / "plugin"
 WORDS = [
@@ -283,11 +284,12 @@ class Other(OGD):
     b: Annotated[int, Ge(1), Le(24), Doc("bits")] = 3
 
 
-def test_an_option_that_two_methods_read_differently_asks_for_the_scoped_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LEARNERS, "other", Other)
+def test_an_option_that_two_methods_read_differently_asks_for_the_scoped_form() -> None:
     names = ("anne", "gcws", "other")
-    with pytest.raises(InputError, match=r"^--b 8: found gcws and other, .*; give --gcws\.b and --other\.b$"):
-        shared_out(names, {"b": 8})
-    given = shared_out(names, {}, {"gcws": {"b": 8}, "other": {"b": 8}})
+    with registered(Other):
+        with pytest.raises(InputError, match=r"^--b 8: found gcws and other, .*; give --gcws\.b and --other\.b$"):
+            shared_out(names, {"b": 8})
+        given = shared_out(names, {}, {"gcws": {"b": 8}, "other": {"b": 8}})
+        alone = shared_out(("anne", "other"), {"b": 8})
     assert (given["gcws"]["b"], given["other"]["b"]) == (8, 8)
-    assert shared_out(("anne", "other"), {"b": 8})["other"] == {"b": 8}
+    assert alone["other"] == {"b": 8}

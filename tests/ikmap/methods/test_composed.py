@@ -14,7 +14,6 @@ from ikmap.cells import in_wider_layout
 from ikmap.device import Host
 from ikmap.kernels.isolation import isolation_kernel
 from ikmap.methods import (
-    MAPS,
     CellTables,
     FieldError,
     Growable,
@@ -44,6 +43,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.resolve import chosen, flag, shared_out
 from tests.naive import composed as naive
+from tests.plugins import registered
 from tests.plugins.growing_bins import GrowingBins
 from tests.support.narrow import entries, items
 
@@ -150,7 +150,7 @@ class Other(IForest):
     about: ClassVar[MapAbout] = MapAbout(name="other", title="", tables=IForest.about.tables)
 
 
-def test_tables_of_cells_are_there_where_all_maps_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_cells_are_there_where_all_maps_have_them() -> None:
     assert capability(BOTH, CellTables) is None
     two = of(IForest, Other, t=3, iforest_psi=8, other_psi=4)
     assert two.description.tables == IForest.about.tables
@@ -159,8 +159,10 @@ def test_tables_of_cells_are_there_where_all_maps_have_them(monkeypatch: pytest.
     model = two.fit(sample())
     found = tables.cell_tables(model, sample())
     assert np.add.reduceat(found["points"], model.offsets[:-1]).tolist() == [8, 8, 4]
-    monkeypatch.setitem(MAPS, "other", Other)
-    with pytest.raises(InputError, match=r"needs the depth of cells, which --partitioner iforest,anne does not"):
+    with (
+        registered(Other),
+        pytest.raises(InputError, match=r"needs the depth of cells, which --partitioner iforest,anne does not"),
+    ):
         Params.given(partitioner="iforest,anne", learners=["iforest-score"], task="novelty")
 
 
@@ -257,11 +259,14 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
 
 
 def test_learners_that_cannot_go_on_as_cells_become_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, BINS, GrowingBins)
-    assert isinstance(configured(f"anne,{BINS}", {})[0], Composed)
+    with registered(GrowingBins):
+        assert isinstance(configured(f"anne,{BINS}", {})[0], Composed)
     monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS}"))
     monkeypatch.setattr(OGD, "grows", False)
-    with pytest.raises(InputError, match=rf"found --partitioner anne,{BINS}, whose cells become more"):
+    with (
+        registered(GrowingBins),
+        pytest.raises(InputError, match=rf"found --partitioner anne,{BINS}, whose cells become more"),
+    ):
         OnlineOptions(input="rows.csv", learner=("ogd",))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, MapAbout, PsiMap, Sample, StreamLearner
+from ikmap.methods import LEARNERS, MapAbout, PsiMap, Sample, StreamLearner
 from ikmap.methods.ogd import OnCells
 from ikmap.methods.search import cells_of_values
 from ikmap.model import Model
@@ -41,6 +42,7 @@ from pipeline.streams.map_chunks import map_chunk
 from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
+from tests.plugins import registered
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
@@ -103,8 +105,9 @@ GAPPED = GappedTrees.about.name
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, GAPPED, GappedTrees)
+def _known() -> Iterator[None]:
+    with registered(GappedTrees):
+        yield
 
 
 def params(**options: Any) -> Params:

@@ -18,7 +18,7 @@ from flows.options.batch import BatchOptions
 from ikmap import CellSVC, IDKDetector, IsolationKernelMap, TableEncoder
 from ikmap.arrays import Array, Floats
 from ikmap.tables.frames import Frame
-from tests.ikmap.estimators.test_scikit_learn import CHECKED
+from tests.ikmap.estimators.test_estimators_scikit_learn import CHECKED
 from tests.support.one_process import Command, one_process
 
 N, TRAINED = 160, 120

@@ -18,7 +18,7 @@ from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.sources import CsvFormat, Sizes, Source
 from pipeline.sources.columns.request import TableRequest
-from tests.pipeline.sources.tables.test_table_files import rows
+from tests.pipeline.sources.test_sources_tables import rows
 from tests.support.one_process import Heard
 from tests.support.opening import opened
 

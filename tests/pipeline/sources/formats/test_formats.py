@@ -25,7 +25,7 @@ from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats import OURS, sqlite
-from tests.pipeline.sources.tables.test_table_files import EXPECTED, rows, typed
+from tests.pipeline.sources.test_sources_tables import EXPECTED, rows, typed
 from tests.support.opening import opened
 
 NAMES = ["size", "whole", "when", "day", "city", "open", "label"]
@@ -187,7 +187,7 @@ def test_booleans_are_labels_that_are_words(name: str, tmp_path: Path) -> None:
 
 
 def test_json_cells_of_another_type_further_down(tmp_path: Path) -> None:
-    lines = '{"a": 1, "w": "x", "y": 0}\n' * 40_000
+    lines = f'{{"a": 1, "w": "{"x" * 1000}", "y": 0}}\n' * 2_000  # more than is looked at beforehand, in few rows
     path = tmp_path / "t.jsonl"
     sizes = Sizes(block=1 << 20)
     url = put(path, lines + '{"a": "2.5", "w": 7, "y": 1}\n{"a": true, "w": 1.50, "y": "1"}\n{"a": "NA", "w": false}\n')
@@ -195,15 +195,15 @@ def test_json_cells_of_another_type_further_down(tmp_path: Path) -> None:
     assert found[-3:] == [[2.5, "7"], [1.0, "1.50"], [None, "false"]]
     assert labels[-3:-1] == [1.0, 1.0]
     url = put(path, lines + '{"a": "much", "w": "x", "y": 1}\n')
-    assert refused(url, label="y", sizes=sizes).startswith("line 40001, column 'a': found 'much', expected a number")
+    assert refused(url, label="y", sizes=sizes).startswith("line 2001, column 'a': found 'much', expected a number")
     url = put(path, lines + '{"a": {"b": 1}, "w": "x", "y": 1}\n')
-    assert refused(url, label="y").startswith("line 40001, column 'a': found an object, expected a number")
+    assert refused(url, label="y").startswith("line 2001, column 'a': found an object, expected a number")
     url = put(path, lines + '{"a": 1, "w": ["x"], "y": 1}\n')
-    assert refused(url, label="y").startswith("line 40001, column 'w': found a list, expected a number, a word")
+    assert refused(url, label="y").startswith("line 2001, column 'w': found a list, expected a number, a word")
     url = put(path, lines + '{"a": 1, "w": "x", "y": "no"}\n')
     assert (
         refused(url, label="y")
-        == "line 40001, column 'y': found 'no', expected a number as in the first rows (the label)"
+        == "line 2001, column 'y': found 'no', expected a number as in the first rows (the label)"
     )
 
 
@@ -473,13 +473,14 @@ def labels_of(source: Source) -> list[Any]:
 
 def test_json_labels_further_down_may_be_zero_and_one_for_false_and_true(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    pair = '{"a":1,"y":true}\n{"a":1,"y":false}\n'
-    before, after = pair * 170_000, pair * 30_000  # at a place that is not looked at beforehand
+    one = f"1.{'0' * 300}"
+    pair = f'{{"a":{one},"y":true}}\n{{"a":{one},"y":false}}\n'
+    before, after = pair * 8_500, pair * 1_500  # at a place that is not looked at beforehand
     path.write_text(before + '{"a":2,"y":1}\n' + after)
     source = opened(str(path), label="y")
     labels = labels_of(source)
     assert set(labels) == {"true", "false"}
     path.write_text(before + '{"a":2,"y":7}\n' + after)
     source = opened(str(path), label="y")
-    with pytest.raises(InputError, match=r"line 340001, column 'y': found 7, expected true or false"):
+    with pytest.raises(InputError, match=r"line 17001, column 'y': found 7, expected true or false"):
         labels_of(source)

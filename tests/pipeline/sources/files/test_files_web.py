@@ -21,7 +21,7 @@ from pipeline.sources import Sizes
 from pipeline.sources.datasets.download import COPIES, readable
 from pipeline.sources.datasets.spec import name_here
 from pipeline.urls import Location
-from tests.pipeline.sources.formats.test_files import COMPRESS, CONTENT, read_all, same
+from tests.pipeline.sources.files.test_files import COMPRESS, CONTENT, read_all, same
 from tests.support.opening import opened
 from tests.support.serving import serving
 

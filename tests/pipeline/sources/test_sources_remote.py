@@ -20,9 +20,9 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.sources.datasets.download import readable
+from tests.pipeline.sources.files.test_files_web import Parts, Quiet
 from tests.pipeline.sources.formats.s3_server import serving_buckets
-from tests.pipeline.sources.formats.test_web_files import Parts, Quiet
-from tests.pipeline.sources.tables.test_table_files import rows
+from tests.pipeline.sources.test_sources_tables import rows
 from tests.support.one_process import Command, Heard, one_process, score_file
 from tests.support.opening import opened
 from tests.support.serving import serving

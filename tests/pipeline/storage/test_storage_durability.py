@@ -39,7 +39,7 @@ from tests.support.runs import context, new_store
 
 pytestmark = pytest.mark.slow
 
-FLIPS = 2000
+FLIPS = 500
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def _here() -> Iterator[None]:
         yield
 
 
-def test_two_thousand_flipped_bits_and_zeroed_pages_are_never_read_as_something_else(
+def test_five_hundred_flipped_bits_and_zeroed_pages_are_never_read_as_something_else(
     made: dict[str, Snapshots],
 ) -> None:
     """Spread evenly over the kinds of stored objects, as they are after every stage."""

@@ -1,0 +1,1 @@
+"""Tests of classification: labels, figures, calibration."""

@@ -1,0 +1,1 @@
+"""Tests of regression: quantiles of the target."""

@@ -1,0 +1,1 @@
+"""Tests of files, local and remote, whatever their format: found, opened, decompressed, cut into ranges."""
