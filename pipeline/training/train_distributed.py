@@ -29,7 +29,7 @@ from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_rule
 from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.storage.fitted import Fitted
@@ -121,10 +121,7 @@ class _Team:
 
     def _assign(self) -> None:
         """Leave each part with the worker that has it; share out the parts of workers that are gone."""
-        client = self.stage.context.client
-        if client is None:  # in tests: tasks are done here and now
-            return
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        workers = worker_addresses(self.stage.context.client)
         self.homes = {k: worker for k, worker in self.homes.items() if worker in workers}
         count = {worker: sum(home == worker for home in self.homes.values()) for worker in workers}
         for k in range(self.n_parts):
@@ -135,9 +132,7 @@ class _Team:
 
     def dismiss(self) -> None:
         """Let workers forget the parts."""
-        client = self.stage.context.client
-        if client is not None:
-            client.run(let_go, on_error="ignore")
+        self.stage.context.client.run(let_go, on_error="ignore")
         let_go()
 
 

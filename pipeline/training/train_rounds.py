@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
-from distributed import Client
 
 from ikmap.json_values import JsonObject
 from ikmap.methods import RoundsLearner
@@ -30,7 +29,7 @@ from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_rule
 from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import AnyClient, Task, worker_addresses
 from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import worker_limit
 from pipeline.storage.durable import read_arrays, write_arrays
@@ -254,8 +253,7 @@ def _solve_in_tasks(job: TrainingJob, stage: Stage, folder: Path) -> TrainedReco
         state.absorb(total(piece_sums[task.name] for task in tasks))
         done += 1
         stage.say({})
-    if context.client is not None:
-        context.client.run(let_go, on_error="ignore")
+    context.client.run(let_go, on_error="ignore")
     let_go()
     return {
         **_store(store, params, learner, offsets, state),
@@ -266,11 +264,9 @@ def _solve_in_tasks(job: TrainingJob, stage: Stage, folder: Path) -> TrainedReco
     }
 
 
-def _homes(client: Client | None, n_pieces: int) -> dict[int, str]:
+def _homes(client: AnyClient, n_pieces: int) -> dict[int, str]:
     """Return the worker for each piece: always the same one, as long as the workers are the same."""
-    if client is None:  # in tests: tasks are done here and now
-        return {}
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    workers = worker_addresses(client)
     return {k: workers[k * len(workers) // n_pieces] for k in range(n_pieces)} if workers else {}
 
 

@@ -23,6 +23,7 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -34,7 +35,7 @@ from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
 from tests.support.narrow import entries
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
+from tests.support.one_process import Heard, forget, one_process
 from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.slow
@@ -147,7 +148,7 @@ def run(path: Path, file: Path, stop_at: int | None = None, online: OnlineParams
     data = ResolvedDataset("table", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(asked.as_json(), data, []))) as held:
         heard = Heard()
-        context: Any = Context(NoWorkers(), held, asked, heard)  # type: ignore[arg-type]
+        context = Context(InProcess(), held, asked, heard)
         how = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
         if stop_at is not None:
             left = iter(range(stop_at))

@@ -21,6 +21,7 @@ from ikmap.tasks import METRICS, TASKS
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -38,7 +39,7 @@ from pipeline.storage.store import Store
 from pipeline.training import train_counts, train_distributed
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
+from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +60,14 @@ def run(path: Path, file: Path, task: str, learner: str, **options: Any) -> dict
     params = Params.given(**{"task": task, "learners": (learner,), "t": T, "psi": PSI, **options})
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         return run_batch(context, data, Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False))
 
 
 def score_file(folder: Path, learner: str, file: Path, out: Path) -> dict[str, Any]:
     forget()
     found = open_run(str(folder), learner)
-    client: Any = NoWorkers()
+    client: Any = InProcess()
     with Output(str(out)) as output:
         return score(client, found, open_data(found, str(file)), output, Heard())
 

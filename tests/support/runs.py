@@ -20,6 +20,7 @@ from pipeline.rows.prepared import DATA, Preparation, PreparedRows
 from pipeline.rows.split import Part, Split
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
+from pipeline.running.in_process import InProcess
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells
@@ -54,7 +55,7 @@ def context(path: Path, params: Params | None = None, client: Any = None) -> Con
     """A run in a directory of its own, which is not locked."""
     run = RunDirectory(path, {})
     run.close()
-    return Context(client, run, params or params_for(), QuietProgress())
+    return Context(client or InProcess(), run, params or params_for(), QuietProgress())
 
 
 def new_store(path: Path) -> Store:

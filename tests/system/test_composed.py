@@ -25,6 +25,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.running import stage as engine
 from pipeline.running.foreign import checked, checked_path
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -40,7 +41,6 @@ from tests.support.metrics import check_metrics
 from tests.support.one_process import (
     Command,
     Heard,
-    NoWorkers,
     Snapshots,
     forget,
     one_process,
@@ -163,7 +163,7 @@ def stream(folder: Path, file: Path, partitioner: str, block_rows: int, **more: 
     forget()
     params = Params.given(partitioner=partitioner, learners=("ogd",), t=7, psi=8, order="file", **more)
     with closing(RunDirectory(folder, {"params": params.as_json(), "data": {"label": None}, "online": {}})) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         return run_online(context, ResolvedDataset("rows", str(file), None), how, OnlineParams(60, block_rows))
 
