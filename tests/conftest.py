@@ -27,7 +27,7 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi",
     "system/prefect", "ikmap/device", "pipeline/stages/select", "pipeline/streams/stream", "system/reproduce",
-    "pipeline/running/compiling", "pipeline/training/train_distributed", "system/second_user",
+    "pipeline/running/compiling", "pipeline/training/dual", "system/second_user",
     "pipeline/storage/durability", "system/two_hosts", "pipeline/runs/plan", "pipeline/running/full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
     "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",

@@ -14,7 +14,7 @@ from ikmap.json_values import Json, JsonObject
 from ikmap.methods import Learner
 from ikmap.methods.search import Value
 from pipeline.record_types import TrainResult
-from pipeline.rows.block_sizes import STREAM_BYTES
+from pipeline.rows.block_sizes import STREAM_BYTES, packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
@@ -46,6 +46,13 @@ class TrainingJob:
     def rows(self) -> PreparedRows:
         """Training rows of the run."""
         return PreparedRows(self.context.store, "train")
+
+    @property
+    def cells_bytes(self) -> int:
+        """Bytes of the cells of all training rows, packed; 0 for a learner on rows."""
+        if self.fitted is None:
+            return 0
+        return packed_bytes(self.rows.n_rows, self.fitted.t, self.fitted.most_cells)
 
     @property
     def chosen(self) -> JsonObject:

@@ -12,18 +12,19 @@ from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
+from pipeline.training.counts import CountsRounds
+from pipeline.training.dual import DualRounds
+from pipeline.training.rounds_runner import RoundsRunner
 from pipeline.training.runner import Runner, TrainingJob
-from pipeline.training.train_counts import CountsRunner
-from pipeline.training.train_dual import DualRunner
+from pipeline.training.sums import SumsRounds
 from pipeline.training.train_online import StreamRunner
-from pipeline.training.train_rounds import RoundsRunner
 from pipeline.training.train_rows import WholeRunner
 
 RUNNERS: Mapping[type[Learner], Runner[Any]] = {
-    RoundsLearner: RoundsRunner(),
-    CountsLearner: CountsRunner(),
+    RoundsLearner: RoundsRunner(SumsRounds),
+    CountsLearner: RoundsRunner(CountsRounds),
     WholeLearner: WholeRunner(),
-    DualLearner: DualRunner(),
+    DualLearner: RoundsRunner(DualRounds),
     StreamLearner: StreamRunner(),
 }
 """Runners by the kind of learners that they train; the first one trains a learner that is of several kinds."""

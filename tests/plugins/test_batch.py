@@ -24,7 +24,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.training import train_counts
+from pipeline.training import counts
 from tests.plugins.counting import NaiveBayes, NearestMean
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
@@ -40,8 +40,8 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(LEARNERS, kind.about.name, kind)
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(train_counts, "TASKS", 5)
+    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(counts, "TASKS", 5)
 
 
 def run(path: Path, file: Path, shard_rows: int = 64, psi: Any = 8) -> dict[str, Any]:

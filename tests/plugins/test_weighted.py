@@ -36,7 +36,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.training import train_counts, train_distributed
+from pipeline.training import counts, dual
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
@@ -99,8 +99,8 @@ class Killed(Exception):
 def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(train_counts, "TASKS", 5)
+    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(counts, "TASKS", 5)
     file, name = write_numbers(tmp_path), CurvedRidge.about.name
     with one_process():
         whole, other = (
@@ -151,7 +151,7 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
     """The objective of the run's weights over repeated rows is the best one, within the gap that was asked for."""
     solver, _, spooled = solver.partition(" ")
     if spooled:
-        monkeypatch.setattr(train_distributed, "HELD_BYTES", 0)
+        monkeypatch.setattr(dual, "HELD_BYTES", 0)
     file, name, tol = write_rows(tmp_path, 2000), HeavySVM.about.name, 1e-3
     with one_process():
         metrics = run(tmp_path / "run", file, Heavy.name, name, C=1.0, solver=solver, tol=tol)

@@ -1,0 +1,128 @@
+"""Learners that sum up something over all rows in each round, such as ridge regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
+from typing import Any, ClassVar
+
+from ikmap.json_values import JsonObject
+from ikmap.methods import Learner, RoundsLearner
+from ikmap.methods.learner import RoundState
+from pipeline.record_types import TrainedRecord
+from pipeline.rows.block_sizes import BLOCK_BYTES, packed_row_bytes
+from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.row_weights import weight_rule
+from pipeline.running.worker_memory import worker_limit
+from pipeline.training.rounds import SOLVER, Arrays, Generations, Rounds
+from pipeline.training.runner import CellSizes
+
+VISIT_ROWS = 8192
+"""Number of rows that are read from a file at once."""
+HELD_SHARE = 0.5
+"""Pieces are held in memory up to this share of a worker's memory; those beyond it are in temporary files."""
+MOST_PIECES = 16
+"""Number of pieces that a plan reckons with: each has sums over all cells."""
+
+
+@dataclass
+class HeldParts:
+    """The rows of a piece in the form in which the learner takes them: in memory, or in a temporary file."""
+
+    method: RoundsLearner
+    rows: int
+    blocks: CellBlocks | SpooledBlocks
+    bytes_read: int
+    in_memory: list[object] | None
+
+    def parts(self) -> Iterator[object]:
+        """Yield the rows as the learner takes them."""
+        if self.in_memory is not None:
+            yield from self.in_memory
+        else:
+            for block in self.blocks:
+                yield from self.method.held(block)
+
+    def rest(self) -> None:
+        """Release nothing: no more than a block of a file is in memory."""
+
+
+@dataclass(frozen=True)
+class SumsRounds(Rounds[RoundState, Any, HeldParts, Any]):
+    """The problem of a :class:`~ikmap.methods.RoundsLearner`: each round adds up the sums of all pieces."""
+
+    metrics_schema: ClassVar[Mapping[str, JsonObject]] = SOLVER
+
+    @property
+    def method(self) -> RoundsLearner:
+        """The learner."""
+        return self.params.learner_as(RoundsLearner, self.learner)
+
+    def begin(self) -> RoundState:
+        return self.method.begin(self.offsets)
+
+    def order(self, state: RoundState) -> Any:
+        return state.order
+
+    def work(self, order: Any, piece: int, held: HeldParts, own: Generations) -> tuple[Any, Arrays]:  # noqa: ARG002
+        return held.method.sums(order, held.parts()), {}
+
+    def absorb(self, state: RoundState, order: Any, shares: Iterator[Any]) -> RoundState:  # noqa: ARG002
+        state.absorb(reduce(iadd, shares))
+        return state
+
+    def checkpoint(self, state: RoundState) -> Arrays:
+        return state.checkpoint()
+
+    def restore(self, arrays: Arrays) -> RoundState:
+        return self.method.begin(self.offsets, arrays)
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self._pieces())
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        return self.method.pieces(self.train.n_rows, self.offsets)
+
+    def open(self, piece: int, in_memory: bool) -> HeldParts:
+        train, method, offsets = self.train, self.method, self.offsets
+        assert self.fitted is not None
+        begin, end = method.pieces(train.n_rows, offsets)[piece]
+        ranges = [[(start, min(start + VISIT_ROWS, end))] for start in range(begin, end, VISIT_ROWS)]
+        weight_of = weight_rule(train.preparation.task)
+        blocks = CellBlocks(self.store, self.fitted.cells_name("train"), offsets, ranges, weight_of)
+        if not in_memory:
+            spooled = SpooledBlocks(blocks, offsets, visit_rows=None)
+            return HeldParts(method, end - begin, spooled, blocks.bytes_read, None)
+        parts = [part for block in blocks for part in method.held(block)]
+        return HeldParts(method, end - begin, blocks, blocks.bytes_read, parts)
+
+    def size(self, piece: int) -> int:
+        start, stop = self._pieces()[piece]
+        return (stop - start) * (packed_row_bytes(self.offsets) + 16)
+
+    def room(self) -> float:
+        limit = worker_limit()
+        return float("inf") if limit is None else HELD_SHARE * limit
+
+    def finish(self, state: RoundState) -> TrainedRecord:
+        return self.trained(*self.method.finish(state, self.offsets))
+
+    @classmethod
+    def solver(cls, learner: Learner, cells_bytes: int) -> str:
+        requested = str(learner.value_at("solver"))  # all that learn in rounds have it
+        if requested != "auto":
+            return requested
+        return "memory" if cells_bytes <= BLOCK_BYTES else "distributed"
+
+    @classmethod
+    def needs(cls, learner: Learner, sizes: CellSizes, solver: str, blocks: float) -> tuple[float, str]:  # noqa: ARG003
+        cells, vectors = sizes.cells_bytes, (8 + MOST_PIECES) * sizes.weights_bytes
+        visited = 4.0 * min(cells, BLOCK_BYTES) + vectors
+        if solver == "memory":
+            return max(visited, 1.25 * cells + 8 * sizes.rows + vectors), "in memory (solver memory)"
+        if solver == "distributed":
+            return visited, "in pieces, in the memory of the workers where it suffices (solver distributed)"
+        return visited, "block by block (solver block)"
