@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from pipeline.record_types import TaskRecord
 from pipeline.running.measured import measured
@@ -18,6 +18,13 @@ ADDRESS = "in-process"
 """Address of the only worker, which is this process."""
 ARRIVAL_SECONDS = 0.01
 """Seconds between looks while rows may arrive that a task could begin with."""
+
+
+class WorkerInfo(TypedDict):
+    """The description of a worker."""
+
+    host: str
+    nthreads: int
 
 
 class InProcess:
@@ -47,7 +54,7 @@ class InProcess:
                 return
             time.sleep(0.0 if ready else ARRIVAL_SECONDS)
 
-    def scheduler_info(self, n_workers: int = 5) -> dict[str, Any]:  # noqa: ARG002
+    def scheduler_info(self, n_workers: int = 5) -> dict[str, dict[str, WorkerInfo]]:  # noqa: ARG002
         """Return the description of the only worker."""
         return {"workers": {ADDRESS: {"host": ADDRESS, "nthreads": 1}}}
 

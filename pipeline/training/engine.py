@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from pipeline.errors import Damaged
 from pipeline.record_types import TaskRecord
@@ -28,7 +28,7 @@ from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS
-from pipeline.training.rounds import Arrays, Generations, Held, Rounds, RowsKey
+from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
 
 CHECKPOINT_SECONDS = 5.0
 """Seconds between checkpoints of a problem that is solved in one task."""
@@ -36,13 +36,11 @@ CHECKPOINT_SECONDS = 5.0
 STATE = "state"
 """Name of the arrays of the state."""
 
-type AnyRounds = Rounds[Any, Any, Any, Any]
-
 
 class ShareRecord(TaskRecord):
     """The record of a task that has worked on a piece; never written to disk."""
 
-    share: Any
+    share: object
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Executor(ABC):
         """Write the state after so many rounds, if it is time to."""
 
     @abstractmethod
-    def shares(self, done: int, order: object) -> Iterator[Any]:
+    def shares(self, done: int, order: object) -> Iterator[object]:
         """Do the work of the next round, whose order the state after `done` rounds gives; yield the shares in order."""
 
 
@@ -175,7 +173,7 @@ class InThreads(Executor):
         self._folder.write(STATE, done, self._rounds.checkpoint(state))
         self._written = time.monotonic()
 
-    def shares(self, done: int, order: object) -> Iterator[Any]:  # noqa: ARG002
+    def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002
         def work(k: int) -> object:
             share, arrays = self._rounds.work(order, k, self._held[k], self._own[k])
             if self._rounds.owns:
@@ -226,7 +224,7 @@ class OnWorkers(Executor):
         if done:
             self._folder.write(STATE, done, self._rounds.checkpoint(state))
 
-    def shares(self, done: int, order: object) -> Iterator[Any]:  # noqa: ARG002 - tasks make it of the state
+    def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002 - tasks make it of the state
         self._assign()
         tasks = [
             Task(f"{self._rounds.name}-{done:05d}-{k:03d}", (self._rounds, k, self._folder, done), self.homes.get(k))
@@ -384,7 +382,7 @@ def absorb_shares(rounds: AnyRounds, done: int) -> TaskRecord:
     return {**_stored(rounds, f"{STATE}-{done + 1}", rounds.checkpoint(state)), "bytes_read": read}
 
 
-def _stored_state(rounds: AnyRounds, done: int) -> Any:
+def _stored_state(rounds: AnyRounds, done: int) -> object:
     """Return the state after so many rounds whose shares are stored."""
     return rounds.restore(_read(rounds, f"{STATE}-{done}")) if done else rounds.begin()
 

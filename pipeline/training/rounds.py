@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -211,3 +211,6 @@ class Rounds[State, Order, Rows: Held, Share](ABC):
         """Offsets of the cells, int64 (t + 1,), for a learner on cells."""
         assert self.fitted is not None
         return self.fitted.offsets(self.store)
+
+
+type AnyRounds = Rounds[Any, Any, Any, Any]

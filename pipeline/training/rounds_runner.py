@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ikmap.json_values import JsonObject
 from ikmap.methods import Learner
@@ -15,11 +14,11 @@ from pipeline.record_types import TaskRecord, TrainResult
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.training.engine import Folder, OnWorkers, solve_durably, solve_in_one
-from pipeline.training.rounds import Rounds
+from pipeline.training.rounds import AnyRounds
 from pipeline.training.runner import CellSizes, Runner, TrainingJob
 
 
-class RoundsRunner(Runner[Learner]):
+class RoundsRunner(Runner):
     """The runner of all learners whose problems are solved in rounds.
 
     Parameters
@@ -28,7 +27,7 @@ class RoundsRunner(Runner[Learner]):
         Class of the problems of one kind of learners.
     """
 
-    def __init__(self, problems: type[Rounds[Any, Any, Any, Any]]) -> None:
+    def __init__(self, problems: type[AnyRounds]) -> None:
         self._problems = problems
 
     @property
@@ -67,7 +66,7 @@ class RoundsRunner(Runner[Learner]):
         return {"solver": "block", **({"parts": None} if "parts" in fields_of(type(learner)) else {})}
 
 
-def _solved(stage: Stage, executor: OnWorkers, rounds: Rounds[Any, Any, Any, Any]) -> TaskRecord:
+def _solved(stage: Stage, executor: OnWorkers, rounds: AnyRounds) -> TaskRecord:
     """Return the record of a problem, which workers solve unless that is done; its files are removed then."""
     folder = _folder(stage, rounds.name)
     record = stage.once(rounds.name, partial(executor.solve, rounds, Folder(folder)))
@@ -75,9 +74,7 @@ def _solved(stage: Stage, executor: OnWorkers, rounds: Rounds[Any, Any, Any, Any
     return record
 
 
-def _in_one_task(
-    job: TrainingJob, problems: Sequence[Rounds[Any, Any, Any, Any]], solver: str
-) -> tuple[Stage, list[TaskRecord]]:
+def _in_one_task(job: TrainingJob, problems: Sequence[AnyRounds], solver: str) -> tuple[Stage, list[TaskRecord]]:
     """Solve each problem in rounds, in one task."""
     stage = job.stage(len(problems))
     tasks = [

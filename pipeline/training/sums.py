@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ikmap.json_values import JsonObject
 from ikmap.methods import Learner, RoundsLearner
@@ -50,7 +50,7 @@ class HeldParts:
 
 
 @dataclass(frozen=True)
-class SumsRounds(Rounds[RoundState, Any, HeldParts, Any]):
+class SumsRounds(Rounds[RoundState, object, HeldParts, object]):
     """The problem of a :class:`~ikmap.methods.RoundsLearner`: each round adds up the sums of all pieces."""
 
     metrics_schema: ClassVar[Mapping[str, JsonObject]] = SOLVER
@@ -63,13 +63,13 @@ class SumsRounds(Rounds[RoundState, Any, HeldParts, Any]):
     def begin(self) -> RoundState:
         return self.method.begin(self.offsets)
 
-    def order(self, state: RoundState) -> Any:
+    def order(self, state: RoundState) -> object:
         return state.order
 
-    def work(self, order: Any, piece: int, held: HeldParts, own: Generations) -> tuple[Any, Arrays]:  # noqa: ARG002
+    def work(self, order: object, piece: int, held: HeldParts, own: Generations) -> tuple[object, Arrays]:  # noqa: ARG002
         return held.method.sums(order, held.parts()), {}
 
-    def absorb(self, state: RoundState, order: Any, shares: Iterator[Any]) -> RoundState:  # noqa: ARG002
+    def absorb(self, state: RoundState, order: object, shares: Iterator[object]) -> RoundState:  # noqa: ARG002
         state.absorb(reduce(iadd, shares))
         return state
 

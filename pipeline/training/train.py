@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
 from ikmap.methods.search import Value
@@ -20,7 +19,7 @@ from pipeline.training.sums import SumsRounds
 from pipeline.training.train_online import StreamRunner
 from pipeline.training.train_rows import WholeRunner
 
-RUNNERS: Mapping[type[Learner], Runner[Any]] = {
+RUNNERS: Mapping[type[Learner], Runner] = {
     RoundsLearner: RoundsRunner(SumsRounds),
     CountsLearner: RoundsRunner(CountsRounds),
     WholeLearner: WholeRunner(),
@@ -30,7 +29,7 @@ RUNNERS: Mapping[type[Learner], Runner[Any]] = {
 """Runners by the kind of learners that they train; the first one trains a learner that is of several kinds."""
 
 
-def runner_of(learner: str) -> Runner[Any]:
+def runner_of(learner: str) -> Runner:
     """Return the runner that trains a learner of :data:`~ikmap.methods.LEARNERS`."""
     kind = method(learner)
     return next(runner for trained_kind, runner in RUNNERS.items() if issubclass(kind, trained_kind))
