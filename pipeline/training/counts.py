@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pipeline.rows.values import check_values
 from pipeline.running.stage import Stage
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.training.engine import rounds_group
-from pipeline.training.rounds import Arrays, Generations, Rounds
+from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from pipeline.training.runner import TrainingJob
 
 COUNT_BYTES = 8 << 20
@@ -35,27 +35,13 @@ _kept_tables: LRUCache[tuple[str, str, int], Counts] = PROCESS.keeps(1)
 """Tables of a map by the store, the map's content hash and the seed of its draws."""
 
 
-@dataclass
-class HeldBlocks:
-    """The blocks of a piece, which are read as they are visited."""
+class Blocks(NamedTuple):
+    """The blocks of a piece with their ranges of rows, which are read as they are visited."""
 
     train: PreparedRows
     sample: Sample
     blocks: CellBlocks | RowBlocks
     ranges: list[list[tuple[int, int]]]
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return sum(stop - start for ranges in self.ranges for start, stop in ranges)
-
-    @property
-    def bytes_read(self) -> int:
-        """Number of bytes that have been read so far."""
-        return self.blocks.bytes_read
-
-    def rest(self) -> None:
-        """Release nothing: no more than a block is in memory."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class CountsRounds(Rounds[list[Counts], Look, HeldBlocks, Counts]):
+class CountsRounds(Rounds[list[Counts], Look, Blocks, Counts]):
     """The problem of a :class:`~ikmap.methods.CountsLearner`: a round counts all rows, once or twice.
 
     The state has the counts of all rows in each pass. Pieces depend on the rows, never on the workers.
@@ -87,12 +73,11 @@ class CountsRounds(Rounds[list[Counts], Look, HeldBlocks, Counts]):
             return Look(None)
         return Look(state[0]) if self.method.twice and len(state) == 1 else None
 
-    def work(self, order: Look, piece: int, held: HeldBlocks, own: Generations) -> tuple[Counts, Arrays]:  # noqa: ARG002
-        method, train, sample = self.method, held.train, held.sample
+    def work(self, order: Look, piece: int, held: Held[Blocks], own: Generations) -> tuple[Counts, Arrays]:  # noqa: ARG002
+        method, (train, sample, blocks, ranges) = self.method, held.data
         counts: Counts | None = None
-        visited = ahead(held.blocks.__getitem__, range(len(held.blocks)))
-        for block, ranges in zip(visited, held.ranges, strict=True):
-            check_values(self.learner, block.rows, train.where, train.preparation.column_names, ranges[0][0])
+        for block, block_ranges in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):
+            check_values(self.learner, block.rows, train.where, train.preparation.column_names, block_ranges[0][0])
             if order.first is None:
                 block_counts = method.count(block, sample)
             else:
@@ -118,17 +103,20 @@ class CountsRounds(Rounds[list[Counts], Look, HeldBlocks, Counts]):
         row_bytes = train.row_bytes if self.fitted is None else packed_row_bytes(self.offsets)
         return learning_blocks(train.n_rows, row_bytes, self.params.seed, shuffled=False, block_bytes=COUNT_BYTES)
 
-    def open(self, piece: int, in_memory: bool) -> HeldBlocks:  # noqa: ARG002
+    def open(self, piece: int, in_memory: bool) -> Held[Blocks]:  # noqa: ARG002
         train = self.train
         blocks, sample = self._blocks(train), self._sample(train)
         groups = np.array_split(np.arange(len(blocks)), min(len(blocks), TASKS))
         ranges = [blocks[b] for b in groups[piece]]
         weight_of = weight_rule(train.preparation.task)
+        visited: CellBlocks | RowBlocks
         if self.fitted is None:
-            return HeldBlocks(train, sample, RowBlocks(self.store, ranges, weigh=weight_of), ranges)
-        assert sample.offsets is not None
-        cells = CellBlocks(self.store, self.fitted.cells_name("train"), sample.offsets, ranges, weight_of)
-        return HeldBlocks(train, sample, cells, ranges)
+            visited = RowBlocks(self.store, ranges, weigh=weight_of)
+        else:
+            assert sample.offsets is not None
+            visited = CellBlocks(self.store, self.fitted.cells_name("train"), sample.offsets, ranges, weight_of)
+        rows = sum(stop - start for block in ranges for start, stop in block)
+        return Held(Blocks(train, sample, visited, ranges), rows, (visited,))
 
     def finish(self, state: list[Counts]) -> TrainedRecord:
         counts: Counts = {}

@@ -29,7 +29,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import size
 from pipeline.storage.models import MODELS
-from pipeline.training.rounds import SOLVER, Arrays, Generations, Rounds
+from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds
 from pipeline.training.runner import CellSizes, TrainingJob
 from pipeline.training.train_batch import (
     merge_classes,
@@ -46,29 +46,6 @@ PROBLEMS_AT_ONCE = 8
 """Number of one-vs-rest problems that share the rounds; the others wait, to bound memory."""
 HELD_BYTES = 64 << 20
 """Bytes of packed cells that a process holds in memory; the other parts that it works on are in temporary files."""
-
-
-@dataclass
-class HeldPart:
-    """The rows of a part, packed when they are first read."""
-
-    reader: BlockReader
-    stored: CellBlocks
-    blocks: CellBlocks | SpooledBlocks
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return sum(self.reader.rows_of_blocks())
-
-    @property
-    def bytes_read(self) -> int:
-        """Number of bytes that have been read so far, from the store and from the temporary file."""
-        return self.stored.bytes_read + (0 if self.blocks is self.stored else self.blocks.bytes_read)
-
-    def rest(self) -> None:
-        """Release the rows that the reader has packed."""
-        self.reader.release()
 
 
 @dataclass(frozen=True)
@@ -91,7 +68,7 @@ type Surveyed = tuple[list[float], int]
 
 
 @dataclass(frozen=True)
-class DualRounds(Rounds[Coordinator | None, Survey | Improvement, HeldPart, Surveyed | Report]):
+class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, Surveyed | Report]):
     """Linear problems of a :class:`~ikmap.methods.DualLearner` that are solved together; None before the survey.
 
     Attributes
@@ -145,9 +122,9 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, HeldPart, Surv
         return None if order is None else Improvement(state.rounds, order, state.w, state.w_before)
 
     def work(
-        self, order: Survey | Improvement, piece: int, held: HeldPart, own: Generations
+        self, order: Survey | Improvement, piece: int, held: Held[BlockReader], own: Generations
     ) -> tuple[Surveyed | Report, Arrays]:
-        reader = held.reader
+        reader = held.data
         if isinstance(order, Survey):
             survey = cocoa.survey(reader, self.n_classes)
             assert reader.columns is not None
@@ -182,7 +159,7 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, HeldPart, Surv
     def _ranges(self, piece: int) -> list[tuple[int, int]]:
         return learning_parts(self.train.n_rows, self.n_parts, self.params.seed)[piece]
 
-    def open(self, piece: int, in_memory: bool) -> HeldPart:
+    def open(self, piece: int, in_memory: bool) -> Held[BlockReader]:
         # A part no larger than a block is visited as a whole, a larger one in small blocks; the result is the same
         # whether it is held in memory or in a file.
         assert self.fitted is not None
@@ -193,7 +170,10 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, HeldPart, Surv
         stored = CellBlocks(self.store, self.fitted.cells_name("train"), offsets, visited_ranges, weight_of)
         visits = {"visit_rows": None} if n_blocks == 1 else {}
         blocks = stored if in_memory else SpooledBlocks(stored, offsets, **visits)
-        return HeldPart(BlockReader(blocks, self.n_classes, None, True), stored, blocks)
+        sources = (stored,) if in_memory else (stored, blocks)
+        rows = sum(stop - start for start, stop in ranges)
+        reader = BlockReader(blocks, self.n_classes, None, True)
+        return Held(reader, rows, sources, reader.release)
 
     def size(self, piece: int) -> int:
         return packed_row_bytes(self.offsets) * sum(stop - start for start, stop in self._ranges(piece))

@@ -157,7 +157,7 @@ class InThreads(Executor):
 
     def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
         self._rounds, self._folder = rounds, folder
-        self._held: list[Held] = [rounds.open(k, self._in_memory) for k in range(rounds.n_pieces)]
+        self._held: list[Held[object]] = [rounds.open(k, self._in_memory) for k in range(rounds.n_pieces)]
         self._own: list[Generations] = [({}, {})] * rounds.n_pieces
         if rounds.owns:
             self._own = [(folder.read(own(k), done), folder.read(own(k), done - 1)) for k in range(rounds.n_pieces)]
@@ -264,7 +264,7 @@ class OnWorkers(Executor):
 class _HeldPiece:
     """A piece as a process keeps it from round to round, with the arrays that belong to it by number of rounds."""
 
-    held: Held
+    held: Held[object]
     bytes_in_memory: int
     own: LRUCache[tuple[Folder, int], Arrays] = field(default_factory=lambda: LRUCache(2))
 
@@ -275,12 +275,6 @@ class _HeldPiece:
             arrays = folder.read(own(piece), done)
             self.own.put((folder, done), arrays)
         return arrays
-
-    def rest(self) -> None:
-        """Release what can be read again from a file, if the piece is in one."""
-        if not self.bytes_in_memory:
-            self.held.rest()
-            self.own.forget()
 
 
 _pieces: LRUCache[tuple[RowsKey, int], _HeldPiece] = PROCESS.keeps(None)
@@ -305,7 +299,9 @@ def work_on_piece(rounds: AnyRounds, piece: int, folder: Folder, done: int) -> S
     if rounds.owns:
         folder.write(own(piece), done + 1, arrays)
         kept.own.put((folder, done + 1), arrays)
-    kept.rest()
+    if not kept.bytes_in_memory:
+        kept.held.rest()
+        kept.own.forget()
     return {"share": share, "rows": kept.held.rows, "bytes_read": kept.held.bytes_read - read_before}
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
@@ -42,23 +42,40 @@ SOLVER: Mapping[str, JsonObject] = {
 type RowsKey = tuple[str, str, Fitted | None]
 
 
-class Held(Protocol):
-    """The rows of a piece, as a process keeps them from round to round."""
+class Source(Protocol):
+    """Something that rows are read from."""
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
+    bytes_read: int
+
+
+@dataclass
+class Held[Data]:
+    """The rows of a piece, as a process keeps them from round to round.
+
+    Attributes
+    ----------
+    data
+        The rows in the form in which the work takes them.
+    rows : int
+    sources : tuple of Source
+        What the rows are read from, when they are opened and as the work goes on.
+    rest : callable
+        Function that releases until the next round what can be read again from a file.
+    """
+
+    data: Data
+    rows: int
+    sources: tuple[Source, ...]
+    rest: Callable[[], object] = lambda: None
 
     @property
     def bytes_read(self) -> int:
         """Number of bytes that have been read for the rows so far."""
-
-    def rest(self) -> None:
-        """Release until the next round what can be read again from a file."""
+        return sum(source.bytes_read for source in self.sources)
 
 
 @dataclass(frozen=True)
-class Rounds[State, Order, Rows: Held, Share](ABC):
+class Rounds[State, Order, Data, Share](ABC):
     """A problem of a learner of a run that is solved in rounds, small enough to travel with every task.
 
     A round is :meth:`order`, :meth:`work` on every piece, and :meth:`absorb`. Pieces depend on the rows alone, and
@@ -105,7 +122,7 @@ class Rounds[State, Order, Rows: Held, Share](ABC):
         """Return the order of the next round; None when the problem is solved."""
 
     @abstractmethod
-    def work(self, order: Order, piece: int, held: Rows, own: Generations) -> tuple[Share, Arrays]:
+    def work(self, order: Order, piece: int, held: Held[Data], own: Generations) -> tuple[Share, Arrays]:
         """Do the work of a round on a piece; return its share, and the arrays that belong to the piece from now on."""
 
     @abstractmethod
@@ -128,7 +145,7 @@ class Rounds[State, Order, Rows: Held, Share](ABC):
         """Number of pieces."""
 
     @abstractmethod
-    def open(self, piece: int, in_memory: bool) -> Rows:
+    def open(self, piece: int, in_memory: bool) -> Held[Data]:
         """Open a piece to be worked on: in memory, or from a file."""
 
     def size(self, piece: int) -> int:  # noqa: ARG002

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
@@ -16,7 +16,7 @@ from pipeline.rows.block_sizes import BLOCK_BYTES, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.row_weights import weight_rule
 from pipeline.running.worker_memory import worker_limit
-from pipeline.training.rounds import SOLVER, Arrays, Generations, Rounds
+from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds
 from pipeline.training.runner import CellSizes
 
 VISIT_ROWS = 8192
@@ -27,30 +27,12 @@ MOST_PIECES = 16
 """Number of pieces that a plan reckons with: each has sums over all cells."""
 
 
-@dataclass
-class HeldParts:
-    """The rows of a piece in the form in which the learner takes them: in memory, or in a temporary file."""
-
-    method: RoundsLearner
-    rows: int
-    blocks: CellBlocks | SpooledBlocks
-    bytes_read: int
-    in_memory: list[object] | None
-
-    def parts(self) -> Iterator[object]:
-        """Yield the rows as the learner takes them."""
-        if self.in_memory is not None:
-            yield from self.in_memory
-        else:
-            for block in self.blocks:
-                yield from self.method.held(block)
-
-    def rest(self) -> None:
-        """Release nothing: no more than a block of a file is in memory."""
+type SumsOf = Callable[[object], object]
+"""The sums over the rows of a piece that an order asks for."""
 
 
 @dataclass(frozen=True)
-class SumsRounds(Rounds[RoundState, object, HeldParts, object]):
+class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
     """The problem of a :class:`~ikmap.methods.RoundsLearner`: each round adds up the sums of all pieces."""
 
     metrics_schema: ClassVar[Mapping[str, JsonObject]] = SOLVER
@@ -66,8 +48,8 @@ class SumsRounds(Rounds[RoundState, object, HeldParts, object]):
     def order(self, state: RoundState) -> object:
         return state.order
 
-    def work(self, order: object, piece: int, held: HeldParts, own: Generations) -> tuple[object, Arrays]:  # noqa: ARG002
-        return held.method.sums(order, held.parts()), {}
+    def work(self, order: object, piece: int, held: Held[SumsOf], own: Generations) -> tuple[object, Arrays]:  # noqa: ARG002
+        return held.data(order), {}
 
     def absorb(self, state: RoundState, order: object, shares: Iterator[object]) -> RoundState:  # noqa: ARG002
         state.absorb(reduce(iadd, shares))
@@ -86,18 +68,22 @@ class SumsRounds(Rounds[RoundState, object, HeldParts, object]):
     def _pieces(self) -> list[tuple[int, int]]:
         return self.method.pieces(self.train.n_rows, self.offsets)
 
-    def open(self, piece: int, in_memory: bool) -> HeldParts:
+    def open(self, piece: int, in_memory: bool) -> Held[SumsOf]:
         train, method, offsets = self.train, self.method, self.offsets
         assert self.fitted is not None
         begin, end = method.pieces(train.n_rows, offsets)[piece]
         ranges = [[(start, min(start + VISIT_ROWS, end))] for start in range(begin, end, VISIT_ROWS)]
         weight_of = weight_rule(train.preparation.task)
         blocks = CellBlocks(self.store, self.fitted.cells_name("train"), offsets, ranges, weight_of)
-        if not in_memory:
-            spooled = SpooledBlocks(blocks, offsets, visit_rows=None)
-            return HeldParts(method, end - begin, spooled, blocks.bytes_read, None)
-        parts = [part for block in blocks for part in method.held(block)]
-        return HeldParts(method, end - begin, blocks, blocks.bytes_read, parts)
+        if in_memory:
+            parts = [part for block in blocks for part in method.held(block)]
+            return Held(lambda order: method.sums(order, parts), end - begin, (blocks,))
+        spooled = SpooledBlocks(blocks, offsets, visit_rows=None)
+
+        def sums(order: object) -> object:
+            return method.sums(order, (part for block in spooled for part in method.held(block)))
+
+        return Held(sums, end - begin, (blocks,))
 
     def size(self, piece: int) -> int:
         start, stop = self._pieces()[piece]

@@ -30,7 +30,7 @@ PATIENCE = 600.0
 RUNS = {
     "ridge, memory": ("numbers", "ridge", "--tol 1e-13 --C 1000 --solver memory"),
     "ridge, block": ("numbers", "ridge", "--tol 1e-13 --C 1000 --solver block"),
-    "ridge, distributed": ("numbers", "ridge", "--tol 1e-13 --C 1000 --solver distributed"),
+    "ridge, distributed": ("numbers", "ridge", "--tol 1e-6 --C 100 --solver distributed"),
     "svm, distributed": ("classes", "svm", "--tol 1e-6 --C 1 --solver distributed --parts 4"),
     "svr, distributed": ("numbers", "svr", "--tol 1e-5 --C 1 --solver distributed --parts 4"),
     "counts": ("numbers", "idk", "--task novelty"),
@@ -95,7 +95,7 @@ def main() -> int:
     """Print for each run how often it was killed and what it came to; the status is 1 if a model differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=5, help="of each run (default 5)")
-    parser.add_argument("--rows", type=int, default=60_000, help="of each file (default 60000)")
+    parser.add_argument("--rows", type=int, default=150_000, help="of each file (default 150000)")
     parser.add_argument("--only", default="", help="runs whose name begins with this")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

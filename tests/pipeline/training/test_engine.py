@@ -19,7 +19,7 @@ from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine
 from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
-from pipeline.training.rounds import Arrays, Generations, Rounds
+from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from tests.support.params_for import params_for
 from tests.support.runs import context
 
@@ -27,18 +27,12 @@ N_PIECES, N_ROUNDS = 4, 6
 
 
 @dataclass
-class HeldNumber:
-    number: float
-    rows: int = 1
+class Eight:
     bytes_read: int = 8
-    rests: int = 0
-
-    def rest(self) -> None:
-        self.rests += 1
 
 
 @dataclass(frozen=True)
-class Drifting(Rounds[np.ndarray, float, HeldNumber, Arrays]):
+class Drifting(Rounds[np.ndarray, float, float, Arrays]):
     """Sums whose bits depend on the order of pieces and rounds, and on the numbers of pieces after both last rounds."""
 
     owns: ClassVar[bool] = True
@@ -49,10 +43,10 @@ class Drifting(Rounds[np.ndarray, float, HeldNumber, Arrays]):
     def order(self, state: np.ndarray) -> float | None:
         return None if state[1] == N_ROUNDS else float(state[0])
 
-    def work(self, order: float, piece: int, held: HeldNumber, own: Generations) -> tuple[Arrays, Arrays]:
+    def work(self, order: float, piece: int, held: Held[float], own: Generations) -> tuple[Arrays, Arrays]:
         last = own[0].get("x", np.zeros(1))
         before = own[1].get("x", np.zeros(1))
-        x = 0.7 * last - 0.3 * before + np.cos(order + held.number) / (piece + 1)
+        x = 0.7 * last - 0.3 * before + np.cos(order + held.data) / (piece + 1)
         return {"x": x / 3}, {"x": x}
 
     def absorb(self, state: np.ndarray, order: float, shares: Iterator[Arrays]) -> np.ndarray:
@@ -71,8 +65,8 @@ class Drifting(Rounds[np.ndarray, float, HeldNumber, Arrays]):
     def n_pieces(self) -> int:
         return N_PIECES
 
-    def open(self, piece: int, in_memory: bool) -> HeldNumber:  # noqa: ARG002
-        return HeldNumber(1.0 / (piece + 1))
+    def open(self, piece: int, in_memory: bool) -> Held[float]:  # noqa: ARG002
+        return Held(1.0 / (piece + 1), 1, (Eight(),))
 
     def finish(self, state: np.ndarray) -> TaskRecord:
         written = self.store.write_group("solution", {"state": state}, {})
