@@ -30,7 +30,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
 from tests.support.one_process import Heard, forget, one_process
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, points, store_rows
 
 LEARNT = ("kernel-svm", "kernel-ogd", "nogd")
 
@@ -107,7 +107,6 @@ def test_a_model_with_it_is_read_by_its_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_cluster")
 def test_cross_validation_chooses_its_width(tmp_path: Path) -> None:
     from pipeline.stages.select import select
 

@@ -39,9 +39,9 @@ from pipeline.streams.participant import Participant
 from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
-from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, new_store, points, store_rows
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
+pytestmark = pytest.mark.slow
 
 T, N = 5, 500
 BLOCK = 20

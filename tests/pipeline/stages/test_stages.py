@@ -41,9 +41,9 @@ from pipeline.training.train_batch import problem_of
 from pipeline.training.train_online import PASS_STREAM
 from tests.support.narrow import entries, number, present
 from tests.support.params_for import params_for
-from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
+from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
+pytestmark = pytest.mark.slow
 
 ROWS = 5 * PIECE_ROWS // 2
 """Two and a half pieces of training rows: several blocks, where a block holds one piece."""
