@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 
 from benchmarks.data import read_labels_and_rows
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
-from ikmap._compiled import compiled
 from ikmap._simd import vectors
+from ikmap.compiled import compiled
 from ikmap.kernels import MinMaxKernel
 
 TITLE = "Min-max kernel matrices"

@@ -24,11 +24,11 @@ from ikmap.cells import Cells
 from ikmap.kernels import GaussianKernel, IsolationKernel
 from ikmap.kernels.base import TILE
 from ikmap.learners.online.norma import NormaState
-from ikmap.learners.online.norma_dual import NormaDualState
 from ikmap.learners.online.norma_rule import usual_rule
 from ikmap.partitioners import Partitions, draw_subsamples, fit_iforest, fit_voronoi
 from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.rows import as_dense
+from ikmap_papers.norma.norma_dual_state import NormaDualState
 
 TITLE = "Online learning with kernels"
 ABOUT = (

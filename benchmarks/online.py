@@ -17,11 +17,11 @@ from benchmarks.kol import KOLRun
 from ikmap.cells import Cells
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
-from ikmap.learners.online.nogd import NOGDState
 from ikmap.learners.online.ogd import OGDState
 from ikmap.partitioners import Partitions, draw_subsamples, fit_partitions
 from ikmap.rows import Rows, as_csr, as_dense
 from ikmap.seeds import generator
+from ikmap_papers.isolation_kernel.nogd_state import NOGDState
 
 TITLE = "Online kernel learning"
 ABOUT = (

@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
 def record_of(results: dict[str, Any], date: str) -> Record:
     """Return the record of what ``results.json`` has: the tables that the command prints."""
     from pipeline.reproduce.compared import form_of
-    from pipeline.reproduce.papers import PAPERS
+    from pipeline.reproduce.registry import PAPERS
 
     paper = PAPERS[results["name"]]
     tables, titles = [], []

@@ -17,10 +17,10 @@ from benchmarks.online import BLOCK_ROWS, ETA, PSIS, T, ik_ogd, stream
 from ikmap.cells import Cells
 from ikmap.kernels import IsolationKernel, LaplacianKernel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
-from ikmap.learners.online.naive_ogd import NaiveOGDState
-from ikmap.learners.online.nogd import NOGDState
 from ikmap.maps.nystroem import NystroemMap, draw_points
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap_papers.isolation_kernel.naive_ogd_state import NaiveOGDState
+from ikmap_papers.isolation_kernel.nogd_state import NOGDState
 
 TITLE = "The predictor of IK-OGD"
 ABOUT = (

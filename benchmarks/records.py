@@ -23,7 +23,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "measured"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "ikmap_papers").glob("*/README.md")),
+)  # fmt: skip
 
 BLOCK = re.compile(r"<!-- begin (?P<name>[\w-]+)(?P<shown>[^>]*?) -->\n(?P<body>.*?)<!-- end (?P=name) -->", re.DOTALL)
 WRITTEN = "written by the command"

@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     )
     if hasattr(errno, name)
 }  # fmt: skip
-_OURS = ("ikmap", "pipeline", "flows", "cluster")
+_OURS = ("ikmap", "pipeline", "flows", "cluster", "ikmap_papers")
 
 
 def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:

@@ -211,7 +211,7 @@ def _with_imports(module: str) -> set[str]:
     while waiting:
         name = waiting.pop()
         # What declares and stores loops is no part of them.
-        if name not in found and name != "ikmap._compiled":
+        if name not in found and name != "ikmap.compiled":
             found.add(name)
             waiting += _imports(name)
     return found

@@ -16,7 +16,7 @@ from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
-from ikmap.methods.registry import FAULTS
+from ikmap.methods.registry import FAULTS, WITHOUT_PAPERS, has_papers
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
@@ -257,12 +257,14 @@ class BatchOptions(TableOptions, CommonOptions):
         try:
             return super().parse(argv)
         except InputError as error:
-            # A name may be unknown because the package that has it could not be imported.
-            faults = (
-                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
-            )
-            text = str(error).partition("; did you mean")[0] if faults else str(error)
-            raise InputError("; ".join((text, *faults))) from None
+            text = str(error)
+            # A name may be unknown because the package that has it could not be imported, or is not installed.
+            reasons = FAULTS if text.startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
+            # In a file of options, the name of the file stands before.
+            if not has_papers() and "learner: found" in text and "expected one of" in text:
+                reasons = [*reasons, WITHOUT_PAPERS]
+            text = text.partition("; did you mean")[0] if reasons else text
+            raise InputError("; ".join((text, *reasons))) from None
 
     @property
     def unused(self) -> frozenset[str]:

@@ -14,10 +14,11 @@ from ikmap.methods import Doc, FieldError, fields_of
 from ikmap.methods.kinds import Choice
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
-from pipeline.reproduce.papers import DEFAULT, FAULTS, PAPERS
+from pipeline.reproduce.registry import DEFAULT, FAULTS, PAPERS
 from pipeline.resolve import flag
 
 EXPERIMENTS = "Experiments"
+NO_PAPER = f"there is no paper to reproduce: {'; '.join(FAULTS)}"
 
 
 class ReproduceOptions(CommonOptions):
@@ -97,17 +98,28 @@ class ReproduceOptions(CommonOptions):
 
     @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
-        """As of all commands; where an option is not known, with what is wrong with packages that offer papers."""
+        """As of all commands; where an option is not known, with what is wrong with packages that offer papers.
+
+        Raises
+        ------
+        InputError
+            Also if there is no paper at all, whatever the options are.
+        """
+        if not PAPERS:
+            raise InputError(NO_PAPER)
         try:
             return super().parse(argv)
         except InputError as error:
-            # It may be for want of a package that is at fault.
+            # A name may be unknown because a package is at fault or left out.
             faults = FAULTS if str(error).startswith(("--paper", "unknown option")) else []
             raise InputError("; ".join((str(error), *faults))) from None
 
     def check_together(self) -> None:
         """Refuse a command that asks for nothing, or for what the paper does not have."""
         super().check_together()
+        if self.paper not in PAPERS:  # there is no default without the papers that come with the product
+            known = f"expected one of {', '.join(PAPERS)}" if PAPERS else NO_PAPER
+            raise InputError(f"--paper: found none, {known}")
         if not (self.table or self.figure or self.section):
             raise InputError("--table, --figure, --section: found none of them, expected what to reproduce")
         if self.systems and not self.table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 TILE = 128
 

@@ -11,8 +11,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ikmap._compiled import compiled
 from ikmap._simd import vectors
+from ikmap.compiled import compiled
 
 LANES = 8
 ROWS, PANEL = LANES, 2 * LANES

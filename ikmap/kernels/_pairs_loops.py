@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 L1, SQUARES, CHI2, PRODUCTS = 0, 1, 2, 3
 """What is summed over the columns: |x - y|, (x - y)^2, 2 x y / (x + y) with 0/0 = 0, and x y."""
@@ -16,7 +16,7 @@ COLUMNS = 256
 """Columns are taken so many at a time: those of 256 points then stay in the second level cache."""
 
 
-@compiled({"norma-dual dense": "f8[:, ::1], f8[:, ::1], i8, f8[:, ::1]"}, error_model="numpy")
+@compiled({"kernel-terms dense": "f8[:, ::1], f8[:, ::1], i8, f8[:, ::1]"}, error_model="numpy")
 def dense_sums(left, columns, measure, out):
     """Sums for all pairs; columns: the right-hand points transposed, so that points lie side by side in registers.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -98,6 +98,22 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
                     out[columns, rows] = tile.T
 
         for_each_block(row_of_tiles, len(left), 1, n_threads)
+        return out
+
+    def side_by_side(self, left: P, tiles: Sequence[P], n_threads: int | None = None) -> Floats:
+        """Return the kernel values of prepared rows with those of several tiles, float64 of shape (n, all of m).
+
+        Tiles are computed on up to `n_threads` threads.
+        """
+        ends = np.cumsum([0, *map(len, tiles)])
+        out = np.empty((len(left), int(ends[-1])))
+
+        def fill(k: int, _: int) -> None:
+            tile = np.empty((len(left), len(tiles[k])))
+            self.values(left, tiles[k], tile)
+            out[:, ends[k] : ends[k + 1]] = tile
+
+        for_each_block(fill, len(tiles), 1, n_threads)
         return out
 
     def _tiles(self, unchecked: Matrix | Cells) -> list[P]:

@@ -28,8 +28,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ikmap._compiled import compiled
 from ikmap._simd import prefetch
+from ikmap.compiled import compiled
 from ikmap.learners._memory_loops import opaque
 from ikmap.learners._tally_loops import nearest
 

@@ -4,7 +4,7 @@
 import numpy as np
 from numba.extending import overload
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import _0, _1, _2, _3, _4, _layout, _present, axpy, dot
 
 
@@ -164,7 +164,7 @@ def _binary_scores(rows, W, out):
             "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
         ],
         "norma mondrian, norma binning": "{gapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
-        "norma-dual": "{dense}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        "kernel-terms": "{dense}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
     }
 )
 def decisions(rows, W, divisor, intercept, out):

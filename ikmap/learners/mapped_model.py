@@ -1,4 +1,4 @@
-"""A fitted classifier on the features of a dense map: NOGD, Raker, linear SVM on approximate features."""
+"""A fitted classifier on the features of a dense map: a linear SVM on approximate features, for example."""
 
 from __future__ import annotations
 

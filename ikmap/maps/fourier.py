@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -64,22 +65,34 @@ class FourierMap(Model):
         return np.hstack([np.sin(angles), np.cos(angles)]) / math.sqrt(self.frequencies.shape[0])
 
 
-def normals(n: int, n_columns: int, seed: int, *path: int) -> Floats:
+def normals(n: int, n_columns: int, seed: int) -> Floats:
     """Return n independent standard normal vectors, float64 of shape (n, d)."""
-    return generator(seed, *path).standard_normal((n, n_columns))
+    return generator(seed).standard_normal((n, n_columns))
 
 
-def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int, degrees: int | None = None) -> Floats:
+def orthogonal_normals(n: int, n_columns: int, seed: int) -> Floats:
     """Return n standard normal vectors, orthogonal within blocks of d, float64 of shape (n, d).
 
-    Each block is the Q of a normal matrix of only as many columns as are needed; lengths are drawn from the chi
-    distribution of d degrees of freedom, or of so many as are given.
+    Their lengths are drawn from the chi distribution of d degrees of freedom.
     """
-    blocks, degrees = [], degrees or n_columns
-    with single_threaded_blas:  # whose last bits depend on the number of threads
-        for block, start in enumerate(range(0, n, n_columns)):
-            rng, rows = generator(seed, *path, block), min(n_columns, n - start)
-            Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
-            Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
-            blocks.append(Q.T * np.sqrt(rng.chisquare(degrees, rows))[:, None])
+    blocks = [
+        directions * np.sqrt(rng.chisquare(n_columns, len(directions)))[:, None]
+        for directions, rng in orthogonal_directions(n, n_columns, seed)
+    ]
     return np.concatenate(blocks) if blocks else np.zeros((0, n_columns))
+
+
+def orthogonal_directions(
+    n: int, n_columns: int, seed: int, *path: int
+) -> Iterator[tuple[Floats, np.random.Generator]]:
+    """Yield n unit vectors in blocks of at most d that are orthogonal to each other, and what drew each block.
+
+    Each block is the Q of a normal matrix of only as many columns as are needed. Seed and path choose the generators,
+    which can go on to draw lengths.
+    """
+    for block, start in enumerate(range(0, n, n_columns)):
+        rng, rows = generator(seed, *path, block), min(n_columns, n - start)
+        with single_threaded_blas:  # whose last bits depend on the number of threads
+            Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
+        Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
+        yield Q.T, rng

@@ -59,6 +59,7 @@ from ikmap.methods.registry import (
     fields_by_name,
     import_models,
     load_packages,
+    load_papers,
     method,
     methods,
     register,
@@ -138,4 +139,5 @@ __all__ = [
 ]
 
 register_built_in()
+load_papers()
 load_packages()

@@ -26,7 +26,7 @@ class About(Frozen, kw_only=True):
     loops : tuple of str
         Modules of compiled loops outside `ikmap`; loops within it are found by the names of their modules.
     loop_words : frozenset of str
-        Further words of compiled loops that the method needs (:mod:`ikmap._compiled`).
+        Further words of compiled loops that the method needs (:mod:`ikmap.compiled`).
     """
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ikmap.methods.adaraker import AdaRaker, Raker
 from ikmap.methods.additive_chi2 import AdditiveChi2
 from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
@@ -27,10 +26,8 @@ from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.method import Method
 from ikmap.methods.mondrian import Mondrian
 from ikmap.methods.mondrian_forest import MondrianForest
-from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import Norma
-from ikmap.methods.norma_dual import NormaDual
-from ikmap.methods.ogd import OGD, DualOGD, NaiveOGD
+from ikmap.methods.ogd import OGD
 from ikmap.methods.online_ridge import OnlineRidgeRegression
 from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
@@ -59,18 +56,12 @@ BUILT_IN: tuple[type[Method], ...] = (
     Ridge,
     LinearSVR,
     OGD,
-    NaiveOGD,
-    DualOGD,
     Norma,
     IsolationSVM,
     Quantile,
     MondrianForest,
     OnlineRidgeRegression,
     KernelOGD,
-    NormaDual,
-    NOGD,
-    AdaRaker,
-    Raker,
     KernelSVM,
     KernelRidge,
     Chi2SVM,

@@ -17,9 +17,7 @@ from ikmap.methods.sample import Shape, Training
 if TYPE_CHECKING:
     from ikmap.maps import FourierMap
 
-type Frequencies = Annotated[
-    int, Ge(1), Doc("random frequencies of fourier-linear and fourier-ridge, and of each kernel of adaraker")
-]
+type Frequencies = Annotated[int, Ge(1), Doc("random frequencies")]
 MODELS = ("ikmap.learners.mapped_model", "ikmap.maps.fourier")
 
 

@@ -41,7 +41,7 @@ class KernelName(Choice):
 type KernelField = Annotated[
     KernelMethod,
     KernelName(),
-    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, kernel-ridge, nogd, fourier-linear, fourier-ridge"),
+    Doc("kernel on the rows themselves, of learners that have one, such as kernel-svm, kernel-ridge and kernel-ogd"),
 ]
 """The field of a learner that names a kernel; the record of the learner has the name of the kernel."""
 

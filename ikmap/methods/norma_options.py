@@ -1,8 +1,8 @@
-"""Options of both forms of NORMA: loss, regularisation, step sizes and the function that decides."""
+"""Options of NORMA: loss, regularisation, step sizes and the function that decides."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from annotated_types import Ge, Gt, Le
 
@@ -49,6 +49,13 @@ type Loss = Literal[
 SHARE = "Share beyond the threshold (alerts, margin errors, large errors) among the last 1000 rows or so, and ν"
 
 
+@runtime_checkable
+class HasRule(Protocol):
+    """A state of NORMA, which knows the rule that it learns by."""
+
+    rule: NormaRule
+
+
 class RuleError(FieldError):
     """A loss and steps that contradict each other, in the words of :mod:`ikmap.learners.online.norma_rule`."""
 
@@ -60,7 +67,7 @@ class RuleError(FieldError):
 
 
 class NormaLearner(StreamLearner):
-    """Base of both forms of NORMA; "auto" stands for a value that suits the loss.
+    """Base of learners by NORMA, whatever form their function has; "auto" stands for a value that suits the loss.
 
     Attributes
     ----------
@@ -203,10 +210,7 @@ class NormaLearner(StreamLearner):
             raise RuleError("loss", loss, str(error)) from None
 
     def summary(self, state: State) -> Summary:
-        from ikmap.learners.online.norma import NormaState
-        from ikmap.learners.online.norma_dual import NormaDualState
-
-        assert isinstance(state, NormaState | NormaDualState)
+        assert isinstance(state, HasRule)
         return {"loss": state.rule.loss, "nu": state.rule.nu if state.rule.learns_threshold else None}
 
 
@@ -224,7 +228,7 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "loss": {"description": "What was minimised.", "type": "string"},
     "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},
 }
-"""JSON Schema of the fields that both forms report."""
+"""JSON Schema of the fields that every form reports."""
 
 
 def target_unit(rule: NormaRule, sample: Sample) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""Online gradient descent on cells (IK-OGD) in three forms: with weights, with all products, with support points.
+"""Online gradient descent on cells (IK-OGD).
 
-With weights it also learns numbers, by squared errors: the task decides the loss.
+It also learns numbers, by squared errors: the task decides the loss.
 """
 
 from __future__ import annotations
@@ -8,21 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from ikmap.methods.about import LearnerAbout
-from ikmap.methods.fields import Doc, FieldError
+from ikmap.methods.fields import Doc
 from ikmap.methods.learner import GradientLearner, State
-from ikmap.methods.sample import Sample, Shape
+from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
     from ikmap.learners.online.averaged_ogd import AveragedOGDState
-    from ikmap.learners.online.kernel_ogd import KernelOGDState
-    from ikmap.learners.online.naive_ogd import NaiveOGDState
     from ikmap.learners.online.ogd import OGDState
     from ikmap.learners.online.squared_ogd import SquaredOGDState
     from ikmap.methods.learner import Summary
 
 
 class OnCells(GradientLearner):
-    """Base of all forms of online gradient descent on cells.
+    """Base of learners by gradient descent on cells.
 
     Attributes
     ----------
@@ -30,7 +28,7 @@ class OnCells(GradientLearner):
     """
 
     feature_scale: Annotated[
-        Literal["kernel", "raw"], Doc("features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1")
+        Literal["kernel", "raw"], Doc("features of the cells of a row: 1/sqrt(t), so that K(x, x) = 1, or 1")
     ] = "kernel"
 
     def divisor(self, sample: Sample) -> float:
@@ -91,54 +89,3 @@ class OGD(OnCells):
 
         assert isinstance(state, OGDState | SquaredOGDState | AveragedOGDState)
         return {"updates": int(state.n_updates.sum())}
-
-
-class NaiveOGD(OnCells):
-    """Online gradient descent on cells by products of all t psi features, as a check."""
-
-    about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="ogd-naive", title="the same by products with all of t psi (IK-OGD, naive)", equivalent_to="ogd"
-    )
-    grows: ClassVar[bool] = True
-
-    def start(self, sample: Sample, n_threads: int = 1) -> NaiveOGDState:
-        from ikmap.learners.online.naive_ogd import NaiveOGDState
-
-        assert sample.offsets is not None
-        return NaiveOGDState.start(
-            int(sample.offsets[-1]),
-            sample.n_classes,
-            eta=self.eta,
-            divisor=self.divisor(sample),
-            constant=not sample.reaches_all,
-        )
-
-
-class DualOGD(OnCells):
-    """Online gradient descent on cells as a sum over support points."""
-
-    about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="ogd-dual",
-        title="the same as a sum over support points (IK-OGD, dual)",
-        equivalent_to="ogd",
-        models=("ikmap.learners.kernel.kernel_model",),
-    )
-
-    def check(self, searched: frozenset[str]) -> None:
-        super().check(searched)
-        if self.feature_scale == "raw":
-            raise FieldError(
-                "feature_scale", "{learner} ogd-dual, whose kernel is scaled", "ogd", value=self.feature_scale
-            )
-
-    def start(self, sample: Sample, n_threads: int = 1) -> KernelOGDState:
-        from ikmap.kernels import IsolationKernel
-        from ikmap.learners.online.kernel_ogd import KernelOGDState
-
-        assert sample.offsets is not None
-        return KernelOGDState(IsolationKernel(sample.offsets.size - 1), sample.n_classes, self.eta, n_threads=n_threads)
-
-    def memory(self, shape: Shape, rows: int | None = None) -> int:
-        from ikmap.learners.kernel.support_set import support_set_bytes
-
-        return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)

@@ -1,4 +1,4 @@
-"""All methods by name: built-in ones, and those of packages with the entry point ``ikmap.methods``."""
+"""All methods by name: built-in ones, those of papers, and those of packages with the entry point ``ikmap.methods``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 GROUP = "ikmap.methods"
 """Group of entry points of packages with more methods; each names a class of a map, a learner or a kernel."""
+PAPERS = "ikmap_papers"
+"""Package with the papers that come with the product and the methods that only they need; it can be left out."""
+WITHOUT_PAPERS = (
+    f"the package {PAPERS}, which has the papers and the methods that only they need, is not installed; "
+    f"type pip install '.[pipeline]' in a checkout of ikmap that has the folder {PAPERS}"
+)
+"""What to say where something of :data:`PAPERS` is wanted and it is not installed."""
 
 MAPS: dict[str, type[Map]] = {}
 LEARNERS: dict[str, type[Learner]] = {}
@@ -38,6 +46,21 @@ FAULTS: list[str] = []
 
 class UnknownMethod(ValueError):
     """An error for an unknown method, of one line with the reason and what to do."""
+
+
+def has_papers() -> bool:
+    """Return whether the package of papers is installed.
+
+    It is looked for by its name. Entry points would not do: an editable installation knows those of the day on which it
+    was made.
+    """
+    spec = find_spec(PAPERS)
+    return spec is not None and spec.origin is not None  # a folder that has lost its modules has a spec too
+
+
+def faults() -> list[str]:
+    """Return the reasons why a method may be unknown here: the faults of packages, and a package that is left out."""
+    return FAULTS if has_papers() else [*FAULTS, WITHOUT_PAPERS]
 
 
 def methods() -> dict[str, type[Method]]:
@@ -61,7 +84,7 @@ def method(name: str) -> type[Method]:
     if name not in known:
         from socket import gethostname
 
-        why = "; ".join(FAULTS) or "install the package that has it on this machine too, with pip"
+        why = "; ".join(faults()) or "install the package that has it on this machine too, with pip"
         raise UnknownMethod(f"method {name!r} is not known on {gethostname()}: {why}")
     return known[name]
 
@@ -196,6 +219,13 @@ def import_models() -> None:
     """Import the modules of all models, so that each kind of model is known."""
     for module in {module for kind in methods().values() for module in kind.about.models}:
         import_module(module)
+
+
+def load_papers() -> None:
+    """Register the methods of papers, after the built-in ones, if their package is installed."""
+    if has_papers():
+        for kind in import_module(PAPERS).methods():
+            register(kind, PAPERS)
 
 
 def load_packages() -> None:

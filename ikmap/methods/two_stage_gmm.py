@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 class TwoStageGMM(LinearOnMap):
     """Linear SVM on random Fourier features of weighted hashes.
 
-    It is as impractical as the paper says. On spambase (``docs/reproduce.md``) 2048 features reach an accuracy of
-    89.4%, where as many Nystroem features of the same kernel reach 92.9%, and 128 of them 89.6%. Each frequency has a
-    number for every code of every hash, 65,536 by default. For up to some thousand rows, ``kernel-svm`` with the kernel
-    ``egmm`` is exact.
-    """
+    It is as impractical as the paper says. On spambase (``ikmap_papers/gmm/README.md``) 2048 features reach an
+    accuracy of 89.4%, where as many Nystroem features of the same kernel reach 92.9%, and 128 of them 89.6%. Each
+    frequency has a number for every code of every hash, 65,536 by default. For up to some thousand rows,
+    ``kernel-svm`` with the kernel ``egmm`` is exact."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
         name="two-stage-gmm",

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.partitioners._gcws_draws_loops import STEP, mixed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled(

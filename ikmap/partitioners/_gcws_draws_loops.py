@@ -6,8 +6,8 @@ any library, any width of vectors.
 
 import numpy as np
 
-from ikmap._compiled import compiled
 from ikmap._simd import bits_of, double_of
+from ikmap.compiled import compiled
 
 LN2_HIGH = 0.6931471803691238
 """ln 2 to 33 bits, so that its product with an exponent is exact."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
 from ikmap._simd import LANES as HALF
 from ikmap._simd import below, choose, floor, fused, load, splat, store
+from ikmap.compiled import compiled
 from ikmap.partitioners._gcws_draws_loops import LANES
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF, cut_between
 
 SMALL = 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 LEAF = -1
 

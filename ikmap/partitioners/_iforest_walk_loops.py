@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF
 
 LANES = 8

@@ -6,8 +6,8 @@ the number of the tree, and those of children from their parent's.
 
 import numpy as np
 
-from ikmap._compiled import compiled
 from ikmap._simd import bits_of
+from ikmap.compiled import compiled
 from ikmap.partitioners._gcws_draws_loops import STEP, logarithm, mixed
 
 LEAF = -1

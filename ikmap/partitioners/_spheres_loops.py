@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled

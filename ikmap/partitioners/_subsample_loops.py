@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled({"anne, iforest": "i8[::1], i8[::1]"})

@@ -53,7 +53,7 @@ class NeedsLoops(ABC):
     Attributes
     ----------
     all_loops : frozenset of str
-        All words for :mod:`ikmap._compiled` that the task may need, whatever its labels are.
+        All words for :mod:`ikmap.compiled` that the task may need, whatever its labels are.
     """
 
     all_loops: ClassVar[frozenset[str]]
@@ -64,7 +64,7 @@ class NeedsLoops(ABC):
 
 
 def loops(task: Task) -> frozenset[str]:
-    """Return the words for :mod:`ikmap._compiled` that a task needs."""
+    """Return the words for :mod:`ikmap.compiled` that a task needs."""
     needs = capability(task, NeedsLoops)
     return frozenset() if needs is None else needs.loops(task.codec)
 

@@ -38,23 +38,6 @@ def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def logarithmic(axes: Axes, *which: str) -> None:
-    """Make axes logarithmic, with plain numbers at 1, 2 and 5 times the powers of ten.
-
-    Parameters
-    ----------
-    which : {"x", "y"}
-    """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for name in which:
-        axes.set(**{f"{name}scale": "log"})
-        axis = getattr(axes, f"{name}axis")
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
-
-
 def style(i: int) -> Record:
     """How the line number `i` is drawn."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4, "linewidth": 1.6}

@@ -1,6 +1,6 @@
 """Compile the loops of a run before it begins: each loop once on a host, shared out over the host's workers.
 
-Loops declare the runs that need them (:mod:`ikmap._compiled`), by words that describe a run: :func:`words_of`. Words of
+Loops declare the runs that need them (:mod:`ikmap.compiled`), by words that describe a run: :func:`words_of`. Words of
 methods follow from their names and kinds; methods declare further words, and their own modules of loops. Loops that are
 in the cache on the disk are only loaded. A loop that was not declared for some type is compiled by the task that calls
 it; :mod:`pipeline.running.working_clock` measures the time, which counts for no stage.
@@ -112,7 +112,7 @@ def words_of_map(of_map: Map) -> frozenset[str]:
 def everything() -> frozenset[str]:
     """Return all words of all declarations."""
     _import_loops()
-    loops = import_module("ikmap._compiled").LOOPS.values()
+    loops = import_module("ikmap.compiled").LOOPS.values()
     return frozenset(word for loop in loops for groups in loop.variants.values() for group in groups for word in group)
 
 
@@ -121,7 +121,7 @@ def needed(words: Collection[str]) -> list[Job]:
     _import_loops()
     signatures: dict[str, list[str]] = defaultdict(list)
     weights = {}
-    for loop, signature in import_module("ikmap._compiled").needed(words):
+    for loop, signature in import_module("ikmap.compiled").needed(words):
         signatures[loop.name].append(signature)
         weights[loop.name] = loop.weight
     jobs = [Job(name, tuple(types), weights[name] * len(types)) for name, types in signatures.items()]
@@ -130,7 +130,7 @@ def needed(words: Collection[str]) -> list[Job]:
 
 def missing(words: Collection[str]) -> list[Job]:
     """Return the needed jobs without the loops that the cache of this host holds."""
-    loops = import_module("ikmap._compiled").LOOPS
+    loops = import_module("ikmap.compiled").LOOPS
     jobs = []
     for job in needed(words):
         absent = tuple(s for s in job.signatures if not loops[job.name].is_cached(s))
@@ -142,7 +142,7 @@ def missing(words: Collection[str]) -> list[Job]:
 def compile_job(job: Job) -> dict[str, str]:
     """Task: compile a loop, or load it."""
     _import_module_of(job.name)
-    loop = import_module("ikmap._compiled").LOOPS[job.name]
+    loop = import_module("ikmap.compiled").LOOPS[job.name]
     for signature in job.signatures:
         loop.compile(signature)
     return {"name": job.name}
@@ -154,7 +154,7 @@ def load(words: Collection[str], *, only_cached: bool = True, at_most: int | Non
     Loops that the cache does not hold are left out, or compiled.
     """
     loaded = 0
-    loops = import_module("ikmap._compiled").LOOPS
+    loops = import_module("ikmap.compiled").LOOPS
     for job in needed(words):
         for signature in job.signatures:
             if loaded == at_most:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.learners.rows import concatenated
 from pipeline.record_types import Record, RecordView, StudyRecord
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage

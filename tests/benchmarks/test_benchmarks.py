@@ -39,6 +39,7 @@ from flows.options.batch import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
 from pipeline.sources.datasets.known import default_data_dir
 from tests import ROOT
+from tests.support.papers import with_papers
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +95,7 @@ def spoiled(result: Any) -> Any:
     return result * 2.0
 
 
+@with_papers
 def test_sweeps_and_what_is_written_with_numpy_agree() -> None:
     options = replace(OPTIONS, datasets=(), data_dir=default_data_dir())
     if not (options.data_dir / "cpu_act.csv.gz").exists():

@@ -12,10 +12,16 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from benchmarks import kol, online, peers, predictor
+from benchmarks import kol, peers
 from benchmarks.data import load
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side, compare
+from ikmap.methods.registry import has_papers
 from tests.support.narrow import present
+
+if not has_papers():
+    pytest.skip("it compares with learners of ikmap_papers, which is not installed", allow_module_level=True)
+
+from benchmarks import online, predictor
 
 pytestmark = pytest.mark.slow
 

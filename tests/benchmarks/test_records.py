@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import page
 from benchmarks.records import WRITTEN, Record, Table, load, of_markdown, rendered, save
 
 TEXT = """### Title
@@ -65,18 +64,3 @@ def test_a_page_that_asks_for_what_is_not_there_is_refused(asked: str, why: str,
     name = asked.partition(";")[0]
     with pytest.raises(ValueError, match=why):
         rendered(f"<!-- begin {asked} -->\n<!-- end {name} -->\n", tmp_path)
-
-
-def test_results_of_a_paper_become_a_record() -> None:
-    results = {
-        "name": "isolation-kernel",
-        "run": {
-            "command": "python -m flows.reproduce --table 3",
-            "machine": {"processor": "A processor", "cores": 2, "memory_bytes": 24 << 30},
-        },
-        "experiments": [{"kind": "table", "name": "5", "title": "Accuracy", "rows": []}],
-    }
-    found = page.record_of(results, "2026-11-25")
-    assert (found.command, found.date) == ("python -m flows.reproduce --table 3", "2026-11-25")
-    assert found.machine == "A processor, 2 cores, 24 GiB"
-    assert found.tables == []

@@ -12,9 +12,14 @@ import pytest
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
+from flows.options.reproduce import ReproduceOptions
+from pipeline.reproduce.registry import PAPERS
 from tests import ROOT
+from tests.support.papers import with_papers
 
 COMMANDS = options_page.COMMANDS
+WITH_HELP = [command for command in COMMANDS if command is not ReproduceOptions or PAPERS]
+"""Without any paper, ``flows.reproduce`` has nothing to help with, and says so."""
 
 
 def help_of(command: type[CommonOptions], flag: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -29,7 +34,7 @@ def listed(text: str) -> list[str]:
     return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_HELP)
 def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(command, "--help-all", capsys)
     positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
@@ -41,7 +46,7 @@ def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: 
     assert max(map(len, text.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_HELP)
 def test_help_shows_what_most_users_need_on_one_screen(
     command: type[CommonOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,9 +85,11 @@ def test_help_reads_only_the_annotations_of_what_it_shows() -> None:
     code = (
         "from flows.options.batch import BatchOptions\n"
         "from ikmap.methods import fields_of, methods\n"
+        "from ikmap.methods.registry import PACKAGES\n"
         "try: BatchOptions.parse(['--help'])\n"
         "except SystemExit: pass\n"
-        "fields = [field for kind in methods().values() for field in fields_of(kind).values()]\n"
+        "ours = [kind for name, kind in methods().items() if name not in PACKAGES]\n"
+        "fields = [field for kind in ours for field in fields_of(kind).values()]\n"
         "print(len(fields), sorted({field.name for field in fields if '_parts' in vars(field)}))"
     )
     ours = {**os.environ, "IKMAP_PACKAGES": "off"}
@@ -92,6 +99,7 @@ def test_help_reads_only_the_annotations_of_what_it_shows() -> None:
     assert names == "['gamma', 'psi']"  # a field has a Laplacian() for its default, whose gamma is checked
 
 
+@with_papers
 def test_the_page_of_options_is_as_they_are_declared() -> None:
     found = options_page.PAGE.read_text()
     assert options_page.page(found) == found, "type: python -m flows.options.page"
@@ -102,6 +110,7 @@ def test_the_page_of_options_is_as_they_are_declared() -> None:
         }  # fmt: skip
 
 
+@with_papers
 def test_a_change_of_the_page_is_noticed() -> None:
     found = options_page.PAGE.read_text()
     assert options_page.page(found.replace("| `0.5` | Step size", "| `0.6` | Step size")) == found

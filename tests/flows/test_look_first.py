@@ -12,6 +12,7 @@ from flows.options.batch import BatchOptions
 from flows.runs.look_first import look_at_data
 from pipeline.errors import InputError
 from pipeline.urls import Location
+from tests.support.papers import with_papers
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +55,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("score", "--model none --input rows.csv", "--model none: no such directory, expected that of a finished run"),
         ("score", "--model . --input none.csv", "none.csv: no such file"),
-        ("reproduce", "--table 5 --datasets adlut", "unknown data set 'adlut': did you mean adult (a9a)?"),
-        ("reproduce", "--table 5 --systems none", "--systems: found 'none', expected some of "),
+        pytest.param(
+            *("reproduce", "--table 5 --datasets adlut", "unknown data set 'adlut': did you mean adult (a9a)?"),
+            marks=with_papers,
+        ),
+        pytest.param(
+            *("reproduce", "--table 5 --systems none", "--systems: found 'none', expected some of "),
+            marks=with_papers,
+        ),
     ],
 )
 def test_what_is_not_there_is_said_at_once(

@@ -6,6 +6,7 @@ import json
 import shlex
 import tomllib
 from dataclasses import FrozenInstanceError, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from ikmap.methods import (
     fields_of,
     methods,
 )
+from ikmap.methods.registry import has_papers
 from ikmap.methods.reserved import RESERVED
 from ikmap.partitioners import fit_partitions
 from ikmap.tasks import CLASSIFICATION
@@ -45,6 +47,7 @@ from pipeline.urls import Location
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
+of_papers: Any = import_module("tests.ikmap_papers.options") if has_papers() else None
 
 
 def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
@@ -62,9 +65,8 @@ BATCH = BatchOptions(
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
     cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic",
     threshold_for="cost:5:1", split_by="time:day", importance=True,
-    learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
-    tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
-    points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
+    learner=("ogd", "logistic", "svm", "kernel-ogd", "chi2-linear", "fourier-linear", "idk"), C=0.25, loss="hinge",
+    tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", average=True, features=9,
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
     above=3.5, drop=("q",), id="who", weight="w", delimiter=";", header=("a", "b"),
     encoding="latin-1", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
@@ -79,6 +81,7 @@ DATASET = BatchOptions(
     dry_run=True,
     test_size=0.5,
     partitioner="gcws",
+    b=6,
     p=2.0,
     bits=512,
     code="0-bit",
@@ -96,7 +99,6 @@ NORMA = BatchOptions(
     clip_rho=True, iterate="last",
 )  # fmt: skip
 NUMBERS = BatchOptions(dataset="a9a", learner=("norma",), threshold=2.0, offset="yes")
-DUAL = BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25)
 FEATURES = BatchOptions(
     dataset="a9a",
     learner=("fourier-ridge", "ridge", "two-stage-gmm"),
@@ -106,7 +108,7 @@ FEATURES = BatchOptions(
     codes=64,
     code_bits=4,
 )
-SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, DUAL, FEATURES)
+SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
@@ -126,12 +128,7 @@ SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
     cluster="tls://host:1", cluster_option=("tls=certificates",), workers=3, memory_limit="1GB", debug=True, quiet=True,
 )  # fmt: skip
-REPRODUCE = ReproduceOptions(
-    table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
-    score_scale="raw", svm_scale="raw", svm_C="10", svm_loss="hinge", nogd="last", adaraker="script", data_dir="data",
-    dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0, run_dir="runs/x", fresh=True,
-    cluster="slurm", cluster_option=("queue=a",), workers=3, memory_limit="1GB", debug=True, quiet=True,
-)  # fmt: skip
+OTHERS = (SCORE, *(of_papers.REPRODUCE if of_papers else ()))
 
 
 def refused(argv: str | list[str], command: type[CommonOptions] = BatchOptions) -> str:
@@ -158,7 +155,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
 def test_samples_leave_no_option_at_its_default() -> None:
     for name, spec in BatchOptions.specs().items():
         assert [getattr(sample, name) for sample in SAMPLES] != [spec.default] * len(SAMPLES), name
-    for sample in (SCORE, REPRODUCE):
+    for sample in OTHERS:
         assert [
             n
             for n, spec in sample.specs().items()
@@ -166,7 +163,7 @@ def test_samples_leave_no_option_at_its_default() -> None:
         ] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [command for command in COMMANDS if of_papers or command is not ReproduceOptions])
 def test_defaults_are_values_that_could_be_given(command: type[CommonOptions]) -> None:
     """A default is not checked when nobody gives a value."""
     scoped = [option for options in command.SCOPES.values() for option in options.values()]
@@ -204,21 +201,8 @@ def test_a_scoped_flag_refuses_other_words() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
-    ids=[
-        "default batch",
-        "batch",
-        "data set",
-        "trees",
-        "novelty",
-        "numbers",
-        "dual",
-        "features",
-        "default online",
-        "online",
-        "score",
-        "reproduce",
-    ],
+    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, *OTHERS],
+    ids=lambda options: options.command()[10:50],
 )
 def test_round_trips(options: Any) -> None:
     kind = type(options)
@@ -300,12 +284,11 @@ def test_types_from_the_command_line() -> None:
         ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
         ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
         ("--partitioner anne --max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
-        ("--rank 30", "--rank 30: found --learner auto", "expected nogd"),
+        ("--features 30", "--features 30: found --learner auto", "expected one of fourier-linear, fourier-ridge"),
         ("--learner svm,auto", "--learner: found 'auto' with others", "expected it alone"),
         ("--task regression --class-weight balanced", "found --learner auto", "one of svm, logistic"),
-        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected one of ogd, nogd"),
-        ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
-        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "of svm, logistic, ridge, svr, ogd"),
+        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected o"),
+        ("--learner kernel-ogd --gamma 0.5 --psi 8", "--psi 8: found --learner kernel-ogd", "of svm, logistic"),
         ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
         ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),
@@ -329,8 +312,7 @@ def test_bad_command_line_is_one_line(argv: str, found: str, expected: str) -> N
     [
         ("--C 2", "--C 2.0: found --learner ogd", "expected online-ridge"),
         ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
-        ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
-        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, norma-dual, nogd"),
+        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "kernel-ogd"),
         ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
         ("--learner svm", "--learner: found 'svm'", "one of ogd"),
     ],
@@ -350,19 +332,21 @@ GIVEN: dict[str, dict[str, Any]] = {
     "C": {"C": 2.0}, "tol": {"tol": 0.1}, "class_weight": {"class_weight": "balanced"}, "loss": {"loss": "hinge"},
     "solver": {"solver": "block"}, "parts": {"parts": 3}, "eta": {"eta": 1.0}, "order": {"order": "file"},
     "feature_scale": {"feature_scale": "raw"}, "kernel": {"kernel": "gaussian", "gamma": 0.5},
-    "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
-    "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
+    "gamma": {"gamma": 0.5}, "b": {"partitioner": "gcws", "b": 6}, "average": {"average": True},
+    "features": {"features": 9},
     "codes": {"codes": 20}, "code_bits": {"code_bits": 3}, "sweep_by": {"sweep_by": "sgd"},
     "orthogonal": {"kernel": "gaussian", "orthogonal": True},
-    "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
     "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
     "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
-    "truncation": {"truncation": 0.1}, "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
+    "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    **(of_papers.GIVEN if of_papers else {}),
 }  # fmt: skip
+UNREAD: dict[str, set[str]] = of_papers.UNREAD if of_papers else {}
+"""Options that a learner only refuses, in a line of its own."""
 
 
 RUN_OPTIONS = {"partitioner": "cells", "order": "online"}
@@ -374,8 +358,8 @@ def uses(learner: str, name: str, given: dict[str, Any]) -> bool:
     kind = LEARNERS[learner]
     if name in RUN_OPTIONS:
         return RUN_OPTIONS[name] in (kind.about.on, "online" if issubclass(kind, StreamLearner) else "batch")
-    if (name, learner) == ("feature_scale", "ogd-dual"):
-        return False  # it refuses all values but one, with a line of its own
+    if name in UNREAD.get(learner, ()):
+        return False  # it refuses all values but one
     if "kernel" in given and name != "kernel" and "kernel" not in fields_of(kind):
         return False  # that is refused
     on_features = {"features", "kernel"} <= fields_of(kind).keys()
@@ -468,9 +452,8 @@ def test_options_of_a_learner_are_what_it_reads(learner: str) -> None:
         elsewhere = {"solver", "sweep_by"}
         tables = dict.fromkeys(MAPS[kind.about.usual_map].about.tables, np.ones(24))
         one.fit(Training(Block(rows, y), [0, 1], 0, tables=tables))
-    unread = {"feature_scale"} if learner == "ogd-dual" else set()  # it only refuses one
     own = fields_of(kind).keys()
-    assert (read & own) | (elsewhere & own) | unread == own
+    assert (read & own) | (elsewhere & own) | UNREAD.get(learner, set()) == own
 
 
 def test_bad_value_in_python_is_refused_too() -> None:

@@ -16,6 +16,7 @@ from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.kinds import Choice, Integer, Names, Real
+from tests.support.papers import with_papers
 
 pytestmark = [pytest.mark.system, pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 
@@ -25,9 +26,11 @@ OPTIONS: dict[str, type[CommonOptions]] = {
     "score": ScoreOptions,
     "reproduce": ReproduceOptions,
 }
+NAMES = [pytest.param(name, marks=with_papers) if name == "reproduce" else name for name in OPTIONS]
+"""Without any paper, ``reproduce`` takes no name of one."""
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_the_options(name: str) -> None:
     from flows.prefect import flows as prefect_flows
 
@@ -79,7 +82,7 @@ TRIED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_form_takes_what_the_options_take(name: str) -> None:
     """One value at a time, as the server checks it before there is a run."""
     from prefect.utilities.schema_tools.validation import is_valid

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 from numba import typeof
 
-from ikmap._compiled import LAYOUTS, LOOPS, compiled, group, needed, parsed
+from ikmap.compiled import LAYOUTS, LOOPS, compiled, group, needed, parsed
 from tests import ROOT
 
 pytestmark = pytest.mark.system
 
 
-HELPER = "from ikmap._compiled import compiled\n\n@compiled\ndef step(x):\n    return x + {add}\n"
+HELPER = "from ikmap.compiled import compiled\n\n@compiled\ndef step(x):\n    return x + {add}\n"
 LOOP = """
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from loops_of_a_test._helper_loops import step
 
 @compiled({"long": "i8[::1]", "double": "f8[::1]"})
@@ -41,7 +41,7 @@ FORKS = """
 import json, os, signal, sys
 import numba
 import numpy as np
-import ikmap._compiled
+import ikmap.compiled
 
 numba.njit(lambda values: values[0] + len(values))(np.ones(1))
 
@@ -154,7 +154,7 @@ class Pair(NamedTuple):
     ("fields", "value"), [("f8, i8[::1]", Line(2.0, np.arange(3))), ("i8, i8", Pair(1, 2))], ids=["mixed", "alike"]
 )
 def test_a_group_stands_for_one_argument(fields: str, value: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ikmap._compiled.GROUPS", {})
+    monkeypatch.setattr("ikmap.compiled.GROUPS", {})
     kind = type(value)
     assert group(fields)(kind) is kind
 
@@ -177,7 +177,7 @@ def test_a_group_stands_for_one_argument(fields: str, value: tuple[Any, ...], mo
 
 def test_loops_that_are_stored_stand_in_files_of_loops() -> None:
     """There they are found, and declared; Numba's own cache, which does not see a helper change, is not used."""
-    for package_name in ("ikmap", "pipeline"):
+    for package_name in ("ikmap", "pipeline", "ikmap_papers"):
         for path in (ROOT / package_name).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.FunctionDef):

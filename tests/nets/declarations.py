@@ -44,7 +44,7 @@ from ikmap.methods.kernel_on_rows import KernelName
 from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real
 from ikmap.methods.learner import CountsLearner, WholeLearner
 from ikmap.methods.quantile import Levels
-from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.registry import PAPERS
 from tests.nets.records import NEWER_OPTIONS, as_json, command, read
 
 FILE = Path(__file__).with_suffix(".json")

@@ -11,6 +11,9 @@ import pytest
 from tests.nets import declarations
 from tests.nets.command_lines import FILE, PLUGIN, folder_of_lines, lines, outcome, outcomes_with_plugin
 from tests.nets.records import NEWER, NEWER_OPTIONS, differences, read
+from tests.support.papers import with_papers
+
+pytestmark = with_papers
 
 RECORDED = read(FILE)
 WITH_PLUGIN = [line for line in RECORDED if line.startswith(PLUGIN)]

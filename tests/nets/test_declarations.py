@@ -9,6 +9,9 @@ import pytest
 
 from tests.nets.declarations import FILE, declared, without_newer
 from tests.nets.records import differences, read
+from tests.support.papers import with_papers
+
+pytestmark = with_papers
 
 RECORDED = read(FILE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled({"forgetting": "i8[:, ::1], i4[::1], f8[::1], f8, f8, f8, i4[::1]"})

@@ -32,7 +32,7 @@ from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
 from tests.support.one_process import Heard, forget, one_process
 from tests.support.runs import context, points, store_rows
 
-LEARNT = ("kernel-svm", "kernel-ogd", "nogd")
+LEARNT = ("kernel-svm", "kernel-ogd")
 
 
 @pytest.fixture(autouse=True)
@@ -49,10 +49,10 @@ def test_its_options_are_those_of_the_run() -> None:
     asked = params(cauchy_width=0.5)
     assert asked.methods[CauchyKernel.name] == {"cauchy_width": 0.5}
     assert "laplacian" not in asked.methods
-    assert [asked.value(name) for name in LEARNT] == [0.5] * 3
-    nogd = params(scoped={CauchyKernel.name: {"cauchy_width": 2.0}}).of("nogd")
-    assert isinstance(nogd, OnKernel)
-    assert nogd.kernel == Cauchy(cauchy_width=2.0)
+    assert [asked.value(name) for name in LEARNT] == [0.5] * 2
+    ogd = params(scoped={CauchyKernel.name: {"cauchy_width": 2.0}}).of("kernel-ogd")
+    assert isinstance(ogd, OnKernel)
+    assert ogd.kernel == Cauchy(cauchy_width=2.0)
     with pytest.raises(InputError, match=r"--gamma 1\.0: found --kernel throwaway-cauchy, expected one of laplacian"):
         params(gamma=1.0)
     with pytest.raises(InputError, match="no random Fourier features of it, expected one of laplacian, gaussian"):
@@ -60,32 +60,34 @@ def test_its_options_are_those_of_the_run() -> None:
 
 
 def test_two_learners_of_a_run_have_the_same_kernel_unless_told_otherwise() -> None:
-    asked = params(scoped={"nogd": {"kernel": "gaussian"}, "gaussian": {"gamma": 0.25}})
-    assert [asked.kernel(name) for name in LEARNT] == [CauchyKernel.name, CauchyKernel.name, "gaussian"]
-    assert asked.value("nogd") == 0.25
+    asked = params(scoped={"kernel-ogd": {"kernel": "gaussian"}, "gaussian": {"gamma": 0.25}})
+    assert [asked.kernel(name) for name in LEARNT] == [CauchyKernel.name, "gaussian"]
+    assert asked.value("kernel-ogd") == 0.25
     search = search_of(asked.of("kernel-svm"), asked.searched("kernel-svm"), 100)
     assert search is not None
     assert search.values == WIDTHS
-    of = chosen("anne", ["nogd"])
-    with pytest.raises(InputError, match=r"--gaussian\.gamma 1: found nogd laplacian chosen; add --kernel gaussian"):
+    of = chosen("anne", ["kernel-ogd"])
+    with pytest.raises(
+        InputError, match=r"--gaussian\.gamma 1: found kernel-ogd laplacian chosen; add --kernel gaussian"
+    ):
         shared_out(of, {}, {"gaussian": {"gamma": 1}})
 
 
 def test_the_command_line_lists_it() -> None:
-    asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CauchyKernel.name])
-    assert set(asked.by_method) == {"nogd", CauchyKernel.name}
+    asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "kernel-ogd", "--kernel", CauchyKernel.name])
+    assert set(asked.by_method) == {"kernel-ogd", CauchyKernel.name}
     kind = BatchOptions.specs()["kernel"].kind
     assert isinstance(kind, Choice)
     assert CauchyKernel.name in kind.known
     with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CauchyKernel.name}$"):
-        BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", "isolation"])
+        BatchOptions.parse(["--dataset", "a9a", "--learner", "kernel-ogd", "--kernel", "isolation"])
 
 
 def test_values_that_a_kernel_cannot_take_are_refused_for_every_learner() -> None:
     rows = np.array([[0.5, -1.0]])
-    with pytest.raises(InputError, match=r"row 1, feature 2: found -1, expected a value >= 0 for --learner nogd"):
-        check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="chi2")
-    check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel=CauchyKernel.name)
+    with pytest.raises(InputError, match=r"row 1, feature 2: found -1, expected a value >= 0 for --learner kernel-ogd"):
+        check_values("kernel-ogd", rows, lambda row: f"row {row + 1}", None, kernel="chi2")
+    check_values("kernel-ogd", rows, lambda row: f"row {row + 1}", None, kernel=CauchyKernel.name)
 
 
 def test_only_negative_values_are_refused_with_the_option_that_scales_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,11 +97,11 @@ def test_only_negative_values_are_refused_with_the_option_that_scales_them(monke
 
     monkeypatch.setattr("pipeline.rows.values.KERNELS", {**KERNELS, "up-to-one": UpToOne})
     rows = np.array([[0.5, 2.0]])
-    with pytest.raises(InvalidValues, match=r"found 2, expected a value <= 1 for --learner nogd$") as refused:
-        check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="up-to-one")
+    with pytest.raises(InvalidValues, match=r"found 2, expected a value <= 1 for --learner kernel-ogd$") as refused:
+        check_values("kernel-ogd", rows, lambda row: f"row {row + 1}", None, kernel="up-to-one")
     assert not isinstance(refused.value, NegativeValues)
-    with pytest.raises(NegativeValues, match=r"for --learner nogd \(--scale minmax\)$"):
-        check_values("nogd", -rows, lambda row: f"row {row + 1}", None, kernel="chi2")
+    with pytest.raises(NegativeValues, match=r"for --learner kernel-ogd \(--scale minmax\)$"):
+        check_values("kernel-ogd", -rows, lambda row: f"row {row + 1}", None, kernel="chi2")
 
 
 def test_a_model_with_it_is_read_by_its_name() -> None:

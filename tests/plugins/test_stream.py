@@ -18,7 +18,7 @@ import pytest
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.online.ogd import OGDState
 from ikmap.methods import LEARNERS, MAPS, Sample
-from ikmap.methods.ogd import OGD, NaiveOGD
+from ikmap.methods.ogd import OGD
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
@@ -78,7 +78,7 @@ def file(tmp_path: Path) -> Path:
 def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: Any) -> dict[str, Any]:
     """A run of both learners in this process: on a stream with `block_rows`, else of a training set."""
     forget()
-    asked = {"partitioner": BINS, "learners": (FORGETTING, "ogd", "ogd-naive"), "t": T, "bins": 4, "order": "file"}
+    asked = {"partitioner": BINS, "learners": (FORGETTING, "ogd"), "t": T, "bins": 4, "order": "file"}
     params = Params.given(**{**asked, **options})
     data = ResolvedDataset("bins", str(file), None, label=0, split=Split(fraction=0.75))
     online = None if block_rows is None else OnlineParams(initial=INITIAL, block_rows=block_rows)
@@ -145,8 +145,6 @@ def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> Non
     ((before, after),) = metrics["online"]["cells_grown"].values()
     assert after == sum(map(len, known)) > 2 * before
     assert len({len(met) for met in known}) > 1, "partitionings of different sizes"
-    ogd = [(tmp_path / "run" / "predictions" / f"{name}.int32").read_bytes() for name in ("ogd", "ogd-naive")]
-    assert ogd[0] == ogd[1]
     # The run scores with the map of the end, new rows with cells that nobody has seen.
     new = np.load(file)[::3] * [1, 1, 1.3, 1, 0.7]
     np.save(tmp_path / "new.npy", new)
@@ -259,10 +257,11 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
         assert "Norm of the weights" in (tmp_path / f"at-{at}" / "report.html").read_text()
 
 
-def test_a_learner_that_cannot_grow_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^--learner ogd-dual: found --partitioner growing-bins, .* one of ogd, "):
-        refuse_growth((BINS, "ogd", "ogd-dual", "nogd", "laplacian"), {})
-    refuse_growth((BINS, "ogd", "nogd", "laplacian"), {})
+def test_a_learner_that_cannot_grow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OGD, "grows", False)
+    with pytest.raises(InputError, match=r"^--learner ogd: found --partitioner growing-bins, .* one of norma, "):
+        refuse_growth((BINS, "norma", "ogd", "kernel-ogd", "laplacian"), {})
+    refuse_growth((BINS, "norma", "kernel-ogd", "laplacian"), {})
 
 
 def test_weights_move_to_a_wider_layout_exactly() -> None:
@@ -281,14 +280,13 @@ def test_a_map_that_loses_cells_is_refused() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("learner", [OGD(), NaiveOGD()], ids=lambda learner: learner.about.name)
-def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(learner: OGD | NaiveOGD, classes: int) -> None:
+def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(classes: int) -> None:
     rng = np.random.default_rng(0)
     new, old = np.array([0, 300, 310]), np.array([0, 100, 104])
     y = rng.integers(0, classes, 400)
     codes = rng.integers(0, [100, 4], (400, 2)).astype(np.int32)
     codes[200:] = rng.integers(0, [300, 10], (200, 2))
-    grown, wide = (learner.start(_sample(offsets, classes)) for offsets in (old, new))
+    grown, wide = (OGD().start(_sample(offsets, classes)) for offsets in (old, new))
     assert isinstance(grown, OGDState)
     assert isinstance(wide, OGDState)
     grown.partial_fit(Cells(codes[:200], old).packed(), y[:200])
@@ -337,16 +335,3 @@ def test_as_packages_on_two_workers(file: Path, tmp_path: Path) -> None:
     assert comparable(tmp_path / "run") == comparable(tmp_path / "here")
     late = [json.loads(path.read_text()).get("compiled", ()) for path in (tmp_path / "run" / "records").rglob("*.json")]
     assert not any("forgetting_pass" in name for names in late for name in names)
-    refused = [
-        sys.executable,
-        "-m",
-        "flows.online",
-        *words[:2],
-        "--learner",
-        "ogd-dual",
-        "--run-dir",
-        str(tmp_path / "no"),
-    ]
-    done = subprocess.run(refused, **command)
-    assert (done.returncode, len(done.stderr.splitlines()), (tmp_path / "no").exists()) == (2, 1, False)
-    assert "--learner ogd-dual: found --partitioner growing-bins" in done.stderr

@@ -10,7 +10,10 @@ from pathlib import Path
 from benchmarks.records import BLOCK
 from tests import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "ikmap_papers").glob("*/README.md")),
+]  # fmt: skip
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -30,6 +30,7 @@ from flows.options.option import Option
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.kinds import Flag
+from ikmap.methods.registry import has_papers
 from pipeline.errors import InputError
 from tests import ROOT
 from tests.project.pages import PAGES, blocks, spans, text_of, tracked
@@ -49,6 +50,7 @@ OPTIONS_OF_OTHERS = {
     "--no-requeue": "sbatch",
     "--scheduler-file": "dask scheduler",
     "--signal": "sbatch",
+    "--tests": "python -m tests.soaks.without_papers",
     "--watch": "prefect",
 }
 """Options that pages name by themselves and that no command of ours has."""
@@ -134,6 +136,8 @@ def known(name: str, names: Any) -> None:
 
 def of_module(module: str, words: list[str]) -> None:
     """Check ``python -m module words``."""
+    if module == "flows.reproduce" and not has_papers():
+        return
     words = [] if set(words) & {"--help", "--help-all"} else words
     if module in FLOWS:
         if words:

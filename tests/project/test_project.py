@@ -16,10 +16,12 @@ from packaging.utils import canonicalize_name
 
 from tests import ROOT
 
-PACKAGES = ("ikmap", "pipeline", "flows", "cluster")
+PACKAGES = tuple(name for name in ("ikmap", "pipeline", "flows", "cluster", "ikmap_papers") if (ROOT / name).is_dir())
+"""The product may be without ``ikmap_papers``."""
 MOST_PARAMETERS, MOST_OF_A_LOOP = 8, 12
 """Of a function, and of one in a file of compiled loops."""
 EXCUSED = {
+    "ikmap/learners/online/norma_steps.py: respond": "compiled, as the loops that call it",
     "ikmap/estimators/dual.py: CellSVC.__init__": "scikit-learn wants a parameter for each setting",
     "ikmap/estimators/kernels.py: FourierSVC.__init__": "scikit-learn wants a parameter for each setting",
     "ikmap/estimators/kernels.py: TwoStageGMMClassifier.__init__": "scikit-learn wants a parameter for each setting",

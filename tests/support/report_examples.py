@@ -172,9 +172,9 @@ def tuned() -> dict[str, Any]:
     gammas, lambdas = [2.0**m for m in range(-10, 6)], [a * 10.0**m for m in (-6, -5, -4, -3) for a in (5, 10)]
     psis, trained = [4, 8, 16, 32, 64], metrics["learners"]["ogd"]
     for name, parameter, values, best in (
-        ("nogd", "gamma", gammas, 2.0**-5),
+        ("kernel-ogd", "gamma", gammas, 2.0**-5),
         ("kernel-svm", "gamma", gammas, 2.0**-4),
-        ("raker", "lambda", lambdas, 1e-4),
+        ("two-stage-gmm", "le", lambdas, 1e-4),
         ("fourier-linear", "psi", psis, 16),
     ):
         record = {"parameter": parameter, "values": values, "accuracy": hill(values, best, 0.84, 0.01), "chosen": best}
@@ -244,11 +244,11 @@ def many_classes() -> dict[str, Any]:
 def stream() -> dict[str, Any]:
     """Two learners on one stream, one of them on the rows themselves and stopped at its limit of time."""
     metrics = binary()
-    metrics["run"]["command"] = "python -m flows.online --dataset a9a --learner ogd,nogd"
+    metrics["run"]["command"] = "python -m flows.online --dataset a9a --learner ogd,kernel-ogd"
     del metrics["data"]["test"], metrics["data"]["class_counts_train"]
     metrics["online"] = {"initial": None, "block_rows": 1000, "rows_initial": 32561, "rows_stream": 16281}
     metrics["online"] |= {"limit_seconds": 0.2, "chunk_rows": 16000, "chunks": 2}
-    metrics["params"] |= {"learner": ["ogd", "nogd"], "psi": 64}
+    metrics["params"] |= {"learner": ["ogd", "kernel-ogd"], "psi": 64}
     metrics["stages"] = [
         stage("ingest", 1.2, 1.9, 48842),
         stage("shuffle", 3.2, 0.4, 48842),
@@ -259,7 +259,7 @@ def stream() -> dict[str, Any]:
     shared = {"train_seconds": 0.1, "predict_seconds": 0.2, "map_seconds": 2.0, "initial_seconds": 3.0}
     metrics["learners"] = {
         "ogd": shared | {"psi": 64, "accuracy": 0.84, "rows": 16281, "curve": curve(16281, 0.84, 17), "n_support": 900},
-        "nogd": shared
+        "kernel-ogd": shared
         | {"parameter": "psi", "value": 64, "accuracy": 0.82, "rows": 9000, "stopped_early": True}
         | {"curve": curve(9000, 0.82, 9), "n_support": 1200},
     }

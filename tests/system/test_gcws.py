@@ -75,7 +75,7 @@ def test_what_is_predicted_of_empty_rows_is_learned_from_empty_rows(tmp_path: Pa
     labels[::4] = 0
     lines = [f"{y} {1 + y}:1 {3 + int(rng.integers(4))}:2" if i % 4 else "0" for i, y in enumerate(labels)]
     (tmp_path / "rows.libsvm").write_text("\n".join(lines) + "\n")
-    asked = command(tmp_path / "rows.libsvm", learner=("svm", "logistic", "ogd", "ogd-naive"))
+    asked = command(tmp_path / "rows.libsvm", learner=("svm", "logistic", "ogd"))
     with one_process():
         metrics = asked.run(tmp_path / "run")
         assert {of["accuracy"] for of in metrics["learners"].values()} == {1.0}
@@ -141,7 +141,6 @@ def test_a_stream(tmp_path: Path) -> None:
         ("--p 1e9", "--p 1e+09: found a p whose codes would leave int64, expected at most 1e+06"),
         ("--b 17", "--b: found 17, expected an integer >= 1 and <= 16, or 'auto'"),
         ("--gamma 1.5", "--gamma: found 1.5, expected an integer >= 1"),
-        ("--b 17 --learner nogd,svm --gamma 2", "--b 17: found gcws and nogd, which read it differently"),
         ("--code half", "--code: found 'half', expected one of 0-bit, full"),
     ],
 )
@@ -153,8 +152,10 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
 
 
 def test_options_of_one_name_can_be_given_to_each_method() -> None:
-    words = "--partitioner gcws --learner nogd,svm --gcws.b 4 --nogd.b 50 --nogd.kernel gaussian --gcws.gamma 2"
+    words = (
+        "--partitioner gcws --learner kernel-ogd,svm --kernel-ogd.kernel gaussian --gcws.gamma 2 --gaussian.gamma .5"
+    )
     options = BatchOptions.parse(["--input", "rows.csv", *words.split()])
-    assert options.by_method["gcws"]["b"] == 4
-    assert options.by_method["nogd"]["b"] == 50
+    assert options.by_method["gcws"]["gamma"] == 2
+    assert options.by_method["gaussian"]["gamma"] == 0.5
     assert BatchOptions.parse(["--input", "x", "--partitioner", "gcws", "--gamma", "2"]).by_method["gcws"]["gamma"] == 2

@@ -51,10 +51,10 @@ ROWS, COLUMNS, CLASSES, T, PSI = 2000, 150, 16, 20, 512
 
 COMMON = ["--t", str(T), "--psi", str(PSI)]
 BATCH = {
-    "memory": [*COMMON, "--C", "1", "--solver", "memory", "--learner", "svm,ogd,isolation-svm,kernel-svm,nogd"],
+    "memory": [*COMMON, "--C", "1", "--solver", "memory", "--learner", "svm,ogd,isolation-svm,kernel-svm,kernel-ogd"],
     "block": [*COMMON, "--C", "1", "--solver", "block", "--learner", "svm"],
     "distributed": [*COMMON, "--C", "1", "--solver", "distributed", "--parts", "3", "--learner", "svm,logistic"],
-    "select": ["--t", "3", "--psi", "auto", "--learner", "ogd,nogd", "--cv-rows", "1000"],
+    "select": ["--t", "3", "--psi", "auto", "--learner", "ogd,kernel-ogd", "--cv-rows", "1000"],
 }
 
 
@@ -133,7 +133,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             run_batch.run(options, events=QuietProgress())
             seen(name)
         found.runs["online"] = folder / "online"
-        online = ["--learner", "ogd,nogd", "--initial", "1000", "--run-dir", str(folder / "online")]
+        online = ["--learner", "ogd,kernel-ogd", "--initial", "1000", "--run-dir", str(folder / "online")]
         run_online.run(OnlineOptions.parse([*given, *on, *COMMON, *online]), events=QuietProgress())
         seen("online")
         for learner in ("svm", "kernel-svm"):

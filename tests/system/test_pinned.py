@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.papers import skip_without_learners
 from tests.support.pinned import FILE, RUNS, differences, pins_of, write_data
 
 pytestmark = pytest.mark.slow
@@ -25,4 +26,5 @@ def test_every_run_is_pinned() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_gives_what_it_gave_before(name: str, files: dict[str, Path], tmp_path: Path) -> None:
+    skip_without_learners(RUNS[name].words)
     assert differences(PINNED[name], pins_of(RUNS[name], files, tmp_path / "run")) == []

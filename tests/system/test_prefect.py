@@ -101,7 +101,7 @@ def without_bars(found: dict[str, Any]) -> set[str]:
 
 
 def log_lines(api: Any, run: Any, *beginnings: str) -> list[str]:
-    """Return the log of a flow run once it has a line with each beginning: lines are sent and stored in no fixed order."""
+    """Return the log of a flow run once it has a line with each beginning: they are stored in no fixed order."""
     from prefect.client.schemas.filters import LogFilter
 
     where = LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}})

@@ -255,8 +255,8 @@ def test_a_loaded_run_predicts_what_scoring_writes(
 
 def test_a_loaded_run_is_of_the_first_learner_unless_told(libsvm_run: Trained) -> None:
     assert load_run(libsvm_run.path).learner == "svm"
-    with pytest.raises(InputError, match=r"^nogd: not in this run, which has svm, ogd"):
-        load_run(libsvm_run.path, "nogd")
+    with pytest.raises(InputError, match=r"^kernel-ogd: not in this run, which has svm, ogd"):
+        load_run(libsvm_run.path, "kernel-ogd")
     with pytest.raises(
         InputError, match=f"^{libsvm_run.path}/missing: no such directory, expected that of a finished run"
     ):

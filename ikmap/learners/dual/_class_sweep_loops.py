@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled, group
+from ikmap.compiled import compiled, group
 from ikmap.learners._rows_loops import fetch, squared_norm
 from ikmap.learners.dual._lanes_loops import (
     LANES,

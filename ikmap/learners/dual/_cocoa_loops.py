@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import axpy, dot, squared_norm
 from ikmap.learners.dual._linear_svm_loops import HINGE, LOGISTIC, new_dual, row_cost, shuffle
 

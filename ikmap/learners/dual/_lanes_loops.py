@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import overload
 
-from ikmap._compiled import compiled
 from ikmap._simd import prefetch, vectors
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import _0, _1, _2, _3, _4, _layout
 
 LANES = 8

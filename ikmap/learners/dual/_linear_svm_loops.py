@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled, group
+from ikmap.compiled import compiled, group
 from ikmap.learners._rows_loops import axpy, constant, dot, dot_ahead, fetch, move, squared_norm
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._compiled import compiled, group
+from ikmap.compiled import compiled, group
 from ikmap.learners._rows_loops import axpy, constant, dot, dot_ahead, fetch, move, squared_norm
 from ikmap.learners.dual._linear_svm_loops import AHEAD, FAR
 

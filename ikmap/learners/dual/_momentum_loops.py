@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import move
 from ikmap.learners.dual._linear_svm_loops import HINGE, SQUARED_HINGE, row_cost
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import move
 from ikmap.learners.dual._linear_svr_loops import SQUARED_EPSILON_INSENSITIVE, row_cost
 

@@ -6,8 +6,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ikmap._compiled import compiled
 from ikmap._simd import vectors
+from ikmap.compiled import compiled
 
 CURVATURE = 1e-12
 """The least curvature that is reckoned with: of rows that are alike, or of a kernel that is not semidefinite."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 LARGEST = 1e100
 """Weights of new rows grow in place of old ones fading; here they are all divided by it."""

@@ -1,6 +1,6 @@
 """Compiled counting of rows in cells."""
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled(

@@ -1,4 +1,4 @@
-"""Learners that take one row after the other: online gradient descent in several forms, NOGD and AdaRaker.
+"""Learners that take one row after the other: online gradient descent in several forms, and NORMA.
 
-Open ``ogd.py`` first, the learner that runs use by default; the others are baselines from papers.
+Open ``ogd.py`` first, the learner that runs use by default.
 """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled
-def dual_pass(kernel, sums, y, margin, most, predicted, steps):
+def dual_pass(kernel, sums, y, margin, predicted, steps):
     """Predict and learn from the rows of a block, one after the other.
 
     Parameters
@@ -19,22 +19,12 @@ def dual_pass(kernel, sums, y, margin, most, predicted, steps):
         Class numbers.
     margin : float
         Sum below which a row becomes a support point of a class: margin 1.
-    most : int
-        Stop after so many support points.
     predicted : ndarray of int32, shape (n,)
     steps : ndarray of int8, shape (n, K)
         Written: the sign of each row's step for each class, 0 for none.
-
-    Returns
-    -------
-    int
-        Number of rows visited.
     """
     n, n_classes = sums.shape
-    support = 0
     for i in range(n):
-        if support == most:
-            return i
         if n_classes == 1:
             predicted[i] = sums[i, 0] >= 0.0
         else:
@@ -43,14 +33,10 @@ def dual_pass(kernel, sums, y, margin, most, predicted, steps):
                 if sums[i, k] > sums[i, best]:
                     best = k
             predicted[i] = best
-        stepped = False
         for k in range(n_classes):
             positive = y[i] == (1 if n_classes == 1 else k)
             c = 1.0 if positive else -1.0
             if c * sums[i, k] < margin:
                 steps[i, k] = 1 if positive else -1
-                stepped = True
                 for j in range(i + 1, n):
                     sums[j, k] += c * kernel[i, j]
-        support += stepped
-    return n

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._memory_loops import opaque
 from ikmap.learners._scores_loops import add_outer, scores
 
@@ -18,12 +18,11 @@ _0, _1, _16 = (np.uint64(k) for k in (0, 1, 16))
 
 
 @compiled
-def weighted_pass(rows, y, sample_weight, W, total, eta, divisor, predicted, n_updates):
+def weighted_pass(rows, y, sample_weight, W, eta, divisor, predicted, n_updates):
     """Predict each row, then step on every class whose margin is below 1. Returns the rows stepped on.
 
     For any row layout. With one column of W, class 1 is positive; else class k is positive for column k.
     ``sample_weight`` scales the step (an empty array means all ones), and a row of weight 0 is only predicted.
-    ``total``, unless it is empty, sums up the weights after each row stepped on.
     """
     n_classes = W.shape[1]
     f = np.empty(n_classes)
@@ -48,9 +47,6 @@ def weighted_pass(rows, y, sample_weight, W, total, eta, divisor, predicted, n_u
         if stepped:
             support += 1
             add_outer(rows, i, step, W)
-            for c in range(total.shape[0]):
-                for k in range(n_classes):
-                    total[c, k] += W[c, k]
     return support
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 _REST = "i8[::1], i8, f8[::1], f8[::1], f8, f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[:, ::1]"
 

@@ -1,6 +1,6 @@
 """Compiled loop of online gradient descent on squared errors."""
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.learners._rows_loops import axpy, dot
 
 

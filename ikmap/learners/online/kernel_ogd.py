@@ -72,7 +72,7 @@ class KernelOGDState:
         """Number of rows that became support points of some class."""
         return len(self.support)
 
-    def partial_fit(self, rows: Rows, y: np.ndarray, most: int | None = None) -> OGDProgress:
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> OGDProgress:
         """Predict and then learn from each row in turn.
 
         Parameters
@@ -80,8 +80,6 @@ class KernelOGDState:
         rows : dense array, CSR matrix, or Cells for the isolation kernel; n rows
         y : ndarray of int, shape (n,)
             Class numbers.
-        most : int, optional
-            Stop after the row that brings the support set to this size; only the rows before are in the result.
 
         Raises
         ------
@@ -95,23 +93,21 @@ class KernelOGDState:
         self._columns = n_columns(rows)
         predicted, before = np.empty(n, dtype=np.int32), self.n_support
         margin = steps_to_margin(self.eta, self.kernel.unit)
-        done = 0
-        while done < n and (most is None or self.n_support < most):
-            block = rows[done : done + TILE]
-            inside = slice(done, done + n_rows(block))
+        for start in range(0, n, TILE):
+            inside = slice(start, min(start + TILE, n))
+            block = rows[inside]
             sums = self.support.sums(block, self.n_threads)
             points = self.kernel.points(block)
             kernel = np.empty((sums.shape[0], sums.shape[0]))
             self.kernel.steps(points, points, kernel)
             steps = np.zeros(sums.shape, dtype=np.int8)
-            room = n if most is None else most - self.n_support
-            done += dual_pass(kernel, sums, y[inside].astype(np.int32), margin, room, predicted[inside], steps)
+            dual_pass(kernel, sums, y[inside].astype(np.int32), margin, predicted[inside], steps)
             kept = np.flatnonzero(steps.any(axis=1))
             if kept.size:
                 self.support.append(block[kept], steps[kept].astype(np.float64))
                 self.n_updates += np.count_nonzero(steps, axis=0)
-        self.n_seen += done
-        return OGDProgress(predicted[:done], self.n_support - before)
+        self.n_seen += n
+        return OGDProgress(predicted, self.n_support - before)
 
     def decision_function(self, rows: Rows) -> Floats:
         """Return decisions with the current support set, shape (n, K), one column for two classes."""

@@ -18,7 +18,7 @@ from ikmap.arrays import Bools, Floats, Int32s
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.online import _norma_loops as loops
+from ikmap.learners.online import norma_steps
 from ikmap.learners.online._norma_loops import norma_pass, norma_single_pass
 from ikmap.learners.online.norma_rule import NormaRule
 from ikmap.learners.rows import Rows, check_classes, check_numbers, check_rows, n_rows, row_arrays, squared_norms
@@ -58,8 +58,8 @@ class NormaNumbers:
     @classmethod
     def start(cls, rule: NormaRule, n_outputs: int) -> Self:
         """Return the numbers before the first row."""
-        scalars, moving = np.zeros(loops.N_NUMBERS), np.zeros((4, n_outputs))
-        scalars[loops.SCALE] = 1.0
+        scalars, moving = np.zeros(norma_steps.N_NUMBERS), np.zeros((4, n_outputs))
+        scalars[norma_steps.SCALE] = 1.0
         moving[0] = rule.threshold
         return cls(scalars, moving)
 
@@ -67,39 +67,39 @@ class NormaNumbers:
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the numbers of a checkpoint; in old checkpoints, every function counts 1."""
         scalars, moving = (np.array(arrays[name], order="C") for name in ("scalars", "moving"))
-        if scalars.size == loops.COUNTED:
-            scalars = np.append(scalars, scalars[loops.SEEN])
+        if scalars.size == norma_steps.COUNTED:
+            scalars = np.append(scalars, scalars[norma_steps.SEEN])
         return cls(scalars, moving)
 
     @property
     def n_seen(self) -> int:
         """Number of rows that it has learned from."""
-        return int(self.scalars[loops.SEEN])
+        return int(self.scalars[norma_steps.SEEN])
 
     @property
     def scale(self) -> float:
         """Factor of the weights."""
-        return float(self.scalars[loops.SCALE])
+        return float(self.scalars[norma_steps.SCALE])
 
     @property
     def total(self) -> float:
         """Factor of the weights in the sum of all functions."""
-        return float(self.scalars[loops.TOTAL])
+        return float(self.scalars[norma_steps.TOTAL])
 
     @property
     def mass(self) -> float:
         """Sum of the coefficients of all functions so far."""
-        return self.total * float(self.scalars[loops.MASS]) + float(self.scalars[loops.MASS_SUM])
+        return self.total * float(self.scalars[norma_steps.MASS]) + float(self.scalars[norma_steps.MASS_SUM])
 
     @property
     def level(self) -> float:
         """Level of alerts by the mean function: the share of its largest possible value below which a row is novel."""
-        return float(self.scalars[loops.SMOOTH_LEVEL])
+        return float(self.scalars[norma_steps.SMOOTH_LEVEL])
 
     @property
     def counted(self) -> float:
         """Sum of the weights of all functions so far, or 1 if there are none."""
-        return float(self.scalars[loops.COUNTED]) or 1.0
+        return float(self.scalars[norma_steps.COUNTED]) or 1.0
 
     def thresholds(self, average: bool) -> Floats:
         """Return the current values, or the mean of the values before each row."""
@@ -124,7 +124,7 @@ class NormaNumbers:
         """
         traces: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
         if rule.loss != "squared":
-            traces["beyond"] = float(self.scalars[loops.SHARE])
+            traces["beyond"] = float(self.scalars[norma_steps.SHARE])
         if rule.learns_threshold:
             traces["nu"] = rule.nu
             name = {"epsilon": "epsilon", "trimmed": "sigma"}.get(rule.loss, "rho")

@@ -147,13 +147,8 @@ class NormaRule:
         """Whether it has a nu."""
         return self.loss in LEARNS_THRESHOLD
 
-    @property
-    def derivative_bound(self) -> float:
-        """The largest absolute derivative of the loss by the prediction; infinite for squared errors."""
-        return math.inf if self.loss == "squared" else 1.0
-
     def fixed(self) -> Floats:
-        """For :func:`~ikmap.learners.online._norma_loops.norma_pass`."""
+        """Return the numbers of the rule, as :func:`~ikmap.learners.online.norma_steps.respond` takes them."""
         import numpy as np
 
         flags = float(self.offset), float(self.clip_rho), float(self.average and self.loss == "novelty")
@@ -176,47 +171,6 @@ def usual_rule(loss: str, **given: float | bool | str | None) -> NormaRule:
         values["eta"] = min(values["eta"], 1 / values["regularization"])
     average = values.pop("average", False)
     return NormaRule(loss=loss, average=bool(average), late=average == "late", **values)
-
-
-def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
-    """What dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old.
-
-    Parameters
-    ----------
-    largest : float
-        Of k(x, x).
-    """
-    kept = (1.0 - rule.eta * rule.regularization) ** tau * rule.derivative_bound * math.sqrt(largest)
-    return rule.eta * kept, kept / rule.regularization if rule.regularization else math.inf
-
-
-def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:
-    """Rounds tau after which terms may be dropped, so that functions are off by no more than `error` in norm.
-
-    Raises
-    ------
-    ValueError
-        No number of rounds is enough, or the rule needs all terms.
-    """
-    if not 0 < error < math.inf:
-        raise ValueError(f"truncation: found {error:g}, expected a number > 0")
-    if rule.regularization == 0:
-        raise ValueError("truncation: found regularization 0, by which nothing shrinks, expected a number > 0, as 0.01")
-    if rule.decreasing:
-        raise ValueError(
-            "truncation: found steps that decrease, by which old terms keep their weight, expected constant ones"
-        )
-    if not math.isfinite(rule.derivative_bound):
-        raise ValueError("truncation: found the squared loss, whose steps have no bound, expected another loss")
-    if rule.average:
-        raise ValueError(
-            "truncation: found the mean of all functions, which keeps all terms, expected the last function"
-        )
-    kept = 1.0 - rule.eta * rule.regularization
-    if kept <= 0:
-        return 1
-    wanted = error * rule.regularization / (rule.derivative_bound * math.sqrt(largest))
-    return max(1, math.ceil(math.log(wanted) / math.log(kept)))
 
 
 _WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}

@@ -83,10 +83,6 @@ class OGDState:
         Steps taken by each class: the size of its support set.
     n_seen, n_support : int
         Rows seen, and rows on which some class took a step.
-    total : ndarray of float64, shape (n_columns, K), optional
-        Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
-        weights as they are; the model, if there is a sum, with their average. This average is that of nogd;
-        ``--average`` of ogd is :class:`~ikmap.learners.online.averaged_ogd.AveragedOGDState`.
     constant : bool
         All rows are cells, and have one cell more, which is the same for all of them and has the last column: its
         weight is the intercept of the model.
@@ -98,7 +94,6 @@ class OGDState:
     n_updates: np.ndarray
     n_seen: int = 0
     n_support: int = 0
-    total: Floats | None = None
     constant: bool = False
     #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
     _room: int = field(default=0, init=False, repr=False)
@@ -110,13 +105,7 @@ class OGDState:
 
     @classmethod
     def start(
-        cls,
-        columns: int,
-        n_classes: int,
-        eta: float = 0.5,
-        divisor: float = 1.0,
-        average: bool = False,
-        constant: bool = False,
+        cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, constant: bool = False
     ) -> Self:
         """Return the state before the first row, for rows with so many columns: all weights are 0."""
         if n_classes < 2:
@@ -124,10 +113,7 @@ class OGDState:
         k = 1 if n_classes == 2 else n_classes
         columns += constant
         table, updates = np.zeros((columns, k), INTEGERS[0]), np.zeros(k, dtype=np.int64)
-        state = cls(table, float(eta), float(divisor), updates, constant=constant)
-        if average:
-            state.total = np.zeros((columns, k))
-        return state
+        return cls(table, float(eta), float(divisor), updates, constant=constant)
 
     @property
     def n_classes(self) -> int:
@@ -175,13 +161,12 @@ class OGDState:
         if n == 0:
             return OGDProgress(predicted, 0)
         arrays, y = row_arrays(rows, complete=complete), y.astype(np.int32, copy=False)
-        if isinstance(rows, Cells) and sample_weight is None and self._counts and self.total is None:
+        if isinstance(rows, Cells) and sample_weight is None and self._counts:
             support = self._integer_pass(arrays, y, rows, predicted)
         else:
             self.table = self._float_weights()
-            total = np.empty((0, 0)) if self.total is None else self.total
             support = int(
-                weighted_pass(arrays, y, weight, self.table, total, self.eta, self.divisor, predicted, self.n_updates)
+                weighted_pass(arrays, y, weight, self.table, self.eta, self.divisor, predicted, self.n_updates)
             )
         self.n_seen += n
         self.n_support += support
@@ -232,21 +217,16 @@ class OGDState:
         if self.constant:
             old, new = constant_added(old), constant_added(new)
         self.table = in_wider_layout(self.table, old, new)
-        if self.total is not None:
-            self.total = in_wider_layout(self.total, old, new)
 
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
         """Continue with partly redrawn partitionings: weights become the matrix times the weights before."""
         if self.constant:
             matrix = sp.csr_array(sp.block_diag((matrix, sp.csr_array([[1.0]])), format="csr"))
         self.table = matrix @ self._float_weights()
-        if self.total is not None:
-            self.total = matrix @ self.total
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""
         return {
-            **({} if self.total is None else {"total": self.total.copy()}),
             **({"constant": np.array([1])} if self.constant else {}),
             "table": self.table.copy(),
             "n_updates": self.n_updates.copy(),
@@ -262,17 +242,16 @@ class OGDState:
         if "table" not in arrays:
             raise ValueError("found a checkpoint of an earlier version, expected one with a table of steps")
         table = np.array(arrays["table"], order="C")
-        total = np.array(arrays["total"], order="C") if "total" in arrays else None
         n_updates = np.array(arrays["n_updates"], dtype=np.int64)
-        return cls(table, eta, divisor, n_updates, n_seen, n_support, total, constant="constant" in arrays)
+        return cls(table, eta, divisor, n_updates, n_seen, n_support, constant="constant" in arrays)
 
     def model(self, classes: list[Label], params: JsonObject | None = None, learner: str = "ogd") -> LinearModel:
-        """Return the classifier with the current weights, or with their average.
+        """Return the classifier with the current weights.
 
-        Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
-        ``eta`` is a power of two, as by default, and there is no constant cell.
+        Its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where ``eta`` is a power
+        of two, as by default, and there is no constant cell.
         """
-        coef = self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support
+        coef = self.weights
         intercept = np.zeros(coef.shape[1])
         if self.constant:
             coef, intercept = np.ascontiguousarray(coef[:-1]), coef[-1] / self.divisor

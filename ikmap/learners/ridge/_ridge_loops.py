@@ -6,7 +6,7 @@ stay in the fastest cache.
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 ONES, RESIDUALS, PRODUCTS = 0, 1, 2
 """What is summed up: 1 for each row, ``y - shift - sum of p``, or the sum of p over the row's cells."""

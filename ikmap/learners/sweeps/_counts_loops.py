@@ -3,7 +3,7 @@ were split from."""
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 
 @compiled({"sweep": "i4[:, ::1], i4[::1], i8[::1], i8[::1], i8"})

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from ikmap._compiled import compiled
 from ikmap._simd import prefetch
+from ikmap.compiled import compiled
 
 SQUARED, HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2, 3
 """Losses: (y - f)^2, max(0, 1 - y f), its square, and log(1 + exp(-y f)); with y of -1 and 1 but for the first."""

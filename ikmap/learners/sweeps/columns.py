@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.learners.sweeps._counts_loops import move
+from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.splits import CellSplit
 
 GROWTH = 1 / 32
@@ -109,6 +112,14 @@ class Columns:
             if column < self.n:
                 columns.add(column)
         return np.array(sorted(columns), dtype=np.int64)
+
+    def decisions(self, weights: Floats, which: int = 1) -> Floats:
+        """Return the decisions for the rows of one set, ``sum(weights) / sqrt(t)`` over their columns, shape (n,)."""
+        columns = self.of[which]
+        decisions = np.empty((len(columns), 1))
+        padded = np.append(weights, 0.0)[:, None]  # the last for rows without a cell
+        decide(columns, padded, 1 / math.sqrt(columns.shape[1]), decisions)
+        return decisions[:, 0]
 
     def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the current offsets of the cells, and the column of each of their feature columns."""

@@ -23,7 +23,6 @@ from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.kernels.isolation import IsolationKernel
 from ikmap.learners.sweeps._counts_loops import part
-from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.learners.sweeps.columns import GROWTH, Columns, to_checkpoints
 from ikmap.learners.sweeps.normal_equations import NormalEquations, Solved, blocks, factor_of
 from ikmap.splits import CellSplit
@@ -94,10 +93,7 @@ class RidgeSweep:
 
     def decisions(self, point: RidgePoint, which: int = 1) -> Floats:
         """Return predictions for the rows of one set at the last yielded point, shape (n,)."""
-        columns = self.columns.of[which]
-        decisions = np.empty((len(columns), 1))
-        decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), decisions)
-        return decisions[:, 0]
+        return self.columns.decisions(point.weights, which)
 
     def variances(self, which: int = 1) -> Floats:
         """Return posterior variances of f for the rows of one set, now: ``alpha x' A^-1 x``, shape (n,)."""

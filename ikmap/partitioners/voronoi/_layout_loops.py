@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from ikmap.partitioners.voronoi._scores_loops import TILE
 from ikmap.partitioners.voronoi._settle_loops import NONE, RUN
 

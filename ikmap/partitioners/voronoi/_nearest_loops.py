@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._compiled import compiled, group
 from ikmap._simd import float_of
+from ikmap.compiled import compiled, group
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 
 U = np.uint64

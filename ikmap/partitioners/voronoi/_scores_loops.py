@@ -14,7 +14,6 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ikmap._compiled import compiled
 from ikmap._simd import (
     add,
     at_most,
@@ -30,6 +29,7 @@ from ikmap._simd import (
     store,
     subtract,
 )
+from ikmap.compiled import compiled
 
 TILE = 64
 GROUP = 6

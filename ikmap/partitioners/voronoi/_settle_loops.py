@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ikmap._compiled import compiled, group
 from ikmap._simd import (
     at_most,
     choose,
@@ -22,6 +21,7 @@ from ikmap._simd import (
     store,
     subtract,
 )
+from ikmap.compiled import compiled, group
 from ikmap.partitioners.voronoi._nearest_loops import (
     EVERYTHING,
     NOBODY,

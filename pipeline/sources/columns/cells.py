@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ikmap.arrays import Floats
+from ikmap.arrays import Bools, Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.statistics import EXACT
@@ -99,13 +99,47 @@ def label_words(cells: pa.ChunkedArray, first: pa.DataType | None, where: Where)
     """
     if first is not None and pa.types.is_boolean(first) and is_number(cells.type) and cells.type != first:
         numbers = cells.cast(pa.float64(), safe=False)
-        strange = pc.not_equal(numbers, pc.not_equal(numbers, 0).cast(pa.float64())).fill_null(False).to_numpy()
+        strange = ~np.isin(_numbers_of(numbers), (0.0, 1.0)) & _is_present(numbers)
         if strange.any():
             row = int(np.flatnonzero(strange)[0])
             raise InputError(f"{where(row)}: found {numbers[row].as_py():g}, expected true or false (the label)")
         cells = pc.not_equal(numbers, 0)
     words = cells if is_text(cells.type) else cells.cast(pa.string())
-    return np.asarray(words.to_numpy())
+    codes, dictionary = _as_codes(words)
+    words_and_none = np.array([*dictionary.to_pylist(), None], dtype=object)
+    labels: np.ndarray = words_and_none[codes]
+    return labels
+
+
+def float_values(column: pa.ChunkedArray) -> Floats:
+    """Return the cells of a float64 column, NaN where a cell is missing."""
+    values: Floats = _numbers_of(column)
+    return np.where(_is_present(column), values, np.nan) if column.null_count else values
+
+
+def arrow_floats(values: Floats) -> pa.ChunkedArray:
+    """Return numbers as an Arrow column of float64, in which NaN is a missing cell."""
+    present = ~np.isnan(values)
+    mask = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [mask, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.chunked_array([pa.Array.from_buffers(pa.float64(), values.size, buffers)])
+
+
+def _is_present(column: pa.ChunkedArray) -> Bools:
+    return _numbers_of(column.is_valid().cast(pa.uint8())).astype(np.bool_)
+
+
+def _numbers_of(column: pa.ChunkedArray) -> np.ndarray:
+    """Return the cells of a column of numbers; a missing cell has any value.
+
+    Arrow's own way to NumPy imports pandas where it is installed, which takes longer than reading a million rows.
+    """
+    chunks = [
+        np.from_dlpack(pa.Array.from_buffers(column.type, len(chunk), [None, chunk.buffers()[1]], offset=chunk.offset))
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *chunks])
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
@@ -142,7 +176,7 @@ def as_numbers(
         )
     if kind == TIME:
         return _seconds(column), None
-    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    values = float_values(column.cast(pa.float64(), safe=False))
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         finite = WEIGHT if wanted.role == "weight" else f"a finite number{' (the label)' * (wanted.role == 'label')}"
@@ -170,12 +204,13 @@ def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
         if not is_text(column.type):
             column = _as_text(column)
         column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    indices = encoded.indices.cast(pa.int64())
-    words = encoded.dictionary
-    return (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy(), words
+    column = column.unify_dictionaries()
+    if not column.num_chunks:
+        return np.empty(0, dtype=np.int64), pa.array([], pa.string())
+    words = column.chunk(0).dictionary
+    indices = pa.chunked_array([chunk.indices for chunk in column.chunks]).cast(pa.int64())
+    codes = _numbers_of(indices)
+    return np.where(_is_present(indices), codes, len(words)) if indices.null_count else codes, words
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -199,8 +234,8 @@ def _seconds(column: pa.ChunkedArray) -> Floats:
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
     whole = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
     if not whole.null_count:
-        return np.asarray(whole.to_numpy() / per)
-    return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
+        return np.asarray(_numbers_of(whole) / per)
+    return np.where(_is_present(whole), _numbers_of(whole) / per, np.nan)
 
 
 def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[str], where: Where) -> Floats:
@@ -213,7 +248,8 @@ def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[st
         table[:-1] = _iso_seconds(words, missing)
     faults: dict[str, list[int]] = {}
     rest = np.flatnonzero(present & np.isnan(table[:-1]))
-    for k, text in zip(rest.tolist(), words.take(pa.array(rest)).to_pylist(), strict=True):
+    others = words.take(pa.array(rest)).to_pylist() if rest.size else []
+    for k, text in zip(rest.tolist(), others, strict=True):
         word = "" if text is None else str(text).strip()
         if not word or word in missing:
             continue
@@ -249,13 +285,15 @@ def _iso_seconds(words: pa.Array, missing: frozenset[str] = frozenset()) -> Floa
     plain = pc.and_not(plain, pc.starts_with(words, "0000"))  # the year 0 is a year for Arrow alone
     if missing:
         plain = pc.and_not(plain, pc.is_in(words, pa.array(sorted(missing), words.type)))
-    chosen = np.flatnonzero(plain.fill_null(False).to_numpy(zero_copy_only=False))
+    plain = pa.chunked_array([plain])
+    chosen = np.flatnonzero(_numbers_of(plain.cast(pa.uint8())) & _is_present(plain))
     if not chosen.size:
         return seconds
     try:
-        times = words.take(pa.array(chosen)).cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+        times = words.take(pa.array(chosen)).cast(pa.timestamp("us")).cast(pa.int64())
     except pa.ArrowInvalid:
         return seconds
+    times = _numbers_of(pa.chunked_array([times]))
     whole, rest = np.divmod(times, 1_000_000)
     # Of more digits than a float64 has, the quotient would be rounded twice.
     exact = (np.abs(times) <= EXACT) | (rest == 0)

@@ -12,7 +12,15 @@ from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError, in_one_line
 from pipeline.monitoring.plain_text import shown
-from pipeline.sources.columns.cells import LABEL, Role, WantedColumn, as_numbers, label_words
+from pipeline.sources.columns.cells import (
+    LABEL,
+    Role,
+    WantedColumn,
+    arrow_floats,
+    as_numbers,
+    float_values,
+    label_words,
+)
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import Block, RawRows
 from pipeline.sources.columns.request import TableRequest
@@ -115,7 +123,7 @@ class _Cells:
         if (column := self._columns.get(name)) is not None:
             return column
         if (place := self._together.get(name)) is not None and self.block.numbers is not None:
-            return pa.chunked_array([self.block.numbers[:, place]])
+            return arrow_floats(self.block.numbers[:, place])
         return pa.chunked_array([pa.repeat(pa.scalar(self._fixed[name], pa.string()), self.block.rows)])
 
     def where(self, name: str) -> Callable[[int], str]:
@@ -154,7 +162,7 @@ def _numbers(cells: _Cells, plan: Plan) -> tuple[Floats, None]:
     for k, name in enumerate(names):
         column = cells[name]
         if pa.types.is_float64(column.type) and not column.null_count:
-            X[:, k] = column.to_numpy()
+            X[:, k] = float_values(column)
         else:
             X[:, k] = cells.converted(ColumnPlan(name, NUMBER))[0]
     if np.isinf(X).any():

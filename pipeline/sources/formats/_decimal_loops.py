@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 
 EXACT, SLOW, BAD = range(3)
 """What :func:`number` did: read it; left it to ``float()``; found no number."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap.compiled import compiled
 from pipeline.sources.formats._decimal_loops import BAD, SLOW, address, byte, ends_token, number
 
 # What stopped the parser.

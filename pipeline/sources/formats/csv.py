@@ -20,7 +20,7 @@ from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
-from pipeline.sources.columns.cells import LABEL, boolean_columns, number_of_word
+from pipeline.sources.columns.cells import LABEL, arrow_floats, boolean_columns, float_values, number_of_word
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
 from pipeline.sources.columns.raw_rows import Block
@@ -187,11 +187,11 @@ class CsvTable(TextTable):
             ).columns
         except ARROW_FAILURES:
             return None
-        values = column.to_numpy()
+        values = float_values(column)
         if values.size != ends.size * self.width or np.isinf(values).any():
             return None
         X, n = values.reshape(ends.size, self.width), wanted.numbers
-        others = [pa.chunked_array([pa.array(X[:, j], from_pandas=True)]) for j in at[n:]]
+        others = [arrow_floats(X[:, j]) for j in at[n:]]
         return Block(others, line, len(text), ends.size, X[:, at[:n]], partial(self._line_of, text, line))
 
     def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:

@@ -24,6 +24,15 @@ def fragments_of(group_rows: Sequence[int], limit: int) -> list[Fragment]:
     return fragments
 
 
+def even_block(rows: int, usual: int) -> int:
+    """Return the number of rows of each block of a fragment, at most a quarter above the usual one.
+
+    Blocks of a fragment are about as large as each other: a small one at its end would cost as much as a large one.
+    """
+    n_blocks = max(1, -(-4 * rows // (5 * usual)))
+    return max(1, -(-rows // n_blocks))
+
+
 def from_row(group_rows: Sequence[int], fragment: Fragment, row: int) -> tuple[range, int]:
     """The groups of a fragment that hold its rows `row`, ..., and how many rows to leave out of the first."""
     assert fragment.stop is not None

@@ -20,7 +20,7 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
 from pipeline.sources.formats.base import Fragment
-from pipeline.sources.formats.groups import CELL_BYTES, fragments_of, from_row, in_blocks, refuse_fewer
+from pipeline.sources.formats.groups import CELL_BYTES, even_block, fragments_of, from_row, in_blocks, refuse_fewer
 from pipeline.sources.formats.table_file import TableFile
 
 FRAGMENT_ROWS = 1 << 19
@@ -80,7 +80,10 @@ class TypedTable(TypedColumns):
         return fragments_of(self.group_rows, limit)
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
-        per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
+        per_block = even_block(
+            sum(self.group_rows[fragment.start : fragment.stop]),
+            max(1, self.block_bytes // (CELL_BYTES * len(wanted.names))),
+        )
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):

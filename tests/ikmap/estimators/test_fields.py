@@ -175,9 +175,8 @@ TABLE = (
     Stands("FourierRidge", own=OF_KERNEL | ALPHA, lacks={**BY_KERNEL, **C_IS_ALPHA}),
     Stands("TwoStageGMMClassifier", given={"codes": 4, "code_bits": 4}, lacks={"class_weight": AS_SKLEARN}),
 )  # fmt: skip
-OF_A_PAPER = "a paper compares with it, and commands do so again"
 NO_ESTIMATOR = {
-    **dict.fromkeys(("adaraker", "binning", "nogd", "norma-dual", "ogd-dual", "ogd-naive", "raker"), OF_A_PAPER),
+    "binning": "a paper compares with it, and commands do so again",
     "chi2-linear": "AdditiveChi2Sampler of scikit-learn is the map", "chi2-svm": "SVC takes a function as its kernel",
     "iforest-score": "IsolationForest of scikit-learn is one", "kernel-ogd": "CellOGDClassifier has an exact kernel",
     "isolation-svm": "SVC takes the kernel matrix of IsolationKernelMap",

@@ -377,8 +377,8 @@ def test_a_fault_that_several_checks_meet_has_one_line() -> None:
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["nogd", "anne,iforest"]) == 0
-    assert capsys.readouterr().out == "nogd: passed\nanne,iforest: passed\n"
+    assert main(["kernel-ogd", "anne,iforest"]) == 0
+    assert capsys.readouterr().out == "kernel-ogd: passed\nanne,iforest: passed\n"
     assert main(["nobody"]) == 1
     assert capsys.readouterr().out.startswith("method 'nobody' is not known on")
 
@@ -396,9 +396,9 @@ def test_a_method_that_takes_more_memory_than_it_says_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(memory, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
-    assert memory.main(["nogd"]) == 1
-    kind = methods()["nogd"].__name__
-    assert capsys.readouterr().out == f"nogd, 1,000 rows: {kind}.memory says 1 MB, took 1,000 MB, which is more\n"
+    assert memory.main(["kernel-ogd"]) == 1
+    kind = methods()["kernel-ogd"].__name__
+    assert capsys.readouterr().out == f"kernel-ogd, 1,000 rows: {kind}.memory says 1 MB, took 1,000 MB, which is more\n"
 
 
 def test_the_memory_check_names_the_methods_that_it_knows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ from ikmap.methods.composed import Composed, composed_of_record, shares
 from ikmap.methods.iforest import IForest
 from ikmap.methods.inne import INNE
 from ikmap.methods.map import Map
+from ikmap.methods.ogd import OGD
 from ikmap.methods.search import fitting, refined
 from ikmap.model import from_parts
 from ikmap.partitioners import SideBySide
@@ -259,8 +260,9 @@ def test_learners_that_cannot_go_on_as_cells_become_more_are_refused(monkeypatch
     monkeypatch.setitem(MAPS, BINS, GrowingBins)
     assert isinstance(configured(f"anne,{BINS}", {})[0], Composed)
     monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS}"))
+    monkeypatch.setattr(OGD, "grows", False)
     with pytest.raises(InputError, match=rf"found --partitioner anne,{BINS}, whose cells become more"):
-        OnlineOptions(input="rows.csv", learner=("ogd-dual",))
+        OnlineOptions(input="rows.csv", learner=("ogd",))
 
 
 def test_names_that_are_no_maps_are_refused() -> None:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.kernels import kernel_as_dict
-from ikmap.methods import FieldError, Sample, search_of
+from ikmap.methods import FieldError, Sample
 from ikmap.methods.anne import Anne
-from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.norma import Norma
-from ikmap.methods.norma_dual import NormaDual
 from ikmap.tasks import NOVELTY, REGRESSION
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -44,21 +41,6 @@ def test_nothing_is_searched_for_novelty() -> None:
             Params.given(learners=("norma",), partitioner="anne", task="novelty", psi=psi).map_value("norma", 40)
             == width
         )
-    asked = Params.given(learners=("norma-dual",), task="novelty", kernel="gaussian")
-    dual = asked.of("norma-dual")
-    assert isinstance(dual, NormaDual)
-    assert search_of(dual, asked.searched("norma-dual"), 1000) is None
-    X = np.random.default_rng(0).random((30, 4))
-    sample = Sample(30, 4, NOVELTY.of(), X.__getitem__, 0)
-    assert kernel_as_dict(dual.start(sample).kernel) == {"name": "gaussian", "gamma": 2.0}
-    assert kernel_as_dict(dual.at({"kernel.gamma": 0.3}).start(sample).kernel)["gamma"] == 0.3
-    assert kernel_as_dict(Gaussian(gamma=0.3).kernel(4))["gamma"] == 0.3
-    laplacian = Params.given(learners=("norma-dual",), task="novelty").of("norma-dual")
-    assert isinstance(laplacian, NormaDual)
-    assert kernel_as_dict(laplacian.start(sample).kernel)["gamma"] == np.log(64) / 4
-    wide = Params.given(learners=("norma-dual",), task="novelty", gamma="auto").of("norma-dual")
-    assert isinstance(wide, NormaDual)
-    assert kernel_as_dict(wide.start(sample).kernel)["gamma"] == 0.25  # the middle of what would be tried
 
 
 @pytest.mark.parametrize(
@@ -66,14 +48,12 @@ def test_nothing_is_searched_for_novelty() -> None:
     [
         ("norma", {"loss": "hinge"}, "--norma.loss hinge: found task regression, expected one of squared, epsilon"),
         ("norma", {"eta": 3.0}, "--norma.loss squared, eta: found 3 with the squared loss, expected a number below"),
-        ("norma-dual", {"loss": "nu"}, "--norma-dual.loss nu: found task regression"),
     ],
 )
 def test_what_does_not_suit_the_task_of_a_data_set(learner: str, given: dict[str, Any], said: str) -> None:
     data = ResolvedDataset(name="mine", train_url="mine.csv", task="regression")
     with pytest.raises(InputError) as refused:
-        requested_task(Params.given(learners=(learner,), psi=8, **given) if learner == "norma" else
-                   Params.given(learners=(learner,), **given), data)  # fmt: skip
+        requested_task(Params.given(learners=(learner,), psi=8, **given), data)
     assert str(refused.value).startswith(said)
     assert 'defined with task = "regression"' in str(refused.value)
 
@@ -98,20 +78,6 @@ def test_options_that_cannot_be(given: dict[str, Any], said: str) -> None:
     with pytest.raises(FieldError) as refused:
         Norma.of_record(given)
     assert refused.value.worded(flag).startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"loss": "hinge", "regularization": 0.0}, "--loss hinge, truncation: found regularization 0"),
-        ({"loss": "novelty"}, "--loss novelty, truncation: found steps that decrease"),
-    ],
-)
-def test_rows_that_cannot_be_dropped(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(FieldError) as refused:
-        NormaDual.of_record({"truncation": 0.1, **given})
-    assert refused.value.worded(flag).startswith(said)
-    assert NormaDual(truncation=0.1, loss="hinge", regularization=0.1).record()["truncation"] == 0.1
 
 
 def test_what_is_asked_for_is_what_is_done() -> None:

@@ -340,7 +340,7 @@ def test_a_stream_has_no_test_rows() -> None:
     seen = Page(render_report(report_examples.stream())).text
     assert "ogd predicted 84.0% of 16,281 rows right before it learned from them" in seen
     assert "initial rows 32,561 rows of the stream 16,281" in seen
-    assert "nogd (stopped early)" in seen
+    assert "kernel-ogd (stopped early)" in seen
     assert "test rows" not in seen.partition(" Details ")[0]
 
 
@@ -462,18 +462,16 @@ def test_what_was_chosen_for_learners_on_rows() -> None:
     assert marks(page) == ["ring s0", "ring s1", "ring s2", "ring s2", "ring s3", "ring s0"]
     for words in (
         "fourier-linear: 84.0% at ψ = 16",
-        "nogd: 84.0% at γ = 0.03125",
+        "kernel-ogd: 84.0% at γ = 0.03125",
         "kernel-svm: 84.0% at γ = 0.0625",
-        "raker: 84.0% at λ = 0.0001",
-        "Chosen by cross-validation nogd gamma = 0.03125 kernel-svm gamma = 0.0625 raker lambda = 0.0001",
+        "two-stage-gmm: 84.0% at λe = 0.0001",
+        "kernel-ogd gamma = 0.03125 kernel-svm gamma = 0.0625 two-stage-gmm le = 0.0001",
         "γ, inverse width of the kernel (log scale)",
     ):
         assert words in page.text, words
 
 
-@pytest.mark.parametrize(
-    "tuned", [None, {}, {"nogd": 3}, {"nogd": {}}, {"nogd": {"parameter": "eta", "accuracy": [1]}}]
-)
+@pytest.mark.parametrize("tuned", [None, {}, {"ogd": 3}, {"ogd": {}}, {"ogd": {"parameter": "eta", "accuracy": [1]}}])
 def test_what_is_not_known_of_a_choice_is_not_drawn(tuned: Any) -> None:
     metrics = report_examples.binary()
     metrics["selection"]["tuned"] = tuned

@@ -14,7 +14,8 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.methods import MAPS, MapAbout, PsiMap, Sample
+from ikmap.methods import LEARNERS, MAPS, MapAbout, PsiMap, Sample, StreamLearner
+from ikmap.methods.ogd import OnCells
 from ikmap.methods.search import cells_of_values
 from ikmap.model import Model
 from ikmap.model_selection import folds, score_fold
@@ -44,6 +45,12 @@ from tests.support.runs import context, new_store, points, store_rows
 pytestmark = pytest.mark.slow
 
 T, N = 5, 500
+ON_CELLS = {name: kind for name, kind in LEARNERS.items() if kind.about.on == "cells"}
+OF_CLASSES = [
+    name
+    for name, kind in ON_CELLS.items()
+    if "classification" in kind.about.tasks and (issubclass(kind, OnCells) or not issubclass(kind, StreamLearner))
+]
 BLOCK = 20
 
 
@@ -147,7 +154,7 @@ def test_every_solver_learns_what_the_one_hot_form_says(solver: str, classes: in
 
 
 @pytest.mark.parametrize("psi", [8, 256])
-@pytest.mark.parametrize("learner", ["svm", "logistic", "ogd", "ogd-naive", "ogd-dual", "isolation-svm"])
+@pytest.mark.parametrize("learner", OF_CLASSES)
 def test_every_learner_is_trained_and_predicts(learner: str, psi: int, tmp_path: Path) -> None:
     """The stored model predicts the stored cells as it does the one-hot form's cells in memory, and raw rows."""
     ctx, fitted = gapped_run(tmp_path, params(learners=(learner,), order="file"), psi)
@@ -178,7 +185,7 @@ def test_cross_validation_goes_over_rows_without_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("psi", [8, 256])
-@pytest.mark.parametrize("learner", ["ogd", "ogd-naive", "ogd-dual"])
+@pytest.mark.parametrize("learner", [name for name in OF_CLASSES if issubclass(LEARNERS[name], OnCells)])
 def test_a_stream_goes_over_rows_without_cells(
     learner: str, psi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

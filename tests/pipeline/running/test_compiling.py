@@ -20,7 +20,7 @@ from flows.runs.batch import batch_params
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
-from ikmap._compiled import LOOPS, parsed
+from ikmap.compiled import LOOPS, parsed
 from ikmap.tasks import CLASSIFICATION
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import TaskRecord
@@ -76,7 +76,7 @@ def two_workers(empty_cache: Path) -> Iterator[ClusterHandle]:  # noqa: ARG001
 
 def compiled_here(names: list[str]) -> tuple[dict[str, int], bool]:
     """In a worker: how many signatures of each loop it has compiled itself, and whether it has them all."""
-    from ikmap._compiled import LOOPS
+    from ikmap.compiled import LOOPS
 
     loops: dict[str, Any] = {name: LOOPS[name].dispatcher for name in names}
     return {name: sum(loop.stats.cache_misses.values()) for name, loop in loops.items()}, all(
@@ -169,10 +169,9 @@ def test_words_of_methods_follow_from_their_names_and_kinds() -> None:
 
     assert of("logistic") == {"logistic", "cells-batch"}
     assert of("kernel-svm") == {"kernel-svm", "rows-batch"}
-    assert of("ogd-naive") == {"ogd-naive", "ogd", "cells-online"}  # whose decisions are those of ogd
     assert of("idk") == {"idk", "cells-online", "cell-masses", "fading-masses"}
     assert of("idk", scoring=True) == of("svm", scoring=True) == {"cells-online"}
-    assert of("nogd", scoring=True) == set()
+    assert of("kernel-ogd", scoring=True) == set()
     maps = {name: words_of_map(params_for(partitioner=name, learners=("svm",)).map) for name in MAPPED}
     assert maps == {
         "anne": {"anne"},

@@ -88,7 +88,7 @@ def test_the_plugin_itself_is_light() -> None:
 def test_what_was_compiled_before_is_loaded_and_nothing_is_compiled(tmp_path: Path) -> None:
     script = """
 import sys
-from ikmap._compiled import LOOPS
+from ikmap.compiled import LOOPS
 from pipeline.running.compiling import compile_job, needed
 from pipeline.running.warm import load_compiled
 jobs = needed({"iforest"})

@@ -13,6 +13,7 @@ from ikmap.methods import fields_of, methods
 from pipeline.runs.schema import metrics_schema, together
 from tests import ROOT
 from tests.support import report_examples
+from tests.support.papers import with_papers
 
 PAGE = ROOT / "docs" / "metrics.schema.json"
 SCHEMA = metrics_schema()
@@ -41,6 +42,7 @@ def test_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
+@with_papers
 def test_page_has_what_methods_and_tasks_declare() -> None:
     """Written by ``IKMAP_PACKAGES=off python -m pipeline.runs.schema > docs/metrics.schema.json``."""
     assert json.loads(PAGE.read_text(encoding="utf-8")) == SCHEMA

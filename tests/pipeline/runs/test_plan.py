@@ -98,10 +98,11 @@ def test_the_lines_say_what_will_be_done() -> None:
 
 def test_the_lines_are_of_the_learners() -> None:
     """Nothing of cells where no learner is on them; memory of each learner that holds more than a block."""
-    lines = plan(psi=0, learners=("kernel-svm", "nogd")).lines
-    assert [line.partition(":")[0] for line in lines] == ["data", "training kernel-svm", "training nogd", "memory"]
+    lines = plan(psi=0, learners=("kernel-svm", "kernel-ogd")).lines
+    words = ["data", "training kernel-svm", "training kernel-ogd", "memory"]
+    assert [line.partition(":")[0] for line in lines] == words
     assert lines[1].startswith("training kernel-svm: at least 4")  # 192 MB for 4,000 rows, the rest for all.
-    assert lines[2].startswith("training nogd: about ")
+    assert lines[2].startswith("training kernel-ogd: about ")
     lines = plan(learners=("ogd", "isolation-svm")).lines
     assert [line.partition(":")[0] for line in lines] == [
         "data", "partitions", "cells", "training isolation-svm", "memory"

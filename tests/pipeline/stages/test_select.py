@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 
 from cluster import connect
 from flows.options.batch import BatchOptions
+from ikmap.methods import LEARNERS, LearnerAbout
+from ikmap.methods.ogd import OGD
 from ikmap.racing import Value
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.progress_log import LogProgress
@@ -127,7 +129,7 @@ def full_table(path: Path, params: Params) -> dict[str, dict[Value, list[list[An
     [
         {},
         {"partitioner": "iforest"},
-        {"learners": ("kernel-ogd", "nogd", "logistic"), "seed": 3, "select_by": "accuracy"},
+        {"learners": ("kernel-ogd", "logistic"), "seed": 3, "select_by": "accuracy"},
         {"psi": 16, "learners": ("svm",)},
     ],
     ids=["anne", "iforest", "rows", "C only"],
@@ -355,10 +357,16 @@ def test_a_budget_is_part_of_what_a_run_is() -> None:
     assert batch_params(BatchOptions()).as_json()["search"] == "race"
 
 
-def test_learners_with_the_same_decisions_are_searched_once(seconds_each: Callable[..., None], tmp_path: Path) -> None:
-    ctx = ready(tmp_path, changed(learners=("ogd-dual", "ogd")), classes=2)
+def test_learners_with_the_same_decisions_are_searched_once(
+    seconds_each: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Same(OGD):
+        about: ClassVar[LearnerAbout] = LearnerAbout(name="same", title="the same", equivalent_to="ogd")
+
+    monkeypatch.setitem(LEARNERS, "same", Same)
+    ctx = ready(tmp_path, changed(learners=("same", "ogd")), classes=2)
     seconds_each(ctx, 1.0)
     found = select(ctx)
-    assert found["chosen"]["ogd-dual"] == found["chosen"]["ogd"]
+    assert found["chosen"]["same"] == found["chosen"]["ogd"]
     assert list(entries(found)["accuracy"]) == ["ogd"]
     assert np.isfinite(entries(found)["accuracy"]["ogd"]).all()

@@ -139,14 +139,14 @@ def test_a_run_of_another_version_is_refused_without_the_names_that_have_changed
 
 def test_an_option_that_is_new_since_refuses_no_run_and_one_that_differs_does(tmp_path: Path) -> None:
     """What a run of before did not know has the value that the option declares for it, or its default."""
-    one, searched = configured("nogd", {"b": 30})
+    one, searched = configured("ogd", {"eta": 0.25})
     options = one.record(searched)
-    now = {"params": {"methods": {"nogd": options}}}
-    begun = {"params": {"methods": {"nogd": {name: value for name, value in options.items() if name != "average"}}}}
+    now = {"params": {"methods": {"ogd": options}}}
+    begun = {"params": {"methods": {"ogd": {name: value for name, value in options.items() if name != "average"}}}}
     make(tmp_path / "run", begun)
     assert make(tmp_path / "run", now).resumed
-    with pytest.raises(InputError, match=r"params\.methods\.nogd\.average was False, now True"):
-        make(tmp_path / "run", {"params": {"methods": {"nogd": {**options, "average": True}}}})
+    with pytest.raises(InputError, match=r"params\.methods\.ogd\.average was False, now True"):
+        make(tmp_path / "run", {"params": {"methods": {"ogd": {**options, "average": True}}}})
     # Nor does a new parameter of runs, whichever it is.
     for parameter in fields(Params):
         if parameter.default is not MISSING:

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.system
 N, INITIAL, BLOCK = 700, 200, 30
 X, Y = points(N, seed=3)
 Y = Y.astype(int)
-LEARNERS = ("ogd", "nogd")
+LEARNERS = ("ogd", "kernel-ogd")
 DATA = ResolvedDataset("stream", "-")
 
 
@@ -197,7 +197,7 @@ class Stops(Feed):
         for arrival in self.feed.arrivals(taken):
             self.source, self.known = self.feed.source, self.feed.known
             yield arrival
-        while not (list(self.records.glob("nogd-0*.json")) and list(self.records.glob("ogd-0*.json"))):
+        while not (list(self.records.glob("kernel-ogd-0*.json")) and list(self.records.glob("ogd-0*.json"))):
             yield None
             time.sleep(0.01)
         raise KeyboardInterrupt
@@ -455,7 +455,7 @@ def test_the_command_reads_standard_input(from_file: Callable[..., Path], tmp_pa
         "--psi",
         "8",
         "--learner",
-        "ogd,nogd",
+        "ogd,kernel-ogd",
         "--workers",
         "1",
         "--memory-limit",

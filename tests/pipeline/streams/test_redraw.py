@@ -146,8 +146,8 @@ def test_however_rows_are_put_together_to_chunks(file: Path, tmp_path: Path, mon
         ({"partitioner": "gcws", "psi": None}, "found --partitioner gcws, whose partitionings do not depend on rows; "),
         ({"learner": ("kernel-ogd",)}, "--on-drift redraw: found --learner kernel-ogd, which has no partitionings; "),
         (
-            {"learner": ("ogd-naive",)},
-            "found --learner ogd-naive, which cannot go on with other partitionings; ",
+            {"learner": ("online-ridge",)},
+            "found --learner online-ridge, which cannot go on with other partitionings; ",
         ),
     ],
 )

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.cells import Cells
-from ikmap.learners.online.naive_ogd import NaiveOGDState
 from ikmap.learners.online.ogd import OGDState, ogd_divisor, steps_to_margin
 from tests.naive import learners as naive
 from tests.support.narrow import present
@@ -267,14 +266,13 @@ def test_missing_cells_and_chunks(n_classes: int) -> None:
         np.testing.assert_array_equal(whole.weights[:, k], naive.ogd_primal(cells.codes, OFFSETS, c, 0.37, T)[2])
 
 
-@pytest.mark.parametrize("kind", [OGDState, NaiveOGDState])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_constant_cell_is_one_more_partitioning_of_one_cell(kind: type[OGDState], n_classes: int) -> None:
+def test_a_constant_cell_is_one_more_partitioning_of_one_cell(n_classes: int) -> None:
     cells, y = stream(n_classes=n_classes)
     cells.codes[::5] = -1
     longer = Cells(np.c_[cells.codes, np.zeros(len(cells), np.int32)], np.append(OFFSETS, OFFSETS[-1] + 1))
-    state = kind.start(cells.n_columns, n_classes, ETA, T, constant=True)
-    as_a_map = kind.start(longer.n_columns, n_classes, ETA, T)
+    state = OGDState.start(cells.n_columns, n_classes, ETA, T, constant=True)
+    as_a_map = OGDState.start(longer.n_columns, n_classes, ETA, T)
     for a, b in ((0, 150), (150, 400)):
         state = type(state).restore(state.checkpoint())
         before = as_a_map.partial_fit(longer[a:b], y[a:b]).predicted
@@ -353,27 +351,6 @@ def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
     for r in range(80):
         single.partial_fit(cells[r : r + 1], y[r : r + 1])
     np.testing.assert_array_equal(single.table, whole.table)
-
-
-@pytest.mark.parametrize("layout", ["cells", "dense"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_average_of_the_weights_after_each_step(layout: str, n_classes: int) -> None:
-    cells, y = stream(200, n_classes=n_classes)
-    divisor = float(T) if layout == "cells" else 1.0
-    rows = cells if layout == "cells" else cells.to_csr(normalize=False).toarray()
-    state = OGDState.start(cells.n_columns, n_classes, 0.3, divisor, average=True)
-    plain = OGDState.start(cells.n_columns, n_classes, 0.3, divisor)
-    np.testing.assert_array_equal(state.model(list(range(n_classes))).coef, plain.weights)
-    seen = []
-    for i in range(200):
-        state.partial_fit(rows[i : i + 1], y[i : i + 1])
-        if plain.partial_fit(rows[i : i + 1], y[i : i + 1]).n_support:
-            seen.append(plain.weights)
-        if i == 100:
-            state = OGDState.restore(state.checkpoint())
-    np.testing.assert_allclose(state.weights, plain.weights, atol=1e-9)
-    assert len(seen) == state.n_support > 100
-    np.testing.assert_allclose(state.model(list(range(n_classes))).coef, np.mean(seen, axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize(

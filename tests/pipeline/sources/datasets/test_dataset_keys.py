@@ -14,9 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.options.batch import BatchOptions
-from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import find_data
-from flows.runs.local_data import LocalData
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.rows.prepared import PreparedRows
@@ -230,11 +228,6 @@ def test_what_is_to_be_dropped_must_be_there_and_leave_something(tmp_path: Path)
         assert defined(tmp_path, "drop = ['a']", THREE).sources
 
 
-def test_ctg_is_without_its_class_but_for_the_paper(tmp_path: Path) -> None:
+def test_ctg_is_without_its_class() -> None:
     """The columns V26 to V35 are the class."""
-    spec = load_registry().find("ctg")
-    assert spec.drop == tuple(f"V{k}" for k in range(26, 36))
-    (tmp_path / "ctg.csv").write_text("a,Class\n1,2\n")
-    there = LocalData(ReproduceOptions(paper="gmm", table="1", data_dir=str(tmp_path)))
-    there.look_for("ctg")
-    assert there.there["ctg"].drop == ()
+    assert load_registry().find("ctg").drop == tuple(f"V{k}" for k in range(26, 36))

@@ -1,0 +1,1 @@
+"""Several Tunable GMM Kernels."""

@@ -1,0 +1,1 @@
+"""Online Learning with Kernels (NORMA)."""

@@ -1,0 +1,1 @@
+"""Tests of the papers: without them and without ``ikmap_papers``, all other tests pass."""

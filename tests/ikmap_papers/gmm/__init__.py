@@ -1,0 +1,1 @@
+"""Tests of the paper on tunable GMM kernels."""

@@ -1,0 +1,1 @@
+"""Slow, obvious forms of what only papers need."""

@@ -1,0 +1,165 @@
+"""Papers as strangers add them: one goes through the command, with the product's own papers and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from flows.options.reproduce import ReproduceOptions
+from ikmap.methods import fields_of
+from ikmap.methods.registry import WITHOUT_PAPERS, UnknownMethod, method
+from pipeline.reproduce.compared import form_of
+from pipeline.reproduce.paper import Paper, Request
+from pipeline.reproduce.registry import PAPERS, register
+from tests.plugins.paper import PAPER as THROWAWAY
+from tests.support.strange_paper import finished, install, offer, start, words_for
+
+pytestmark = pytest.mark.system
+
+RUNS = ("small", "large", "large-scale_of_eta-tenfold")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the stranger's paper as pip would have installed it, and its data set."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    install(folder)
+    return folder
+
+
+def test_a_strangers_paper_is_run_killed_resumed_and_shown(site: Path) -> None:
+    path = site / "runs" / "throwaway"  # by its name, where nobody says
+    process = start(site, *words_for(site), start_new_session=True)
+    first, second = path / "clouds" / "small" / "metrics.json", path / "clouds" / "large"
+    deadline = time.monotonic() + 200
+    while not second.exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (second / "metrics.json").exists()
+    before = first.read_text()
+    status, out, err = finished(start(site, *words_for(site)))
+    assert status == 0, err
+    assert first.read_text() == before
+    results = json.loads((path / "results.json").read_text())
+    (table,) = results["experiments"]
+    assert [(row["system"], row["other"]) for row in table["rows"]] == [
+        ("small", {}), ("large", {}), ("large", {"scale_of_eta": "tenfold"}),
+    ]  # fmt: skip
+    assert [row["published_accuracy"] for row in table["rows"]] == [0.5, 0.75, 0.75]
+    for row, key in zip(table["rows"], RUNS, strict=True):
+        metrics = json.loads((path / "clouds" / key / "metrics.json").read_text())
+        assert row["accuracy"] == metrics["learners"]["ogd"]["accuracy"]
+    assert "--eta 10.0" in table["rows"][2]["command"]
+    page = (path / "report.html").read_text()
+    assert "throwaway paper, reproduced" in page
+    assert "Isolation Kernel paper" not in page
+    for text in ("Two sizes of a step", "Large steps, scale_of_eta: tenfold", 'src="data:image/svg+xml;base64,'):
+        assert text in page
+    assert (path / "table1.png").read_bytes().startswith(b"\x89PNG")
+    assert "Small steps" in out
+    chosen = ["--throwaway.scale-of-eta", "tenfold", "--systems", "large"]
+    status, _, err = finished(start(site, *words_for(site), *chosen))
+    assert status == 0, err
+    (row,) = json.loads((path / "results.json").read_text())["experiments"][0]["rows"]
+    assert (row["shown"], row["reading"]) == (True, {"scale_of_eta": "tenfold"})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--paper throwaway --table 5", "--table: found '5', expected some of 1 (--paper throwaway)"),
+        ("--paper throwaway --figure 1", "--figure: found '1', expected none (--paper throwaway)"),
+        (
+            "--paper throwaway --table 1 --scale-of-eta 3",
+            "--scale-of-eta: found '3', expected one of all, as_printed, tenfold",
+        ),
+        (
+            "--paper throwaways --table 1",
+            f"--paper: found 'throwaways', expected one of {', '.join([*PAPERS, 'throwaway'])} (did",
+        ),
+        ("--paper throwaway --table 1 --systems ogd", "--systems: found 'ogd', expected some of small, large"),
+    ],
+)
+def test_what_a_paper_does_not_have_is_refused_in_a_line(site: Path, words: str, said: str) -> None:
+    status, _, err = finished(start(site, *words.split(), "--quiet"))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert said in err
+
+
+def test_help_lists_its_options(site: Path) -> None:
+    status, text, _ = finished(start(site, "--help-all"))
+    assert status == 0
+    assert "throwaway, the throwaway paper" in " ".join(text.split())
+    assert "--scale-of-eta {all,as_printed,tenfold}" in text
+
+
+@pytest.mark.parametrize("words", ["", "--help", "--table 5", "--paper isolation-kernel --table 5"])
+def test_without_any_paper_a_line_says_what_is_missing(tmp_path: Path, words: str) -> None:
+    status, out, err = finished(start(tmp_path, *words.split(), papers=False))
+    assert (status, out) == (2, "")
+    assert err == f"error: there is no paper to reproduce: {WITHOUT_PAPERS}\n"
+
+
+def test_a_strangers_paper_needs_none_of_ours(site: Path) -> None:
+    status, out, err = finished(start(site, *words_for(site), "--run-dir", str(site / "alone"), papers=False))
+    assert status == 0, err
+    assert "Large steps" in out
+    status, text, _ = finished(start(site, "--help", papers=False))
+    assert status == 0
+    assert "--paper {throwaway}" in text
+    for words, said in (
+        ("--table 1", "--paper: found none, expected one of throwaway"),
+        ("--paper gmm --table 1", "--paper: found 'gmm', expected one of throwaway"),
+    ):
+        status, _, err = finished(start(site, *words.split(), papers=False))
+        assert status == 2
+        assert err == f"error: {said}; {WITHOUT_PAPERS}\n"
+
+
+def test_an_unknown_method_may_be_one_of_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: True)
+    with pytest.raises(UnknownMethod, match="install the package that has it on this machine too, with pip"):
+        method("nowhere")
+    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: False)
+    with pytest.raises(UnknownMethod, match=r"is not known on .*: the package ikmap_papers, which .* is not installed"):
+        method("nowhere")
+
+
+@pytest.mark.parametrize("text", ["import nowhere_at_all", "PAPER = 1"])
+def test_a_package_at_fault_stops_nobody_and_is_named_where_it_is_wanted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broken_paper.py").write_text(text)
+    offer(tmp_path, "broken_paper", "broken")
+    if PAPERS:  # without any paper, there is no help either
+        assert finished(start(tmp_path, "--help"))[0] == 0
+    status, _, err = finished(start(tmp_path, "--paper", "broken", "--table", "1"))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "pip uninstall broken-paper" in err
+
+
+def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PAPERS, "throwaway", THROWAWAY)
+    with pytest.raises(ValueError, match="its paper 'throwaway' has a name that is taken"):
+        register(THROWAWAY, "another")
+
+
+@pytest.mark.parametrize("paper", [*PAPERS.values(), THROWAWAY], ids=lambda paper: paper.name)
+def test_a_paper_holds_together(paper: Paper) -> None:
+    """Every reading has an option of its name and every experiment a form, of systems that there are."""
+    assert paper.experiments
+    fields = fields_of(paper.Options)
+    for name, reading in paper.readings.items():
+        assert fields[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
+        assert set(reading.systems) <= set(paper.systems)
+    taken = {n for n, spec in ReproduceOptions.specs().items() if n not in ReproduceOptions.METHOD_OPTIONS}
+    assert not taken & fields.keys()
+    for experiment in paper.experiments.values():
+        assert set(experiment.systems) <= set(paper.systems)
+        entries = list(form_of(paper, experiment).entries(Request(paper.datasets_of(experiment))))
+        assert len({entry.key for entry in entries}) == len(entries)
