@@ -27,7 +27,7 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
     "ikmap/device", "pipeline/stages/select", "pipeline/streams/stream", "ikmap_papers/isolation_kernel/runs",
-    "pipeline/running/compiling", "pipeline/training/train_distributed", "system/second_user",
+    "pipeline/running/compiling", "pipeline/training/dual", "system/second_user",
     "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
     "pipeline/running/running_full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",

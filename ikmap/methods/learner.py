@@ -396,7 +396,7 @@ class RoundState(Protocol):
     """State of a :class:`RoundsLearner` between two rounds. Each learner has types of its own for orders and sums."""
 
     @property
-    def order(self) -> Any:
+    def order(self) -> object:
         """Order of the next sums, an object that can be pickled; None when the learner is done."""
 
     def absorb(self, sums: Any) -> None:
@@ -428,11 +428,11 @@ class RoundsLearner(WholeLearner):
         """Return start and stop of consecutive pieces of the rows, which depend on the sizes only."""
 
     @abstractmethod
-    def held(self, block: Block) -> Sequence[Any]:
+    def held(self, block: Block) -> Sequence[object]:
         """Return some rows in parts, in the form that :meth:`sums` takes."""
 
     @abstractmethod
-    def sums(self, order: Any, parts: Iterable[Any]) -> Any:
+    def sums(self, order: Any, parts: Iterable[Any]) -> object:
         """Return sums over the parts of a piece, which add up by ``+=``; the division into parts changes no bit."""
 
     @abstractmethod

@@ -189,8 +189,6 @@ def _is_group(path: Path) -> bool:
 def settle(context: Context) -> None:
     """Wait until no worker is at a task of the run, so that no two tasks write the same thing at once."""
     client, run = context.client, context.run.manifest["id"][:8]
-    if client is None:  # in tests: tasks are done here and now
-        return
     while any(client.run(_at_work, run, on_error="ignore").values()):
         time.sleep(LOOK_SECONDS)
 

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from distributed import Client
-
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED
 from pipeline.params import Params
 from pipeline.record_types import Result, TaskProgress, TaskRecord
-from pipeline.running.dispatch import Task, run_tasks
+from pipeline.running.dispatch import AnyClient, Task, run_tasks
 from pipeline.running.measured import progress_of, summarise
 from pipeline.storage.durable import taken
 from pipeline.storage.records import Records
@@ -49,7 +47,7 @@ class Context:
         Device on which workers map rows to cells (:mod:`pipeline.running.device`).
     """
 
-    client: Client
+    client: AnyClient
     run: RunDirectory
     params: Params
     events: Events

@@ -16,7 +16,7 @@ from ikmap.racing import ODDS
 from pipeline.params import Params
 from pipeline.record_types import Record, SelectResult, TaskProgress, TrialRecord
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
@@ -346,8 +346,7 @@ class HyperparameterSearch:
         return seconds if self.params.budget is None else min(seconds, max(0.0, self.params.budget - self.spent))
 
     def _workers(self) -> int:
-        client = self.stage.context.client
-        return 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        return max(1, len(worker_addresses(self.stage.context.client)))
 
     def _say_budget(self) -> None:
         budget, spent = self.params.budget, self.spent

@@ -27,7 +27,7 @@ from pipeline.record_types import (
     TaskRecord,
 )
 from pipeline.rows.stream_data import Arrivals, Stream
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context
 from pipeline.stages.named_rows import give_ids, listed_rows
 from pipeline.storage.fitted import Fitted
@@ -246,7 +246,7 @@ class Schedule:
         """Return the worker of a learner; at first one of those with the fewest learners."""
         if learner not in self._home:
             taken = Counter(self._home.values())
-            workers = list(self.context.client.scheduler_info(n_workers=-1)["workers"])
+            workers = worker_addresses(self.context.client)
             if not workers:
                 return None
             self._home[learner] = min(workers, key=lambda worker: taken[worker])

@@ -14,7 +14,7 @@ from ikmap.json_values import Json, JsonObject
 from ikmap.methods import Learner
 from ikmap.methods.search import Value
 from pipeline.record_types import TrainResult
-from pipeline.rows.block_sizes import STREAM_BYTES
+from pipeline.rows.block_sizes import STREAM_BYTES, packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
@@ -46,6 +46,13 @@ class TrainingJob:
     def rows(self) -> PreparedRows:
         """Training rows of the run."""
         return PreparedRows(self.context.store, "train")
+
+    @property
+    def cells_bytes(self) -> int:
+        """Bytes of the cells of all training rows, packed; 0 for a learner on rows."""
+        if self.fitted is None:
+            return 0
+        return packed_bytes(self.rows.n_rows, self.fitted.t, self.fitted.most_cells)
 
     @property
     def chosen(self) -> JsonObject:
@@ -82,7 +89,7 @@ class CellSizes:
     weights_bytes: int
 
 
-class Runner[L: Learner]:
+class Runner:
     """Base of all runners.
 
     Attributes
@@ -98,11 +105,11 @@ class Runner[L: Learner]:
         """Train; return the content hash of the stored model, the chosen value, and the learner's summary."""
         raise NotImplementedError
 
-    def fills_cluster(self, learner: L, cells_bytes: int) -> bool:
+    def fills_cluster(self, learner: Learner, cells_bytes: int) -> bool:
         """Return whether tasks go to every worker in rounds, so that another learner's tasks would delay them all."""
         return False
 
-    def needs(self, learner: L, sizes: CellSizes) -> tuple[float, str]:
+    def needs(self, learner: Learner, sizes: CellSizes) -> tuple[float, str]:
         """Return the memory of a worker that trains on cells, and in words how cells are held; empty: block by block.
 
         The memory of the learner itself (:meth:`~ikmap.methods.Learner.memory`) is not included.
@@ -110,6 +117,6 @@ class Runner[L: Learner]:
         # The block that is learned from, and the next one.
         return 2.0 * min(sizes.cells_bytes, STREAM_BYTES) + 3 * sizes.weights_bytes, ""
 
-    def least(self, learner: L) -> JsonObject:
+    def least(self, learner: Learner) -> JsonObject:
         """Return the options with which training takes the least memory, in place of those given."""
         return {}

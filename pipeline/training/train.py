@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
 from ikmap.methods.search import Value
@@ -12,24 +11,25 @@ from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
+from pipeline.training.counts import CountsRounds
+from pipeline.training.dual import DualRounds
+from pipeline.training.rounds_runner import RoundsRunner
 from pipeline.training.runner import Runner, TrainingJob
-from pipeline.training.train_counts import CountsRunner
-from pipeline.training.train_dual import DualRunner
+from pipeline.training.sums import SumsRounds
 from pipeline.training.train_online import StreamRunner
-from pipeline.training.train_rounds import RoundsRunner
 from pipeline.training.train_rows import WholeRunner
 
-RUNNERS: Mapping[type[Learner], Runner[Any]] = {
-    RoundsLearner: RoundsRunner(),
-    CountsLearner: CountsRunner(),
+RUNNERS: Mapping[type[Learner], Runner] = {
+    RoundsLearner: RoundsRunner(SumsRounds),
+    CountsLearner: RoundsRunner(CountsRounds),
     WholeLearner: WholeRunner(),
-    DualLearner: DualRunner(),
+    DualLearner: RoundsRunner(DualRounds),
     StreamLearner: StreamRunner(),
 }
 """Runners by the kind of learners that they train; the first one trains a learner that is of several kinds."""
 
 
-def runner_of(learner: str) -> Runner[Any]:
+def runner_of(learner: str) -> Runner:
     """Return the runner that trains a learner of :data:`~ikmap.methods.LEARNERS`."""
     kind = method(learner)
     return next(runner for trained_kind, runner in RUNNERS.items() if issubclass(kind, trained_kind))

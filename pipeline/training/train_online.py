@@ -36,7 +36,7 @@ AT_ONCE = 1 << 16
 PASS_STREAM = 2_000_003
 
 
-class StreamRunner(Runner[StreamLearner]):
+class StreamRunner(Runner):
     """The runner of each :class:`~ikmap.methods.StreamLearner`."""
 
     metrics_schema: ClassVar[Mapping[str, JsonObject]] = {

@@ -31,7 +31,7 @@ from pipeline.storage.store import Store
 from pipeline.training.runner import Runner, TrainingJob
 
 
-class WholeRunner(Runner[WholeLearner]):
+class WholeRunner(Runner):
     """The runner of each :class:`~ikmap.methods.WholeLearner`."""
 
     def train(self, job: TrainingJob) -> TrainResult:

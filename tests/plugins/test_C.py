@@ -15,6 +15,7 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import LEARNERS, fields_of
 from ikmap.model_selection import values_of_C
 from pipeline.params import Params
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -25,7 +26,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.cautious import Cautious
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, write_rows
+from tests.support.one_process import Heard, forget, one_process, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,7 @@ def run(path: Path, file: Path, C: Any) -> dict[str, Any]:
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     held = RunDirectory(path, run_identity(params.as_json(), data, []))
     try:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         return run_batch(context, data, Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False))
     finally:
         held.close()
@@ -68,7 +69,7 @@ def run_stream(path: Path, file: Path, C: Any) -> dict[str, Any]:
     params = Params.given(learners=("cautious",), t=7, psi=8, C=C, select_by="accuracy", search="full", order="file")
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, {"params": params.as_json(), "data": {"label": None}, "online": {}})) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         return run_online(context, data, how, OnlineParams(initial=100, block_rows=50))
 

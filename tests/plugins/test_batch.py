@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -23,10 +24,10 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.training import train_counts
+from pipeline.training import counts
 from tests.plugins import registered
 from tests.plugins.counting import NaiveBayes, NearestMean
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
+from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +39,8 @@ NAMES = tuple(kind.about.name for kind in KINDS)
 def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(train_counts, "TASKS", 5)
+    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(counts, "TASKS", 5)
     with registered(*KINDS):
         yield
 
@@ -50,14 +51,14 @@ def run(path: Path, file: Path, shard_rows: int = 64, psi: Any = 8) -> dict[str,
     params = Params.given(learners=NAMES, t=7, psi=psi, shard_rows=shard_rows, cv_rows=150, select_by="accuracy")
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         return run_batch(context, data, Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False))
 
 
 def score_file(model: Path, learner: str, file: Path, out: Path) -> dict[str, Any]:
     forget()
     found = open_run(str(model), learner)
-    client: Any = NoWorkers()
+    client: Any = InProcess()
     with Output(str(out)) as output:
         return score(client, found, open_data(found, str(file)), output, Heard())
 

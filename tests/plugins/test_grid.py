@@ -23,6 +23,7 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -34,8 +35,8 @@ from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
 from tests.support.narrow import entries
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
+from tests.support.one_process import Heard, forget, one_process
+from tests.support.runs import context, points, store_rows
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,6 @@ def test_a_shared_part_that_depends_on_other_numbers_is_found_out(
     assert "shared" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("search", ["full", "race"])
 def test_every_pair_is_tried_and_the_best_is_chosen(tmp_path: Path, search: str) -> None:
     found = json.loads(json.dumps(found_by(tmp_path, search=search)))
@@ -86,7 +86,6 @@ def test_every_pair_is_tried_and_the_best_is_chosen(tmp_path: Path, search: str)
     assert found["tuned"]["kernel-svm"]["folds_tried"] == [5] * 9 or search == "race"
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_the_figures_are_those_of_a_loop_over_all_pairs(tmp_path: Path) -> None:
     ctx = context(tmp_path, params(learners=("kernel-svm",), search="full"))
     store_rows(ctx.store, *points(150))
@@ -107,7 +106,6 @@ def test_the_figures_are_those_of_a_loop_over_all_pairs(tmp_path: Path) -> None:
     assert tuned["chosen"] == list(product(POWERS, GAMMAS))[int(np.argmax(expected))]
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_shared_blocks_are_computed_once_and_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {"learners": ("kernel-svm", "kernel-ogd"), "search": "full"}
     shared = found_by(tmp_path / "shared", **chosen)
@@ -130,7 +128,6 @@ def test_a_table_has_the_values_of_the_kernel() -> None:
     assert np.array_equal(tabled.matrix(numbered(30, 10), numbered(0, 30), 1), expected[:, 30:].T)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_a_number_that_is_given_is_not_searched(tmp_path: Path) -> None:
     found = found_by(tmp_path, learners=("kernel-svm",), power_p=1.0)
     assert found["tuned"]["kernel-svm"]["parameter"] == "gamma, p"
@@ -147,7 +144,7 @@ def run(path: Path, file: Path, stop_at: int | None = None, online: OnlineParams
     data = ResolvedDataset("table", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(asked.as_json(), data, []))) as held:
         heard = Heard()
-        context: Any = Context(NoWorkers(), held, asked, heard)  # type: ignore[arg-type]
+        context = Context(InProcess(), held, asked, heard)
         how = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
         if stop_at is not None:
             left = iter(range(stop_at))

@@ -19,6 +19,7 @@ from pipeline.errors import InputError, InvalidValues, NegativeValues
 from pipeline.params import Params
 from pipeline.resolve import chosen, shared_out
 from pipeline.rows.values import check_values
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -28,8 +29,8 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
+from tests.support.one_process import Heard, forget, one_process
+from tests.support.runs import context, points, store_rows
 
 LEARNT = ("kernel-svm", "kernel-ogd")
 
@@ -108,7 +109,6 @@ def test_a_model_with_it_is_read_by_its_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_cluster")
 def test_cross_validation_chooses_its_width(tmp_path: Path) -> None:
     from pipeline.stages.select import select
 
@@ -126,7 +126,7 @@ def run(path: Path, file: Path, online: OnlineParams | None = None) -> dict[str,
     asked = params(learners=("kernel-ogd",)) if online else params(cv_rows=100)
     data = ResolvedDataset("table", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(asked.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, asked, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, asked, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
         return run_online(context, data, how, online) if online else run_batch(context, data, how)
 

@@ -19,6 +19,7 @@ from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator
 from ikmap.tasks.classification.criteria import ByProbabilities
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.params import Params
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -30,7 +31,7 @@ from tests.plugins.brier_skill import BrierSkill
 from tests.plugins.test_task import write_numbers
 from tests.plugins.within_metric import Within
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
+from tests.support.one_process import Heard, forget, one_process
 
 KEY = Within.metric.key
 
@@ -106,7 +107,7 @@ def test_a_run_reports_it_and_chooses_by_it(tmp_path: Path) -> None:
     forget()
     path = tmp_path / "run"
     with one_process(), closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         metrics = run_batch(context, data, how)
     check_metrics(path)

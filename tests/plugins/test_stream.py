@@ -25,6 +25,7 @@ from pipeline.report import render_report
 from pipeline.resolve import refuse_growth
 from pipeline.running.compiling import needed, words_of
 from pipeline.running.foreign import checked_growth
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
@@ -45,7 +46,7 @@ from tests import ROOT
 from tests.naive import growing as naive
 from tests.plugins import choosy, forgetting, growing_bins, registered
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
+from tests.support.one_process import Heard, forget, one_process, results
 from tests.support.runs import points
 
 pytestmark = pytest.mark.slow
@@ -85,7 +86,7 @@ def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: A
     online = None if block_rows is None else OnlineParams(initial=INITIAL, block_rows=block_rows)
     identity = {"params": params.as_json(), "data": {"label": 0}, **({"online": {}} if online else {})}
     with closing(RunDirectory(folder, identity)) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         if online:
             return run_online(context, data, how, online)
@@ -94,7 +95,7 @@ def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: A
 
 def scored(folder: Path, file: Path, learner: str) -> np.ndarray:
     forget()
-    model, client = open_run(str(folder), learner), NoWorkers()
+    model, client = open_run(str(folder), learner), InProcess()
     with Output(str(folder / "scored.parquet")) as output:
         score(client, model, open_data(model, str(file), label=0), output, Heard())  # type: ignore[arg-type]
     return pq.read_table(folder / "scored.parquet")["prediction"].to_numpy()

@@ -19,6 +19,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rows import block_sizes as layout
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -36,7 +37,7 @@ from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.sweeping import LIMIT, ArrivingCuts, SweptBayes
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
+from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +63,7 @@ def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **op
     params = asked(learners, **options)
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, heard or Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, heard or Heard())
         return run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
 
 
@@ -222,6 +223,6 @@ def test_a_run_of_nothing_but_a_sweep(tmp_path: Path) -> None:
 
 def score_run(folder: Path, file: Path) -> dict[str, Any]:
     forget()
-    model, client = open_run(str(folder / "run"), SWEPT), NoWorkers()
+    model, client = open_run(str(folder / "run"), SWEPT), InProcess()
     with Output(str(folder / "out.parquet")) as output:
         return score(client, model, open_data(model, str(file)), output, Heard())  # type: ignore[arg-type]

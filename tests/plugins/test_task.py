@@ -31,6 +31,7 @@ from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import Preparation
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -49,7 +50,7 @@ from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
 from tests.plugins.number_task import KIND, ByCounts, Follows, Numbers, known
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
+from tests.support.one_process import Heard, forget, one_process
 
 # --- no name of a task decides anything
 
@@ -270,7 +271,7 @@ def run(
     params = Params.given(**asked)
     data = ResolvedDataset("numbers", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         more: dict[str, Any] = {} if call is None else {"call": call}
         if online:
@@ -329,7 +330,7 @@ def test_a_task_of_its_own_runs_through(tmp_path: Path) -> None:
 def score_file(folder: Path, learner: str) -> dict[str, Any]:
     forget()
     model = open_run(str(folder / "run"), learner)
-    client: Any = NoWorkers()
+    client: Any = InProcess()
     with Output(str(folder / "out.parquet")) as output:
         return score(client, model, open_data(model, str(folder / "new.csv")), output, Heard())
 

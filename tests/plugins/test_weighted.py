@@ -21,6 +21,7 @@ from ikmap.model import Model
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -35,11 +36,11 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.training import train_counts, train_distributed
+from pipeline.training import counts, dual
 from tests.plugins import registered
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
+from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -58,14 +59,14 @@ def run(path: Path, file: Path, task: str, learner: str, **options: Any) -> dict
     params = Params.given(**{"task": task, "learners": (learner,), "t": T, "psi": PSI, **options})
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         return run_batch(context, data, Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False))
 
 
 def score_file(folder: Path, learner: str, file: Path, out: Path) -> dict[str, Any]:
     forget()
     found = open_run(str(folder), learner)
-    client: Any = NoWorkers()
+    client: Any = InProcess()
     with Output(str(out)) as output:
         return score(client, found, open_data(found, str(file)), output, Heard())
 
@@ -97,8 +98,8 @@ class Killed(Exception):
 def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(train_counts, "TASKS", 5)
+    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(counts, "TASKS", 5)
     file, name = write_numbers(tmp_path), CurvedRidge.about.name
     with one_process():
         whole, other = (
@@ -149,7 +150,7 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
     """The objective of the run's weights over repeated rows is the best one, within the gap that was asked for."""
     solver, _, spooled = solver.partition(" ")
     if spooled:
-        monkeypatch.setattr(train_distributed, "HELD_BYTES", 0)
+        monkeypatch.setattr(dual, "HELD_BYTES", 0)
     file, name, tol = write_rows(tmp_path, 2000), HeavySVM.about.name, 1e-3
     with one_process():
         metrics = run(tmp_path / "run", file, Heavy.name, name, C=1.0, solver=solver, tol=tol)

@@ -107,9 +107,9 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 def test_checker_sees_what_is_missing() -> None:
     page = ROOT / "docs" / "index.md"
     assert missing_links(page, "[a](no.md) [b](files.md#no) [c](files.md)") == ["no.md", "files.md#no"]
-    assert missing_files("`pipeline/store.py`, `engine.py`, `pipeline/storage/store.py`") == [
+    assert missing_files("`pipeline/store.py`, `turbine.py`, `pipeline/storage/store.py`") == [
         "pipeline/store.py",
-        "engine.py",
+        "turbine.py",
     ]
     assert missing_files("`tests/naive/`, `tests/navy/`, `ikmap.cells.Cells`, `ikmap.cell`") == [
         "tests/navy/",

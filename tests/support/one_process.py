@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +20,8 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
 from pipeline.monitoring.events import QuietProgress
-from pipeline.record_types import Result, TaskRecord
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
-from pipeline.running.measured import measured
+from pipeline.record_types import Result
+from pipeline.running.in_process import InProcess
 from pipeline.running.repair import check_models
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.batch import Call, call_directly, run_batch
@@ -41,24 +37,6 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import checkpoints
 
 
-class NoWorkers:
-    """In place of a Dask client."""
-
-    id = "here"
-
-    def register_plugin(self, *_: Any) -> None:
-        """There is no worker to tell."""
-
-    def log_event(self, *_: Any) -> None:
-        """There is no scheduler to tell."""
-
-    def scheduler_info(self, **_: Any) -> dict[str, Any]:
-        return {"workers": {"here": {"host": "here", "nthreads": 1}}}
-
-    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
-        return {}
-
-
 class Heard(QuietProgress):
     """What a run says."""
 
@@ -69,40 +47,10 @@ class Heard(QuietProgress):
         self.lines.append(text)
 
 
-def _as_a_worker[R: TaskRecord](function: Callable[..., R], task: Task) -> R:
-    """Do a task. What the client is about to promise is no matter of a worker's, which is another process."""
-    return Context().run(measured, function, task.args)
-
-
-def _run_tasks(
-    client: Any,  # noqa: ARG001
-    key: str,  # noqa: ARG001
-    function: Callable[..., TaskRecord],
-    tasks: Sequence[Task],
-    *_: Any,
-) -> Iterator[Any]:
-    return ((task, _as_a_worker(function, task)) for task in tasks)
-
-
-def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, TaskRecord]]:  # noqa: ARG001
-    while True:
-        more, ready = work.more(), list(work.ready())
-        for function, task in ready:
-            yield task, _as_a_worker(function, task)
-        if not ready and not more:
-            return
-        time.sleep(0 if ready else 0.01)
-
-
 @contextmanager
 def one_process() -> Iterator[None]:
-    """Tasks are done here and now."""
+    """A stream writes a checkpoint after every chunk, however long a chunk takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "run_tasks", _run_tasks)
-        patch.setattr("pipeline.runs.batch.prepare", lambda *_: 0.0)  # this process compiles what it calls
-        patch.setattr("pipeline.runs.score.prepare", lambda *_: 0.0)
-        patch.setattr("pipeline.runs.online.run_ready", _run_ready)
-        patch.setattr("pipeline.runs.score.run_tasks", _run_tasks)
         patch.setattr(checkpoints, "SHARE", float("inf"))  # a checkpoint after every chunk
         yield
 
@@ -112,7 +60,7 @@ def commands_in_this_process() -> Iterator[None]:
     """Run the commands themselves (``flows.batch.main`` and so on) here and now, from options to what they print."""
 
     def connect(*_: Any, **__: Any) -> ClusterHandle:
-        client: Any = NoWorkers()
+        client: Any = InProcess()
         return ClusterHandle(client, "local", workers=1, threads=1, memory_limit=None, dashboard_link=None)
 
     with one_process(), pytest.MonkeyPatch.context() as patch:
@@ -146,7 +94,7 @@ class Command:
         asked = Invocation(
             "test", options.to_toml(), {"kind": "local", "workers": 1, "threads": 1}, sources, dask_report=False
         )
-        context: Any = RunContext(NoWorkers(), held, params, events)  # type: ignore[arg-type]
+        context = RunContext(InProcess(), held, params, events)
         try:
             check_models(held, events.message)
             if (metrics := held.metrics(events.message)) is not None:
@@ -163,7 +111,7 @@ def score_file(options: ScoreOptions) -> dict[str, Any]:
     forget()
     model = open_run(options.model, options.learner)
     data = open_data(model, options.input, options.format, options.label)
-    client: Any = NoWorkers()
+    client: Any = InProcess()
     with Output(options.output) as output:
         return score(client, model, data, output, Heard())
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.record_types import TaskRecord
 from pipeline.rows.parts import write_part
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows
 from pipeline.rows.split import Part, Split
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
-from pipeline.running.measured import measured
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
@@ -30,31 +25,11 @@ from pipeline.storage.store import Store
 from tests.support.params_for import params_for
 
 
-def at_once(
-    client: Any,  # noqa: ARG001
-    key: str,  # noqa: ARG001
-    function: Callable[..., TaskRecord],
-    tasks: Sequence[Task],
-    stop: Callable[[], bool] | None = None,
-) -> Iterator[Any]:
-    """In place of :func:`pipeline.running.stage.run_tasks`: here and now."""
-    for task in tasks:
-        if stop is not None and stop():
-            return
-        yield task, measured(function, task.args)
-
-
-@pytest.fixture
-def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "run_tasks", at_once)
-    monkeypatch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
-
-
 def context(path: Path, params: Params | None = None, client: Any = None) -> Context:
     """A run in a directory of its own, which is not locked."""
     run = RunDirectory(path, {})
     run.close()
-    return Context(client, run, params or params_for(), QuietProgress())
+    return Context(client or InProcess(), run, params or params_for(), QuietProgress())
 
 
 def new_store(path: Path) -> Store:
@@ -121,7 +96,7 @@ def sparse(X: np.ndarray, kept: float = 0.4, seed: int = 0) -> sp.csr_array:
 def mapped(
     path: Path, n: int, params: Params, *, psi: int = 8, classes: int = 2, seed: int = 0
 ) -> tuple[Context, Fitted]:
-    """A run up to its cells; needs the fixture `without_cluster`."""
+    """A run up to its cells."""
     ctx = context(path, params)
     store_rows(
         ctx.store, *points(n, classes=classes, seed=seed), rule="first", n_train=n - n // 5, part_rows=max(50, n // 3)

@@ -22,8 +22,8 @@ from ikmap.methods.composed import composed_of_record
 from ikmap.partitioners import SideBySide
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.running import stage as engine
 from pipeline.running.foreign import checked, checked_path
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -40,7 +40,6 @@ from tests.support.metrics import check_metrics
 from tests.support.one_process import (
     Command,
     Heard,
-    NoWorkers,
     Snapshots,
     forget,
     one_process,
@@ -48,7 +47,6 @@ from tests.support.one_process import (
     score_file,
     write_rows,
 )
-from tests.support.runs import at_once
 
 BOTH = "iforest,anne"
 LABEL = "anne,growing-bins-anne.psi-8-growing-bins.bins-4"
@@ -133,9 +131,8 @@ def test_psi_that_is_given_for_one_map_and_searched_for_the_other(tmp_path: Path
     assert tried == [[psi, 8] for psi in (4, 8, 16, 32)]
 
 
-def test_a_budget_ends_the_search_and_something_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_ends_the_search_and_something_is_chosen(tmp_path: Path) -> None:
     with one_process():
-        monkeypatch.setattr(engine, "run_tasks", at_once)  # which can be stopped
         metrics = command(write_rows(tmp_path), cv_rows=60, learner=("ogd",), budget=1e-6).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
     assert metrics["selection"]["budget"]["reached"]
@@ -163,7 +160,7 @@ def stream(folder: Path, file: Path, partitioner: str, block_rows: int, **more: 
     forget()
     params = Params.given(partitioner=partitioner, learners=("ogd",), t=7, psi=8, order="file", **more)
     with closing(RunDirectory(folder, {"params": params.as_json(), "data": {"label": None}, "online": {}})) as held:
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         return run_online(context, ResolvedDataset("rows", str(file), None), how, OnlineParams(60, block_rows))
 

@@ -25,7 +25,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.store import Store
-from pipeline.training import train_counts
+from pipeline.training import counts
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
@@ -57,8 +57,8 @@ def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
-    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(train_counts, "TASKS", 3)
+    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(counts, "TASKS", 3)
 
 
 @pytest.mark.usefixtures("_small_blocks")

@@ -24,7 +24,8 @@ from pipeline.rows.prepared import Preparation
 from pipeline.runs.trained import load_run
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check
-from pipeline.training import train_rounds
+from pipeline.training import engine
+from pipeline.training import sums as sums_rounds
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 
@@ -53,7 +54,7 @@ def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "LEAST_ROWS", 40)
     monkeypatch.setattr(sums, "ROWS_PER_CELL", 1)
-    monkeypatch.setattr(train_rounds, "VISIT_ROWS", 16)
+    monkeypatch.setattr(sums_rounds, "VISIT_ROWS", 16)
 
 
 def test_a_table(tmp_path: Path) -> None:
@@ -105,8 +106,8 @@ def test_the_same_bits_from_every_solver(tmp_path: Path, monkeypatch: pytest.Mon
             command(tmp_path / "rows.csv", solver=solver, shard_rows=rows, **asked).run(tmp_path / solver)
             for solver, rows in (("memory", 50), ("block", 70), ("distributed", 400))
         ]
-        monkeypatch.setattr(train_rounds, "HELD_SHARE", 0.0)
-        monkeypatch.setattr(train_rounds, "worker_limit", lambda: 1)
+        monkeypatch.setattr(sums_rounds, "HELD_SHARE", 0.0)
+        monkeypatch.setattr(sums_rounds, "worker_limit", lambda: 1)
         runs.append(command(tmp_path / "rows.csv", solver="distributed", **asked).run(tmp_path / "in-files"))
     first, *others = (run["learners"]["ridge"] for run in runs)
     for other in others:
@@ -124,7 +125,7 @@ class Killed(Exception):
 @pytest.mark.parametrize("solver", ["memory", "distributed"])
 def test_rounds_go_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str) -> None:
     write(tmp_path / "rows.csv")
-    monkeypatch.setattr(train_rounds, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
     asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8, "solver": solver}
     kind: Any = LEARNERS["ridge"]
     made: list[Any] = []

@@ -14,12 +14,12 @@ A round is a pure function of dual variables and weights (:func:`improve`), so i
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from types import ModuleType
-from typing import TypedDict
 
 import numpy as np
 
@@ -216,18 +216,6 @@ def improve(
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
 
 
-class CoordinatorState(TypedDict):
-    """State of a :class:`Coordinator` without the weights, as JSON values."""
-
-    round: int
-    history: list[list[tuple[int, float, float, float]]]
-    n_support: list[int]
-    dual: list[float]
-    theta: list[float]
-    unsolved: list[int]
-    certify_at: int
-
-
 class Coordinator:
     """Adds up the reports of the parts in each round, and gives the next order.
 
@@ -309,9 +297,15 @@ class Coordinator:
         more = math.log(now / tol) * (last - first) / math.log(before / now)
         return int(min(max(1, math.ceil(OPTIMISM * more)), MOST_ROUNDS_BETWEEN))
 
-    def state(self) -> CoordinatorState:
-        """Return the state without the weights, as JSON values that are read back exactly."""
-        return {
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Return the state, with the constants that follow from the rows, as arrays that are read back exactly."""
+        rounds = self.rounds
+        numbers = {
+            "problems": rounds.problems,
+            "n_parts": rounds.n_parts,
+            "class_cost": rounds.class_cost,
+            "center": rounds.center,
+            "scale": rounds.scale,
             "round": self.round,
             "history": self.history,
             "n_support": self.n_support,
@@ -320,15 +314,19 @@ class Coordinator:
             "unsolved": self._unsolved,
             "certify_at": self._certify_at,
         }
+        text = np.frombuffer(json.dumps(numbers).encode(), dtype=np.uint8)
+        return {"w": self.w, "w_before": self.w_before, "numbers": text}
 
     @classmethod
-    def restore(cls, rounds: Rounds, state: CoordinatorState, w: Floats, w_before: Floats) -> Coordinator:
-        """Continue from :meth:`state` and the weights."""
-        self = cls(rounds, w.shape[1] - 1)
-        self.w, self.w_before, self.round = w, w_before, int(state["round"])
-        self.history = [[(entry[0], *entry[1:]) for entry in problem] for problem in state["history"]]
-        self.n_support, self._dual, self._theta = list(state["n_support"]), list(state["dual"]), list(state["theta"])
-        self._unsolved, self._certify_at = list(state["unsolved"]), int(state["certify_at"])
+    def restore(cls, params: SVMParams, n_classes: int, arrays: Mapping[str, np.ndarray]) -> Coordinator:
+        """Return the state from which :meth:`checkpoint` made the arrays."""
+        numbers = json.loads(arrays["numbers"].tobytes())
+        constants = numbers["n_parts"], tuple(numbers["class_cost"]), numbers["center"], numbers["scale"]
+        self = cls(Rounds(params, n_classes, tuple(numbers["problems"]), *constants), arrays["w"].shape[1] - 1)
+        self.w, self.w_before, self.round = arrays["w"], arrays["w_before"], int(numbers["round"])
+        self.history = [[(entry[0], *entry[1:]) for entry in problem] for problem in numbers["history"]]
+        self.n_support, self._dual, self._theta = numbers["n_support"], numbers["dual"], numbers["theta"]
+        self._unsolved, self._certify_at = numbers["unsolved"], int(numbers["certify_at"])
         return self
 
     def fit(self, alphas: Floats | None = None) -> SVMFit:

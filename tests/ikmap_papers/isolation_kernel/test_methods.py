@@ -29,18 +29,16 @@ from pipeline.training.train import train
 from tests.pipeline.training.test_on_rows import PSI, learned
 from tests.support.narrow import entries, present
 from tests.support.params_for import params_for
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, points, store_rows
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> None:
     confusions = [learned(tmp_path / name, name)[3]["confusion"] for name in ("ogd", "ogd-naive", "ogd-dual")]
     assert confusions[0] == confusions[1] == confusions[2]
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.rows import block_sizes as layout
     from pipeline.training import train_online
@@ -69,7 +67,6 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     assert not Path(saved[0]).exists()
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_cells_of_the_dual_form_are_those_of_the_run(tmp_path: Path) -> None:
     ctx, model, result, _ = learned(tmp_path, "ogd-dual")
     stored = ctx.store.open_arrays(f"cells/{result['cells']}/train")["codes"][...]
@@ -107,7 +104,6 @@ def test_cross_validation_never_builds_on_held_out_rows(
         assert not any(row.tobytes() in hidden for rows in seen for row in rows)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_lambda_is_chosen_by_cross_validation(tmp_path: Path) -> None:
     from pipeline.stages.select import select
 

@@ -23,7 +23,7 @@ from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.storage import arrays
-from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, new_store, points, sparse, store_rows
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +175,6 @@ def test_plain_labels(found: Any, plain: Any) -> None:
     assert type(plain_label(found)) is type(plain)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> None:
     X, y = points(N)
     X[:, 1] = 4.0  # constant: no width to divide by

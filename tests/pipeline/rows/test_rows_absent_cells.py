@@ -43,9 +43,9 @@ from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
 from tests.plugins import registered
-from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, new_store, points, store_rows
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
+pytestmark = pytest.mark.slow
 
 T, N = 5, 500
 ON_CELLS = {name: kind for name, kind in LEARNERS.items() if kind.about.on == "cells"}

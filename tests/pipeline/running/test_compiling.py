@@ -32,7 +32,7 @@ from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
 from tests import ROOT
 from tests.support.params_for import params_for
-from tests.support.runs import context, without_cluster  # noqa: F401
+from tests.support.runs import context
 
 pytestmark = pytest.mark.system
 
@@ -200,7 +200,6 @@ def compile_late() -> TaskRecord:
 
 def test_what_compiles_later_is_named_and_taken_out_of_task_and_stage(
     tmp_path: Path,
-    without_cluster: None,  # noqa: F811, ARG001
 ) -> None:
     record = measured(compile_late, ())
     assert record["compile_seconds"] > 0.0

@@ -61,7 +61,7 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from pipeline.rows.cell_blocks import SpooledBlocks
 from pipeline.storage.durable import write_arrays
-from pipeline.training.train_distributed import _write_array
+from pipeline.training.engine import Folder
 from pipeline.storage.store import Store
 
 folder = Path(sys.argv[1])
@@ -76,7 +76,7 @@ for work in (
     lambda: store.write_group("group", {"values": noise}, {}),
     lambda: store.write_shards("cells", 0, noise),
     lambda: write_arrays(folder / "checkpoint.npz", {"noise": noise}),
-    lambda: _write_array(folder / "part.npy", noise),
+    lambda: Folder(folder).write("own-000", 1, {"noise": noise}),
     lambda: SpooledBlocks([Block(Cells(codes, offsets), noise.astype(np.int32))], offsets),
 ):
     try:
@@ -96,7 +96,8 @@ def test_every_writer_names_its_file(tmp_path: Path) -> None:
     *named, left = done.stdout.splitlines()
     store = tmp_path / "store.zarr"
     assert named == [
-        f"{store}/group", f"{store}/cells", str(tmp_path / "checkpoint.npz"), str(tmp_path / "part.npy"), str(tmp_path)
+        f"{store}/group", f"{store}/cells", str(tmp_path / "checkpoint.npz"),
+        str(tmp_path / "own-000-00001.npz"), str(tmp_path),
     ]  # fmt: skip
     assert left == "None ['store.zarr']"
 

@@ -24,11 +24,11 @@ from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
+from pipeline.running.dispatch import run_tasks
 from pipeline.runs.trained import load_run
 from pipeline.sources import ReadRequest, Sizes
 from pipeline.sources.datasets import registry
 from pipeline.storage.store import Store
-from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
 pytestmark = pytest.mark.slow
@@ -136,7 +136,7 @@ def test_a_run_that_is_killed_in_ingest_goes_on(
     done = []
 
     def dies(*given: Any) -> Iterator[Any]:
-        for one in here._run_tasks(*given):
+        for one in run_tasks(*given):
             yield one
             done.append(one)
             if len(done) == after:

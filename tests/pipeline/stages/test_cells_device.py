@@ -25,7 +25,7 @@ from pipeline.storage.lru_cache import PROCESS
 from tests import ROOT
 from tests.support import report_examples
 from tests.support.params_for import params_for
-from tests.support.runs import context, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, store_rows
 
 SCHEMA = json.loads((ROOT / "docs" / "metrics.schema.json").read_text(encoding="utf-8"))
 
@@ -75,7 +75,7 @@ def test_the_option_names_the_devices() -> None:
 
 
 @pytest.fixture
-def fitted(tmp_path: Path, without_cluster: None) -> Any:  # noqa: F811, ARG001
+def fitted(tmp_path: Path) -> Any:
     """A run whose partitionings are fitted: its context, and which they are."""
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))

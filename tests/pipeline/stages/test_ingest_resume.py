@@ -16,7 +16,7 @@ from pipeline.record_types import TaskRecord
 from pipeline.rows import parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.stage import Context
 from pipeline.sources import ReadRequest, Sizes
 from pipeline.sources.datasets import registry as datasets
@@ -26,7 +26,7 @@ from pipeline.stages.ingest import ingest
 from pipeline.stages.read import ingest_fragment
 from pipeline.storage.durable import promised, taken
 from tests.support.narrow import csr
-from tests.support.runs import at_once, context, points
+from tests.support.runs import context, points
 
 ROWS = {"train": 90, "test": 30}
 
@@ -55,7 +55,7 @@ def doing(order: Callable[[Sequence[Task]], Sequence[Task]], kill_after: int, do
     """In place of `run_tasks`: tasks in the order in which workers finish them; dies after some."""
 
     def run(client: Any, key: str, function: Callable[..., TaskRecord], tasks: Sequence[Task]) -> Iterator[Any]:
-        for task, record in at_once(client, key, function, order(tasks)):
+        for task, record in run_tasks(client, key, function, order(tasks)):
             yield task, record
             done.append(task.name)
             if len(done) == kill_after:
@@ -84,7 +84,6 @@ def turned(tasks: Sequence[Task]) -> Sequence[Task]:
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [kept, turned])
 def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "run_tasks", at_once)
     whole = context(tmp_path / "whole")
     expected = ingest(whole, data)
     ctx = context(tmp_path / "killed")
@@ -108,7 +107,6 @@ def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, mon
 def test_killed_within_one_file_while_the_other_is_done(
     side: str, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "run_tasks", at_once)
     whole = context(tmp_path / "whole")
     expected = ingest(whole, data)
     write_part, written = parts.write_part, []

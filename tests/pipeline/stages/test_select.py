@@ -23,7 +23,7 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult, TaskRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import HyperparameterSearch, select
@@ -31,7 +31,7 @@ from tests import ROOT
 from tests.naive import racing as naive
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
-from tests.support.runs import at_once, context, points, store_rows, without_cluster  # noqa: F401 - a fixture
+from tests.support.runs import context, points, store_rows
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def seconds_each(monkeypatch: pytest.MonkeyPatch) -> Callable[[Context, float, i
 
     def slowly(ctx: Context, seconds: float, kill_after: int = 1000) -> None:
         def run(client: Any, key: str, function: Any, tasks: Sequence[Task], stop: Any = None) -> Iterator[Any]:
-            for task, record in at_once(client, key, function, tasks, stop):
+            for task, record in run_tasks(client, key, function, tasks, stop):
                 if len(ctx.events.tasks) >= kill_after:  # type: ignore[attr-defined]
                     raise Killed
                 ctx.clock.now += seconds  # type: ignore[attr-defined]
@@ -124,7 +124,6 @@ def full_table(path: Path, params: Params) -> dict[str, dict[Value, list[list[An
     return tables
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize(
     "options",
     [
@@ -160,7 +159,6 @@ def test_the_race_follows_its_definition(options: dict[str, Any], tmp_path: Path
     assert dropped > 0
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_the_full_search_tries_everything_on_all_folds(tmp_path: Path) -> None:
     found = select(ready(tmp_path, changed(search="full")))
     check(found)
@@ -270,7 +268,6 @@ def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., 
     assert again.run.stage("select")["result"] == whole  # type: ignore[index]
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: Path) -> None:
     ctx = ready(tmp_path, changed(budget=5.0))
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
@@ -281,7 +278,6 @@ def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: 
     assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_classifiers_are_chosen_by_log_loss_unless_asked_otherwise(tmp_path: Path) -> None:
     asked = {"psi": 16, "learners": ("svm", "logistic"), "select_by": "auto"}
     ctx = ready(tmp_path / "auto", changed(**asked))

@@ -15,7 +15,6 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.methods import DualLearner
 from ikmap.methods.ogd import OGD
 from ikmap.model_selection import CS, FOLDS
 from ikmap.racing import Value
@@ -35,17 +34,16 @@ from pipeline.stages.select_rows import unpacked_rows
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
-from pipeline.training import train as train_stage
 from pipeline.training import train_batch, train_online
+from pipeline.training.dual import DualRounds
 from pipeline.training.train import train
 from pipeline.training.train_batch import problem_of
-from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import PASS_STREAM
 from tests.support.narrow import entries, number, present
 from tests.support.params_for import params_for
-from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
+from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
+pytestmark = pytest.mark.slow
 
 ROWS = 5 * PIECE_ROWS // 2
 """Two and a half pieces of training rows: several blocks, where a block holds one piece."""
@@ -297,7 +295,8 @@ def _trained_by_blocks(
 def test_groups_of_classes_give_what_all_at_once_give(
     groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_stage, "RUNNERS", {DualLearner: DualRunner(most_tasks=groups, lanes=2)})
+    monkeypatch.setattr(DualRounds, "most_tasks", groups)
+    monkeypatch.setattr(DualRounds, "lanes", 2)
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = entries(train(ctx, "svm", fitted))

@@ -13,6 +13,7 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -21,7 +22,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
+from tests.support.one_process import Heard, forget, one_process, results
 
 HERE = {"kind": "local", "workers": 1, "threads": 1}
 
@@ -42,7 +43,7 @@ def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **op
     params = Params.given(**{"partitioner": "mondrian", "learners": learners, "t": 5, "cv_rows": 120, **options})
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
-        context: Any = Context(NoWorkers(), held, params, heard or Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, heard or Heard())
         return run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
 
 

@@ -17,9 +17,7 @@ from pipeline.stages.select import select
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.training.train import train
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
-
-pytestmark = pytest.mark.usefixtures("without_cluster")
+from tests.support.runs import context, points, store_rows
 
 
 @pytest.mark.slow

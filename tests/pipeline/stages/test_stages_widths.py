@@ -12,6 +12,7 @@ import pytest
 from ikmap.methods.lifetime import MULTIPLES
 from ikmap.methods.width import GAMMAS
 from pipeline.params import Params
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -19,7 +20,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, NoWorkers, forget, one_process
+from tests.support.one_process import Heard, forget, one_process
 
 HERE = {"kind": "local", "workers": 1, "threads": 1}
 BINNING = {"partitioner": "binning", "learners": ("ridge",), "t": 50}
@@ -40,7 +41,7 @@ def run(path: Path, file: Path, options: dict[str, Any]) -> dict[str, Any]:
     params = Params.given(**{"C": 50.0, "cv_rows": 160, "task": "regression", **options})
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held, one_process():
-        context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
+        context = Context(InProcess(), held, params, Heard())
         metrics = run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
     check_metrics(path)
     return metrics

@@ -17,6 +17,7 @@ from flows.options.score import ScoreOptions
 from pipeline.errors import Damaged, InputError
 from pipeline.record_types import Result, TaskRecord
 from pipeline.running.dispatch import Task
+from pipeline.running.in_process import InProcess
 from pipeline.running.repair import until_verified
 from pipeline.running.stage import Stage
 from pipeline.runs.metrics import Invocation
@@ -33,7 +34,7 @@ from pipeline.storage.durable import read_arrays, read_json, write_arrays, write
 from pipeline.storage.store import Store
 from tests.soaks.power_cut import VARIANTS, Disk
 from tests.support.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
-from tests.support.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
+from tests.support.one_process import Heard, Snapshots, commands, forget, one_process, results, write_rows
 from tests.support.params_for import params_for
 from tests.support.runs import context, new_store
 
@@ -96,9 +97,9 @@ DAMAGE = {
     "a record": ("batch", "cells", "records/cells/train-anne-psi-8-000001.json"),
     "the manifest": ("batch", "cells", "manifest.json"),
     "a model": ("batch", "train:svm", "store.zarr/models/svm/coef/c/0/0"),
-    "weights of a round": ("distributed", "round-3", "records/train-logistic/solving-000/w-3.npz"),
-    "duals of a round": ("distributed", "round-3", "records/train-logistic/solving-000/alpha-001-2.npz"),
-    "state of a round": ("distributed", "round-3", "records/train-logistic/solving-000/state.json"),
+    "duals of a round": ("distributed", "round-3", "records/train-logistic/rounds-classes-000/own-001-00004.npz"),
+    "duals before it": ("distributed", "round-3", "records/train-logistic/rounds-classes-000/own-001-00003.npz"),
+    "state of a round": ("distributed", "round-3", "records/train-logistic/rounds-classes-000/state-00004.npz"),
     "a chunk of a stream": ("stream", "shuffle", "store.zarr/stream/chunks/000000/labels/c/0"),
     "what a stream is": ("stream", "shuffle", "store.zarr/stream/zarr.json"),
     "predictions": ("stream", "stream", "predictions/ogd.int32"),
@@ -275,7 +276,7 @@ def test_a_part_of_the_scores_that_is_damaged_is_made_again(
     for k in range(2):
         heard = Heard()
         with Output(str(tmp_path / f"{k}.parquet")) as output:
-            score_all(NoWorkers(), model, data, output, heard)  # type: ignore[arg-type]
+            score_all(InProcess(), model, data, output, heard)  # type: ignore[arg-type]
         found.append((tmp_path / f"{k}.parquet").read_bytes())
         monkeypatch.setattr(Output, "join", torn)
     assert found[0] == found[1]
@@ -364,7 +365,7 @@ def fed(directory: Path) -> dict[str, Any]:
     """A run on a feed, or what is left to do of it."""
     forget()
     params = params_for(t=5, psi=4, learners=("ogd",))
-    ctx: Any = context(directory, params, NoWorkers())
+    ctx: Any = context(directory, params, InProcess())
     asked = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
     data = ResolvedDataset("feed", "feed")
     return run_online(ctx, data, asked, OnlineParams(initial=100, block_rows=25), feed=Rows())

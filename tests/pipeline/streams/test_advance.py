@@ -20,7 +20,7 @@ from pipeline.streams.participant import Block, Participant, Standing
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests.support.params_for import params_for
-from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, points, store_rows
 
 N, INITIAL, BLOCK = 330, 100, 30
 HOOKS = ("rows_come", "rows_predicted", "rows_learned")
@@ -49,7 +49,7 @@ def test_participants_are_told_of_a_block_in_their_order_and_the_witness_last() 
 
 
 def taken_in(folder: Path) -> tuple[Context, Stream, range]:
-    """A run up to its shuffled stream, and the numbers of its chunks; needs `without_cluster`."""
+    """A run up to its shuffled stream, and the numbers of its chunks."""
     ctx = context(folder, params_for(t=10, psi=8))
     store_rows(ctx.store, *points(N, seed=3), rule="first", n_train=INITIAL, part_rows=90)
     chunks = shuffle(ctx, INITIAL, BLOCK, ctx.params.order)["chunks"]
@@ -57,7 +57,6 @@ def taken_in(folder: Path) -> tuple[Context, Stream, range]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("share", [np.inf, -1.0], ids=["checkpoints", "none"])
 def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
     share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,7 +98,6 @@ def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("drift", [None, ("adwin", 0.5)])
 def test_a_replay_writes_nothing_and_learns_what_was_learned(
     drift: tuple[str, float | None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

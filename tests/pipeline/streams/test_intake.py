@@ -45,7 +45,7 @@ from tests import ROOT
 from tests.support.metrics import check_metrics
 from tests.support.narrow import present
 from tests.support.params_for import params_for
-from tests.support.runs import context, points, sparse, without_cluster  # noqa: F401
+from tests.support.runs import context, points, sparse
 
 pytestmark = pytest.mark.system
 
@@ -250,7 +250,7 @@ class Given(Feed):
 
 
 def begun(path: Path, feed: Any, block_rows: int = BLOCK, n: int = INITIAL) -> tuple[Context, Intake]:
-    """A run whose initial rows are there; needs `without_cluster`."""
+    """A run whose initial rows are there."""
     ctx = context(path, params_for(learners=("ogd",)))
     intake = Intake(ctx.store, feed, block_rows, CLASSIFICATION, print)
     take_initial(ctx, intake, DATA, n)
@@ -274,7 +274,6 @@ def taken_in(ctx: Context, chunks: int) -> tuple[np.ndarray, np.ndarray, list[in
     return np.concatenate([part for part, _ in parts]), np.concatenate([y for _, y in parts]), sizes
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_only_whole_blocks_are_stored_before_the_end(tmp_path: Path) -> None:
     last = Event()
     ctx, intake = begun(tmp_path, Given([150, 90, 45, N - 285], {3: last}))
@@ -292,7 +291,6 @@ def test_only_whole_blocks_are_stored_before_the_end(tmp_path: Path) -> None:
     assert sizes[-1] % BLOCK == (N - INITIAL) % BLOCK
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_the_source_is_not_read_far_ahead_of_the_learners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 1)
@@ -308,7 +306,6 @@ def test_the_source_is_not_read_far_ahead_of_the_learners(tmp_path: Path, monkey
         assert feed.given <= INITIAL + 10 * (intake_module.AHEAD + 3)
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("again", ["the same", "other rows", "too few", "nothing"])
 def test_rows_that_are_replayed_must_be_those_of_before(again: str, tmp_path: Path) -> None:
     ctx, intake = begun(tmp_path, Given([INITIAL, 190, N], {2: Event()}))
@@ -404,7 +401,6 @@ def unknown_label_in_text(path: Path) -> Any:
     return directory(path, 0.1)
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize(("feed", "said"), [
     (lambda _: piped(csv_text() + b"\n1,2,3,4,7\n"), "standard input: line 702: found label 7, expected"),
     (lambda _: piped(libsvm_text() + b"\n1 9:1\n", format="libsvm"), "line 701: found index 9, expected at most 4"),

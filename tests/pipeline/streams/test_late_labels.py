@@ -17,6 +17,7 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -30,7 +31,7 @@ from pipeline.streams.label_file import LabelFile
 from pipeline.streams.schedule import Schedule
 from tests.support.damage import flip
 from tests.support.metrics import check_metrics
-from tests.support.one_process import NoWorkers, forget, one_process
+from tests.support.one_process import forget, one_process
 from tests.support.params_for import params_for
 from tests.support.runs import points
 
@@ -63,7 +64,7 @@ def run(folder: Path, params: Params, feed: Any, labels: Path | None, **more: An
     directory = RunDirectory(folder, {"params": params.as_json(), "online": asked.identity()})
     data = ResolvedDataset("stream", "-", task=params.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
-    context = RunContext(NoWorkers(), directory, params, QuietProgress())  # type: ignore[arg-type]
+    context = RunContext(InProcess(), directory, params, QuietProgress())
     try:
         return run_online(context, data, invocation, asked, feed=feed, labels=None if labels is None else str(labels))
     finally:

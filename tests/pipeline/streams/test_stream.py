@@ -54,7 +54,7 @@ from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
 from tests.support.narrow import csr
 from tests.support.params_for import params_for
-from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, points, sparse, store_rows
 
 pytestmark = pytest.mark.system
 
@@ -194,7 +194,6 @@ def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_
     ).cells(initial).codes)  # fmt: skip
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +223,6 @@ class Forgetful(Live):
         block.predicted = standing.task.decisions.predict(block.decision)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_pr1_a_witness_that_does_not_write_shows_no_labels(tmp_path: Path) -> None:
     ctx = streamed(tmp_path)
     stream = Stream(ctx.store, BLOCK)
@@ -236,7 +234,7 @@ def test_pr1_a_witness_that_does_not_write_shows_no_labels(tmp_path: Path) -> No
 
 
 def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
-    """A run up to its shuffled stream; needs `without_cluster`."""
+    """A run up to its shuffled stream."""
     ctx = context(path, params_for(t=10, psi=8, **params))
     X, y = points(N, seed=3)
     store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=500, part_rows=90)
@@ -244,7 +242,6 @@ def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
     return ctx
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
@@ -274,7 +271,6 @@ def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file
     np.testing.assert_array_equal(stream.features(0), expected)
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("saved", [True, False])
 def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(

@@ -25,6 +25,7 @@ from ikmap.tables.raw import coded
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
+from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -42,7 +43,7 @@ from pipeline.streams.arrived import joined
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
 from tests.support.narrow import present
-from tests.support.one_process import NoWorkers, forget, one_process
+from tests.support.one_process import forget, one_process
 from tests.support.params_for import params_for
 
 N, INITIAL, BLOCK = 340, 120, 20
@@ -160,7 +161,7 @@ def run(
     )
     data = ResolvedDataset("stream", "-" if file is None else str(file), label="delay", table=table, task=chosen.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
-    context = RunContext(NoWorkers(), directory, chosen, QuietProgress())  # type: ignore[arg-type]
+    context = RunContext(InProcess(), directory, chosen, QuietProgress())
     try:
         return run_online(context, data, invocation, online, feed=feed, alerts=alerts)
     finally:

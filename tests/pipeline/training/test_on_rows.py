@@ -59,7 +59,7 @@ from pipeline.training.train_rows import fit_rows
 from tests.support.metrics import check_metrics
 from tests.support.narrow import entries, present
 from tests.support.params_for import params_for
-from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
+from tests.support.runs import context, points, sparse, store_rows
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,6 @@ def learned(
     return ctx, load_model(ctx.store, f"models/{name}", Model, result["content_hash"]), result, tested
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -106,7 +105,6 @@ def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: 
     assert tested["accuracy"] > least
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_learner_takes_more_than_two_classes(name: str, tmp_path: Path) -> None:
     _, model, _, tested = learned(tmp_path, name, classes=3)
@@ -115,7 +113,6 @@ def test_every_learner_takes_more_than_two_classes(name: str, tmp_path: Path) ->
     assert tested["accuracy"] > (0.3 if name in SLOW else 0.5)
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("order", ["file", "shuffled"])
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
@@ -130,7 +127,6 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
     assert state.model([0, 1]).coef.tobytes() == model.coef.tobytes()
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.rows import block_sizes as layout
     from pipeline.training import train_online
@@ -194,7 +190,6 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
             assert not any(row.tobytes() in hidden for rows in seen for row in rows)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_path: Path) -> None:
     from pipeline.stages.select import select
 
@@ -235,7 +230,6 @@ def test_what_is_searched_and_what_is_given() -> None:
     assert parameter_of(*asked("chi2-linear", {})) == ""
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_negative_values_are_refused_by_chi_square(tmp_path: Path) -> None:
     """By file and row there, whatever the split and the parts."""
     X, y = points(60)
@@ -276,7 +270,6 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp
         plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number is not known before, but foreseen from the first few; a limit that suffices changes nothing."""
     from pipeline.running import worker_memory as memory

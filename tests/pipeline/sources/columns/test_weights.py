@@ -21,9 +21,9 @@ from ikmap.learners.rows import Block
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
+from pipeline.running.dispatch import run_tasks
 from pipeline.runs.trained import load_run
 from pipeline.storage.store import Store
-from tests.support import one_process as here
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
 pytestmark = pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_run_that_was_killed_goes_on_with_its_weights(run: Path, tmp_path: Pat
         pass
 
     def dies(*given: Any) -> Iterator[Any]:
-        for one in here._run_tasks(*given):
+        for one in run_tasks(*given):
             yield one
             raise Killed
 

@@ -31,7 +31,7 @@ from tests.support.narrow import entries
 from tests.support.one_process import Heard
 from tests.support.opening import opened
 from tests.support.params_for import params_for
-from tests.support.runs import context, without_cluster  # noqa: F401
+from tests.support.runs import context
 
 THREE = "1,0.5,a\n2,0.25,b\n3,0.125,c\n" * 5
 
@@ -60,7 +60,6 @@ def test_the_task_is_that_of_the_definition_unless_one_is_asked_for(task: str, a
     assert requested_word(params_for(task=asked), ResolvedDataset("mine", "rows.csv", task=task))[0] == taken
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_a_definition_says_what_is_learned(tmp_path: Path) -> None:
     data = defined(tmp_path, "task = 'binary'")
     expected = r"rows\.csv: data set mine is defined with task = \"binary\": found 3 classes, expected two$"
@@ -72,7 +71,6 @@ def test_a_definition_says_what_is_learned(tmp_path: Path) -> None:
     assert found["classes"] == ["a", "b", "c"]
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_many_numbers_are_classes_where_the_definition_says_so(tmp_path: Path) -> None:
     rows = "".join(f"{k},{k / 8}\n" for k in range(30))
     with pytest.raises(InputError, match=r"found 30 different labels such as 0\.125, expected classes"):
@@ -91,7 +89,6 @@ def test_learners_of_another_task_than_the_data_set_s_are_refused_before_a_row_i
 # ---------------------------------------------------------------------------------------------------------- CSV
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("compressed", [False, True])
 def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_path: Path) -> None:
     """A first line that looks like names is a row, one of numbers holds names, and columns end where it says."""
@@ -171,7 +168,6 @@ def test_what_is_told_of_the_file_is_part_of_the_run(tmp_path: Path) -> None:
     assert found.csv == {"header": False}
 
 
-@pytest.mark.usefixtures("without_cluster")
 def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "1.5|2|y\n0.5|3|n\n" * 10
     data = defined(tmp_path, "header = false\ndelimiter = '|'\nformat = 'csv'", rows)
@@ -201,7 +197,6 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
 NAMED = "a,leak,b,again,label\n" + "1.5,9,2,8,y\n0.5,7,3,6,n\n" * 10
 
 
-@pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_dropped_columns_are_no_features(tmp_path: Path, kind: str) -> None:
     if kind == "parquet":

@@ -1,0 +1,394 @@
+"""The engine of rounds: it solves a problem of :mod:`pipeline.training.rounds` by an executor.
+
+An executor does the work of a round on all pieces. Wherever it does so, and whatever it holds in memory, the result has
+the same bits; a run that was killed goes on with the last state that was written.
+
+- :class:`InThreads`: in this process, by threads that share the pieces; the state is written every few seconds.
+- :class:`OnWorkers`: a task for each piece and round, always by the worker that holds the piece if it is there; the
+  state and what belongs to the pieces are written in every round, and tasks read them there.
+- :func:`solve_durably`: a task for each piece and round that stores its share, and a task that absorbs all shares.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self, cast
+
+from pipeline.errors import Damaged
+from pipeline.record_types import TaskRecord
+from pipeline.running import stage as running
+from pipeline.running.dispatch import Task, worker_addresses
+from pipeline.running.stage import Stage
+from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.lru_cache import PROCESS, LRUCache
+from pipeline.storage.models import MODELS
+from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
+
+CHECKPOINT_SECONDS = 5.0
+"""Seconds between checkpoints of a problem that is solved in one task."""
+
+STATE = "state"
+"""Name of the arrays of the state."""
+
+
+class ShareRecord(TaskRecord):
+    """The record of a task that has worked on a piece; never written to disk."""
+
+    share: object
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files from which rounds go on: the state, and the arrays that belong to pieces, after some number of rounds.
+
+    Files of the last two numbers of rounds are kept: work may need the arrays of both, and the next round may be half
+    done.
+    """
+
+    path: Path
+
+    def begin(self) -> int:
+        """Return the number of rounds that are done, and remove files that are worth nothing without a state."""
+        done = max((_done(path) for path in self.path.glob(f"{STATE}-*.npz")), default=0)
+        if not done:
+            shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        return done
+
+    def read(self, name: str, done: int) -> Arrays:
+        """Return the arrays of a name after so many rounds, none before the first; if damaged, so is the folder."""
+        path = self._file(name, done)
+        try:
+            return read_arrays(path) if done > 0 else {}
+        except FileNotFoundError:
+            raise Damaged(str(path), "it is missing", str(self.path)) from None
+        except Damaged as damaged:
+            raise Damaged(damaged.path, damaged.why, str(self.path)) from None
+
+    def write(self, name: str, done: int, arrays: Arrays) -> None:
+        """Write the arrays of a name after so many rounds. The state is last: then files that are too old go."""
+        write_arrays(self._file(name, done), arrays)
+        if name == STATE:
+            for path in self.path.glob("*-*.npz"):
+                if _done(path) < done - 1:
+                    path.unlink(missing_ok=True)
+
+    def _file(self, name: str, done: int) -> Path:
+        return self.path / f"{name}-{done:05d}.npz"
+
+
+def _done(path: Path) -> int:
+    """Return the number of rounds after which a file was written."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def own(piece: int) -> str:
+    """Return the name of the arrays that belong to a piece."""
+    return f"own-{piece:03d}"
+
+
+class Executor(ABC):
+    """Does the work of a round on all pieces; a context manager that lets go of them in the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
+
+    @abstractmethod
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
+        """Take up a problem of which so many rounds are done."""
+
+    @abstractmethod
+    def write(self, done: int, state: object) -> None:
+        """Write the state after so many rounds, if it is time to."""
+
+    @abstractmethod
+    def shares(self, done: int, order: object) -> Iterator[object]:
+        """Do the work of the next round, whose order the state after `done` rounds gives; yield the shares in order."""
+
+
+def solve(rounds: AnyRounds, executor: Executor, folder: Folder) -> object:
+    """Return the state in which a problem is solved, from where an interrupted run stopped."""
+    done = folder.begin()
+    state = rounds.restore(folder.read(STATE, done)) if done else rounds.begin()
+    executor.begin(rounds, folder, done)
+    while (order := rounds.order(state)) is not None:
+        executor.write(done, state)
+        state = rounds.absorb(state, order, executor.shares(done, order))
+        done += 1
+    return state
+
+
+# -------------------------------------------------------------------------------------------------- in this process
+
+
+class InThreads(Executor):
+    """Does the work in this process, which holds all pieces, by some threads.
+
+    Parameters
+    ----------
+    in_memory : bool
+        Whether the pieces are held in memory, or in a file.
+    """
+
+    def __init__(self, in_memory: bool, n_threads: int = 1) -> None:
+        self._in_memory, self._pool = in_memory, ThreadPoolExecutor(n_threads)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all pieces."""
+        return sum(held.rows for held in self._held)
+
+    @property
+    def bytes_read(self) -> int:
+        """Number of bytes that have been read for all pieces."""
+        return sum(held.bytes_read for held in self._held)
+
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
+        self._rounds, self._folder = rounds, folder
+        self._held: list[Held[object]] = [rounds.open(k, self._in_memory) for k in range(rounds.n_pieces)]
+        self._own: list[Generations] = [({}, {})] * rounds.n_pieces
+        if rounds.owns:
+            self._own = [(folder.read(own(k), done), folder.read(own(k), done - 1)) for k in range(rounds.n_pieces)]
+        self._written = time.monotonic()
+
+    def write(self, done: int, state: object) -> None:
+        if not done or time.monotonic() - self._written < CHECKPOINT_SECONDS:
+            return
+        if self._rounds.owns:
+            for k, generations in enumerate(self._own):
+                for back, arrays in enumerate(generations[:done]):
+                    self._folder.write(own(k), done - back, arrays)
+        self._folder.write(STATE, done, self._rounds.checkpoint(state))
+        self._written = time.monotonic()
+
+    def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002
+        def work(k: int) -> object:
+            share, arrays = self._rounds.work(order, k, self._held[k], self._own[k])
+            if self._rounds.owns:
+                self._own[k] = arrays, self._own[k][0]
+            if not self._in_memory:
+                self._held[k].rest()
+            return share
+
+        yield from self._pool.map(work, range(len(self._held)))
+
+
+def solve_in_one(rounds: AnyRounds, folder: str, in_memory: bool, n_threads: int) -> TaskRecord:
+    """Task: solve a problem and store the solution, going on from the checkpoint of an interrupted attempt."""
+    with InThreads(in_memory, n_threads) as executor:
+        state = solve(rounds, executor, Folder(Path(folder)))
+        record = {**rounds.finish(state), "rows": executor.rows, "bytes_read": executor.bytes_read}
+    return cast("TaskRecord", record)
+
+
+# -------------------------------------------------------------------------------------- a task for each piece and round
+
+
+class OnWorkers(Executor):
+    """Has workers do the work, a task for each piece and round; leaving it lets the workers forget the pieces."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.homes: dict[int, str] = {}
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # perhaps there are no workers to call
+            return
+        self._stage.context.client.run(let_go, on_error="ignore")
+        let_go()
+
+    def solve(self, rounds: AnyRounds, folder: Folder) -> TaskRecord:
+        """Solve a problem, store the solution, and return its record with the measures of all tasks."""
+        record = rounds.finish(solve(rounds, self, folder))
+        measures = {"bytes_read": self._bytes_read, "peak_rss_bytes": self._peak_rss_bytes, "busy": self._busy}
+        return cast("TaskRecord", {**record, **measures})
+
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:  # noqa: ARG002
+        self._rounds, self._folder, self._n_pieces = rounds, folder, rounds.n_pieces
+        self._bytes_read = self._peak_rss_bytes = 0
+        self._busy: dict[str, float] = {}
+
+    def write(self, done: int, state: object) -> None:
+        if done:
+            self._folder.write(STATE, done, self._rounds.checkpoint(state))
+
+    def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002 - tasks make it of the state
+        self._assign()
+        tasks = [
+            Task(f"{self._rounds.name}-{done:05d}-{k:03d}", (self._rounds, k, self._folder, done), self.homes.get(k))
+            for k in range(self._n_pieces)
+        ]
+        early: dict[str, object] = {}
+        following = iter(tasks)
+        expected = next(following, None)
+        for task, record in running.run_tasks(self._stage.context.client, self._stage.key, work_on_piece, tasks):
+            self._measure(record)
+            early[task.name] = record["share"]
+            while expected is not None and expected.name in early:
+                yield early.pop(expected.name)
+                expected = next(following, None)
+        self._stage.say({})
+
+    def _measure(self, record: TaskRecord) -> None:
+        """Add the measures of a task to those of the problem."""
+        self._stage.note_compiling(record)
+        self._bytes_read += record["bytes_read"]
+        self._peak_rss_bytes = max(self._peak_rss_bytes, record["peak_rss_bytes"])
+        self._busy[record["worker"]] = self._busy.get(record["worker"], 0.0) + record["seconds"]
+
+    def _assign(self) -> None:
+        """Leave each piece with the worker that has it; share out the pieces of workers that are gone."""
+        workers = worker_addresses(self._stage.context.client)
+        self.homes = {k: worker for k, worker in self.homes.items() if worker in workers}
+        count = {worker: sum(home == worker for home in self.homes.values()) for worker in workers}
+        for k in range(self._n_pieces):
+            if k not in self.homes and count:
+                least = min(count, key=lambda worker: (count[worker], worker))
+                self.homes[k] = least
+                count[least] += 1
+
+
+@dataclass
+class _HeldPiece:
+    """A piece as a process keeps it from round to round, with the arrays that belong to it by number of rounds."""
+
+    held: Held[object]
+    bytes_in_memory: int
+    own: LRUCache[tuple[Folder, int], Arrays] = field(default_factory=lambda: LRUCache(2))
+
+    def own_after(self, folder: Folder, piece: int, done: int) -> Arrays:
+        """Return the arrays that belong to the piece after so many rounds, from memory or their file."""
+        arrays = self.own.get((folder, done))
+        if arrays is None:
+            arrays = folder.read(own(piece), done)
+            self.own.put((folder, done), arrays)
+        return arrays
+
+
+_pieces: LRUCache[tuple[RowsKey, int], _HeldPiece] = PROCESS.keeps(None)
+_orders: LRUCache[tuple[object, int], object] = PROCESS.keeps(1)
+"""The order of a round, which has arrays as large as the weights, by the place of the state and the rounds done."""
+
+
+def let_go() -> None:
+    """Let go of all pieces: the learner is done."""
+    _pieces.forget()
+    _orders.forget()
+
+
+def work_on_piece(rounds: AnyRounds, piece: int, folder: Folder, done: int) -> ShareRecord:
+    """Task: do the work of one round on a piece."""
+    order = _order(rounds, folder, done)
+    kept, read_before = _hold(rounds, piece)
+    generations: Generations = ({}, {})
+    if rounds.owns:
+        generations = kept.own_after(folder, piece, done), kept.own_after(folder, piece, done - 1)
+    share, arrays = rounds.work(order, piece, kept.held, generations)
+    if rounds.owns:
+        folder.write(own(piece), done + 1, arrays)
+        kept.own.put((folder, done + 1), arrays)
+    if not kept.bytes_in_memory:
+        kept.held.rest()
+        kept.own.forget()
+    return {"share": share, "rows": kept.held.rows, "bytes_read": kept.held.bytes_read - read_before}
+
+
+def _order(rounds: AnyRounds, folder: Folder, done: int) -> object:
+    """Return the order of the round after `done` rounds."""
+    with _orders.lock:  # threads that want the same order make it once
+        order = _orders.get((folder, done))
+        if order is None:
+            _orders.make_room()
+            order = rounds.order(rounds.restore(folder.read(STATE, done)) if done else rounds.begin())
+            _orders.put((folder, done), order)
+    return order
+
+
+def _hold(rounds: AnyRounds, piece: int) -> tuple[_HeldPiece, int]:
+    """Return a piece, and the bytes that had been read for it before this task."""
+    key = rounds.rows_key, piece
+    with _pieces.lock:
+        for other in _pieces:
+            if other[0] != rounds.rows_key:
+                _pieces.take(other)  # of a learner that is done
+        if (kept := _pieces.get(key)) is not None:
+            return kept, kept.held.bytes_read
+        used = sum(other_piece.bytes_in_memory for other_piece in _pieces.values())
+    size = rounds.size(piece)
+    in_memory = used + size <= rounds.room()
+    kept = _HeldPiece(rounds.open(piece, in_memory), size if in_memory else 0)
+    _pieces.put(key, kept)
+    return kept, 0
+
+
+# --------------------------------------------------------------------------------------------- shares that are stored
+
+
+def solve_durably(rounds: AnyRounds, stage: Stage) -> TaskRecord:
+    """Solve a problem whose shares and states are stored, by tasks that are recorded; return the record of the last."""
+    done = 0
+    while True:
+        tasks = [Task(f"round-{done}-{k:03d}", (rounds, k, done)) for k in range(rounds.n_pieces)]
+        stage.run(store_share, tasks)
+        (record,) = stage.run(absorb_shares, [Task(f"round-{done}", (rounds, done))])
+        if not record.get("temporary"):
+            return record
+        done += 1
+
+
+def rounds_group(learner: str) -> str:
+    """Return the name in the store of the shares and states of a learner, until it is trained."""
+    return f"{MODELS}/{learner}-counts"
+
+
+def store_share(rounds: AnyRounds, piece: int, done: int) -> TaskRecord:
+    """Task: do the work of a round on a piece, and store its share."""
+    held = rounds.open(piece, in_memory=False)
+    share, _ = rounds.work(rounds.order(_stored_state(rounds, done)), piece, held, ({}, {}))
+    stored = _stored(rounds, f"share-{done}-{piece:03d}", share)
+    return {**stored, "rows": held.rows, "bytes_read": held.bytes_read}
+
+
+def absorb_shares(rounds: AnyRounds, done: int) -> TaskRecord:
+    """Task: absorb the shares of all pieces in their order; store the state, or the solution after the last round."""
+    state, read = _stored_state(rounds, done), 0
+
+    def shares() -> Iterator[Arrays]:
+        nonlocal read
+        for k in range(rounds.n_pieces):
+            share = _read(rounds, f"share-{done}-{k:03d}")
+            read += sum(array.nbytes for array in share.values())
+            yield share
+
+    state = rounds.absorb(state, rounds.order(state), shares())
+    if rounds.order(state) is None:
+        return {**rounds.finish(state), "bytes_read": read}
+    return {**_stored(rounds, f"{STATE}-{done + 1}", rounds.checkpoint(state)), "bytes_read": read}
+
+
+def _stored_state(rounds: AnyRounds, done: int) -> object:
+    """Return the state after so many rounds whose shares are stored."""
+    return rounds.restore(_read(rounds, f"{STATE}-{done}")) if done else rounds.begin()
+
+
+def _stored(rounds: AnyRounds, name: str, arrays: Arrays) -> TaskRecord:
+    """Store arrays until the learner is trained; return a record."""
+    output = f"{rounds_group(rounds.learner)}/{name}"
+    return {"bytes_written": rounds.store.write_group(output, dict(arrays), {}), "outputs": [output], "temporary": True}
+
+
+def _read(rounds: AnyRounds, name: str) -> Arrays:
+    """Return arrays that are stored until the learner is trained."""
+    return rounds.store.read_group(f"{rounds_group(rounds.learner)}/{name}")[1]

@@ -1,0 +1,84 @@
+"""A client without a cluster does what a Dask client would have others do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from distributed import Client
+
+from pipeline.record_types import TaskRecord
+from pipeline.running.compiling import prepare
+from pipeline.running.dispatch import Task, run_ready, run_tasks, worker_addresses
+from pipeline.running.in_process import InProcess
+from pipeline.storage import durable
+from tests.support.runs import context
+
+
+def count(rows: int) -> TaskRecord:
+    return {"rows": rows, "outputs": [str(os.getpid())]}
+
+
+def test_it_has_members_of_a_dask_client_only() -> None:
+    """Beside those that take the place of our functions for a Dask client."""
+    members = {name for name in vars(InProcess) if not name.startswith("_")} - {"run_tasks", "run_ready"}
+    assert {name for name in members if name != "id" and not hasattr(Client, name)} == set()
+    assert InProcess().scheduler_info()["workers"].keys() == set(worker_addresses(InProcess()))
+
+
+def test_tasks_are_done_here_in_their_order_until_they_are_enough() -> None:
+    tasks = [Task(f"k-{k}", (k,), worker="gone") for k in range(5)]
+    records = list(run_tasks(InProcess(), "count", count, tasks))
+    assert [(task.name, record["rows"]) for task, record in records] == [(f"k-{k}", k) for k in range(5)]
+    assert {record["outputs"][0] for _, record in records} == {str(os.getpid())}
+    assert {"seconds", "worker", "peak_rss_bytes"} <= records[0][1].keys()
+    done: list[Task] = []
+    for task, _ in run_tasks(InProcess(), "count", count, tasks, lambda: len(done) == 2):
+        done.append(task)
+    assert done == tasks[:2]
+
+
+class Halving:
+    """Each task makes the next one ready; the last has one row."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.looks = rows, 0
+
+    def more(self) -> bool:
+        self.looks += 1
+        return self.looks < 20
+
+    def ready(self) -> Iterable[tuple[Any, Task]]:
+        if self.rows and self.looks % 2:  # now and then there is none
+            self.rows //= 2
+            yield count, Task(f"rows-{self.rows}", (self.rows,))
+
+    def lost(self, task: Task) -> None:
+        raise AssertionError(task)
+
+
+def test_tasks_that_become_ready_are_done() -> None:
+    assert [record["rows"] for _, record in run_ready(InProcess(), "count", Halving(20))] == [10, 5, 2, 1, 0]
+
+
+def write(path: str) -> TaskRecord:
+    durable.write_arrays(path, {})
+    durable.written(path)
+    return {"rows": 1}
+
+
+def test_what_a_task_writes_is_no_promise_of_its_caller(tmp_path: Path) -> None:
+    """As if another process had written it: it is on the disk when the task is done."""
+    with durable.promised():
+        list(run_tasks(InProcess(), "write", write, [Task("k", (str(tmp_path / "a.npz"),))]))
+        assert durable.taken() == set()
+
+
+def test_a_run_needs_no_other_process(tmp_path: Path) -> None:
+    client = context(tmp_path).client
+    assert isinstance(client, InProcess)
+    assert client.run(os.getpid, on_error="ignore") == {}
+    assert client.submit(count, 3, pure=False).result()["rows"] == 3
+    assert prepare(client, ["anne dense"], print) == 0.0

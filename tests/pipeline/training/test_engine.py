@@ -1,0 +1,268 @@
+"""The engine of rounds: every executor gives the same bits, and so does one that was killed at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pytest
+
+from pipeline.errors import Damaged
+from pipeline.record_types import TaskRecord
+from pipeline.running.dispatch import Task
+from pipeline.running.in_process import InProcess
+from pipeline.running.stage import Stage
+from pipeline.storage.durable import write_arrays
+from pipeline.storage.lru_cache import PROCESS
+from pipeline.training import engine
+from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
+from pipeline.training.rounds import Arrays, Generations, Held, Rounds
+from tests.support.params_for import params_for
+from tests.support.runs import context
+
+N_PIECES, N_ROUNDS = 4, 6
+
+
+@dataclass
+class Eight:
+    bytes_read: int = 8
+
+
+@dataclass(frozen=True)
+class Drifting(Rounds[np.ndarray, float, float, Arrays]):
+    """Sums whose bits depend on the order of pieces and rounds, and on the numbers of pieces after both last rounds."""
+
+    owns: ClassVar[bool] = True
+
+    def begin(self) -> np.ndarray:
+        return np.array([0.1, 0.0])
+
+    def order(self, state: np.ndarray) -> float | None:
+        return None if state[1] == N_ROUNDS else float(state[0])
+
+    def work(self, order: float, piece: int, held: Held[float], own: Generations) -> tuple[Arrays, Arrays]:
+        last = own[0].get("x", np.zeros(1))
+        before = own[1].get("x", np.zeros(1))
+        x = 0.7 * last - 0.3 * before + np.cos(order + held.data) / (piece + 1)
+        return {"x": x / 3}, {"x": x}
+
+    def absorb(self, state: np.ndarray, order: float, shares: Iterator[Arrays]) -> np.ndarray:
+        value = order / 7
+        for share in shares:
+            value += float(share["x"][0]) * 1e-3
+        return np.array([value, state[1] + 1])
+
+    def checkpoint(self, state: np.ndarray) -> Arrays:
+        return {"state": state}
+
+    def restore(self, arrays: Arrays) -> np.ndarray:
+        return arrays["state"]
+
+    @property
+    def n_pieces(self) -> int:
+        return N_PIECES
+
+    def open(self, piece: int, in_memory: bool) -> Held[float]:  # noqa: ARG002
+        return Held(1.0 / (piece + 1), 1, (Eight(),))
+
+    def finish(self, state: np.ndarray) -> TaskRecord:
+        written = self.store.write_group("solution", {"state": state}, {})
+        return {"outputs": ["solution"], "bytes_written": written}
+
+
+class Settled(Drifting):
+    """The same without arrays of the pieces."""
+
+    owns: ClassVar[bool] = False
+
+
+class Durable(Settled):
+    """The same, with shares that are stored."""
+
+    durable: ClassVar[bool] = True
+
+
+def expected(problem: Drifting) -> bytes:
+    state, own = problem.begin(), [cast("Generations", ({}, {}))] * N_PIECES
+    while (order := problem.order(state)) is not None:
+        shares = []
+        for k in range(N_PIECES):
+            share, arrays = problem.work(order, k, problem.open(k, True), own[k])
+            shares.append(share)
+            own[k] = (arrays, own[k][0]) if problem.owns else own[k]
+        state = problem.absorb(state, order, iter(shares))
+    return state.tobytes()
+
+
+class Killed(BaseException):
+    """As sudden as a kill, but leaves the test alive."""
+
+
+class Mortal:
+    """Something that is killed at its n-th call, or never."""
+
+    def __init__(self, work: Callable[..., Any], at: int | None) -> None:
+        self.work, self.at, self.calls = work, at, 0
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls == self.at:
+            raise Killed
+        return self.work(*args, **options)
+
+
+def problem_in(kind: type[Drifting], path: Path) -> Drifting:
+    return kind(str(path / "run" / "store.zarr"), "toy", None, None, params_for())
+
+
+def executor_of(name: str, path: Path) -> Executor:
+    if name == "threads":
+        return InThreads(in_memory=True, n_threads=3)
+    return OnWorkers(Stage(context(path / "run"), "train:toy", None))
+
+
+@pytest.mark.parametrize("kind", [Drifting, Settled])
+@pytest.mark.parametrize("name", ["threads", "workers"])
+def test_every_executor_gives_the_same_bits_and_so_does_one_that_is_killed(
+    name: str, kind: type[Drifting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before every call in which something is written or worked on, once each, until nothing is left to do."""
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
+    problem, work = problem_in(kind, tmp_path), kind.work
+    writes = 20 if kind.owns else 3
+    for where in ("work", "write_arrays"):
+        folder, done, kills = Folder(tmp_path / where), [], 0
+        while True:
+            PROCESS.forget()  # another process
+            worked = Mortal(work, 7 if where == "work" else None)
+            written = Mortal(write_arrays, writes if where == "write_arrays" else None)
+            monkeypatch.setattr(kind, "work", lambda *args, worked=worked: worked(*args))
+            monkeypatch.setattr(engine, "write_arrays", written)
+            try:
+                with executor_of(name, tmp_path) as executor:
+                    state: Any = solve(problem, executor, folder)
+                break
+            except Killed:
+                kills += 1
+                assert kills < 20  # else it does not get on
+                done.append(folder.begin())
+        monkeypatch.setattr(kind, "work", work)
+        assert kills
+        assert done == sorted(done)
+        assert done[-1] > 1
+        assert state.tobytes() == expected(problem)
+
+
+def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Mortal(write_arrays, None)
+    monkeypatch.setattr(engine, "write_arrays", written)
+    with InThreads(in_memory=True) as executor:
+        solve(problem_in(Drifting, tmp_path), executor, Folder(tmp_path / "folder"))
+    assert not written.calls  # it took less than `CHECKPOINT_SECONDS`
+
+
+def test_files_of_the_last_two_rounds_are_kept(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "folder")
+    solve(problem_in(Drifting, tmp_path), executor_of("workers", tmp_path), folder)
+    own = {f"own-00{k}-0000{n}" for n in (4, 5, 6) for k in range(N_PIECES)}
+    assert {path.stem for path in folder.path.iterdir()} == {"state-00004", "state-00005"} | own
+
+
+def test_files_without_a_state_and_of_other_layouts_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("own-000-00001.npz", "alpha-000-3.npz", "17.npz", "state.json"):
+        (tmp_path / "folder" / name).touch()
+    assert Folder(tmp_path / "folder").begin() == 0
+    assert not list((tmp_path / "folder").iterdir())
+
+
+@pytest.mark.parametrize("lost", ["state-00003.npz", "own-002-00003.npz", "own-001-00002.npz"])
+def test_a_damaged_or_missing_file_withdraws_the_whole_folder(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, folder = problem_in(Drifting, tmp_path), Folder(tmp_path / "folder")
+    with monkeypatch.context() as patch:
+        patch.setattr(Drifting, "absorb", Mortal(Drifting.absorb, 4))
+        patch.setattr(Drifting, "absorb", lambda *args, absorb=Drifting.absorb: absorb(*args))
+        with pytest.raises(Killed):
+            solve(problem, executor_of("workers", tmp_path), folder)
+    PROCESS.forget()
+    (folder.path / lost).write_bytes(b"nothing")
+    with pytest.raises(Damaged) as error:
+        solve(problem, executor_of("workers", tmp_path), folder)
+    assert error.value.path == str(folder.path / lost)
+    assert error.value.withdrawn == (str(folder.path),)
+
+
+def test_stored_shares_are_not_worked_on_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, work, calls = problem_in(Durable, tmp_path), Durable.work, 0
+    for at in (6, 7, 9, None):
+        worked = Mortal(work, at)
+        monkeypatch.setattr(Durable, "work", lambda *args, worked=worked: worked(*args))
+        stage = Stage(context(tmp_path / "run"), "train:toy", None)
+        if at is None:
+            record = solve_durably(problem, stage)
+        else:
+            with pytest.raises(Killed):
+                solve_durably(problem, stage)
+        calls += worked.calls - (at is not None)
+    assert calls == N_PIECES * N_ROUNDS
+    assert record["outputs"] == ["solution"]
+    (state,) = problem.store.read_group("solution")[1].values()
+    assert state.tobytes() == expected(problem_in(Settled, tmp_path))
+
+
+class Compiling(InProcess):
+    """Every task compiles for a quarter of a second."""
+
+    def run_tasks(self, *args: Any) -> Iterator[Any]:
+        for task, record in super().run_tasks(*args):
+            yield task, {**record, "compile_seconds": 0.25, "worker": "one"}
+
+
+def test_compiling_in_a_piece_is_counted_once(tmp_path: Path) -> None:
+    ctx, now = context(tmp_path / "run", client=Compiling()), [0.0]
+    ctx.clock, ctx._started = (lambda: now[0]), 0.0
+    stage = Stage(ctx, "train:toy", None)
+    with OnWorkers(stage) as executor:
+        record = executor.solve(problem_in(Drifting, tmp_path), Folder(tmp_path / "folder"))
+    now[0] = 9.0
+    stage.finish({})
+    seconds = 0.25 * N_PIECES * N_ROUNDS
+    assert record["bytes_read"] == 8 * N_PIECES
+    assert record["busy"].keys() == {"one"}
+    assert ctx.run.manifest["compile_seconds"] == seconds
+    assert ctx.run.manifest["stages"]["train:toy"]["record"]["seconds"] == 9.0 - seconds
+
+
+class Coming(InProcess):
+    """Workers that come and go."""
+
+    def __init__(self) -> None:
+        self.addresses: list[str] = []
+        self.homes: list[list[str | None]] = []
+
+    def scheduler_info(self, n_workers: int = 5) -> dict[str, Any]:  # noqa: ARG002
+        return {"workers": {address: {} for address in self.addresses}}
+
+    def run_tasks(self, function: Any, tasks: Any, stop: Any = None) -> Iterator[Any]:
+        self.homes.append([task.worker for task in tasks])
+        assert all(isinstance(task, Task) for task in tasks)
+        return super().run_tasks(function, tasks, stop)
+
+
+def test_a_piece_stays_with_its_worker(tmp_path: Path) -> None:
+    client = Coming()
+    executor = OnWorkers(Stage(context(tmp_path / "run", client=client), "train:toy", None))
+    problem, folder = problem_in(Settled, tmp_path), Folder(tmp_path / "folder")
+    folder.begin()
+    executor.begin(problem, folder, 0)
+    for addresses in (["a", "b"], ["a", "b", "c"], ["b", "c"], [], ["c"]):
+        client.addresses = addresses
+        list(executor.shares(0, None))
+    assert client.homes == [
+        ["a", "b", "a", "b"], ["a", "b", "a", "b"], ["c", "b", "c", "b"], [None] * 4, ["c"] * 4
+    ]  # fmt: skip
