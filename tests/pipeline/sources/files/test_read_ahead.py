@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +25,13 @@ def no_thread_is_left() -> bool:
     while threads() and time.monotonic() < deadline:
         time.sleep(0.001)
     return threads() == []
+
+
+@pytest.fixture(autouse=True)
+def no_thread_of_other_tests() -> None:
+    """What other tests have abandoned, in the middle of a file with a fault, is collected."""
+    gc.collect()
+    assert no_thread_is_left()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 50])
