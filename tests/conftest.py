@@ -26,7 +26,7 @@ TESTS = Path(__file__).parent
 
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
-    "ikmap/device", "pipeline/stages/select", "pipeline/streams/stream", "ikmap_papers/isolation_kernel/runs",
+    "ikmap/device", "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs",
     "pipeline/running/compiling", "pipeline/training/dual", "system/second_user",
     "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
     "pipeline/running/running_full_disk",

@@ -16,14 +16,9 @@ from tests import ROOT
 
 PACKAGES = ("ikmap", "pipeline", "flows", "cluster", "benchmarks")
 ELSEWHERE = {
-    "pipeline/streams/test_drift.py": "alarms of drift in the losses of a stream: the detector is ikmap/drift.py",
     "pipeline/training/test_norma_refused.py": "what NORMA refuses, as soon as training knows the task",
     "pipeline/training/test_on_rows.py": "every learner of a run, whatever trains it",
     "pipeline/training/test_unconverged.py": "a message of every kind of training",
-    "pipeline/reproduce/test_gmm.py": "a paper, tested beside what shows papers",
-    "pipeline/reproduce/test_gmm_search.py": "a paper, tested beside what shows papers",
-    "pipeline/reproduce/test_mondrian.py": "a paper, tested beside what shows papers",
-    "pipeline/reproduce/test_norma.py": "a paper, tested beside what shows papers",
 }
 """Files below ``tests/`` that are about no module beside them, and why they stand there."""
 
