@@ -13,7 +13,7 @@ from distributed import Client
 
 from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
-from ikmap.methods.search import numbers_of
+from ikmap.methods.values import numbers_of
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context

@@ -22,7 +22,7 @@ from ikmap.maps.fourier import FourierMap
 from ikmap.methods import Map, Sample, Training, at_value, configured, search_of
 from ikmap.methods.lifetime import typical_distance
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
-from ikmap.methods.search import sweepable
+from ikmap.methods.values import sweepable
 from ikmap.tasks import CLASSIFICATION
 
 TITLE = "Lifetimes found by sweeps"

@@ -18,8 +18,7 @@ from benchmarks.harness import Case, Comparison, Disagreement, Options, Row, Sid
 from ikmap.learners.sweeps.columns import Columns, to_checkpoints
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
-from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian, mondrian_splits
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
 

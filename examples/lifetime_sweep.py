@@ -22,8 +22,7 @@ from pyarrow import csv
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.methods.lifetime import typical_distance
 from ikmap.methods.sample import Sample
-from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian, mondrian_splits
 
 COLUMNS = ("Longitude", "Latitude", "MedHouseVal")
 TREES, FRAMES, GRID, SECONDS, POINTS = 50, 36, 64, 12.0, 800

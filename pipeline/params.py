@@ -24,7 +24,8 @@ from ikmap.methods import (
 from ikmap.methods.fields import fields_of
 from ikmap.methods.method import Number
 from ikmap.methods.registry import is_known
-from ikmap.methods.search import Search, Value
+from ikmap.methods.search import Search
+from ikmap.methods.values import Value
 from ikmap.tasks import AUTO, Task, TaskKind
 from pipeline.errors import InputError
 from pipeline.resolve import (

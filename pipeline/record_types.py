@@ -9,7 +9,7 @@ from ikmap.json_values import Json, JsonObject
 
 if TYPE_CHECKING:
     from ikmap.learners.dual.certificate import SVMCertificate
-    from ikmap.methods.search import Value
+    from ikmap.methods.values import Value
 
 type Record = dict[str, Any]
 """A JSON object whose keys its writer decides: the record of a task, the result of a stage, a document of Zarr."""

@@ -33,7 +33,7 @@ from ikmap.methods.online_ridge import OnlineRidgeRegression
 from ikmap.methods.ridge import Ridge
 from ikmap.methods.sweeping import EXACT_ROWS
 from ikmap.partitioners import MondrianPartitions
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import mondrian_splits
 from ikmap.rows import Rows, as_dense
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit

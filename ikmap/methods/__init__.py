@@ -66,7 +66,8 @@ from ikmap.methods.registry import (
     unregister,
 )
 from ikmap.methods.sample import Sample, Shape, Training
-from ikmap.methods.search import Search, at_value, parameter_of, search_of, value_of
+from ikmap.methods.search import Search, search_of
+from ikmap.methods.values import at_value, parameter_of, value_of
 from ikmap.splits import CellSplit, Swept
 
 __all__ = [

@@ -13,6 +13,7 @@ from ikmap.methods.fields import Doc, Field, FieldError, Symbol, fields_of, with
 from ikmap.methods.map import Map, MapMemory, RowsInfo
 from ikmap.methods.method import Candidates, Number, SearchSpace
 from ikmap.methods.sample import Sample
+from ikmap.methods.values import cells_of_values, number_at, packed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,7 +250,6 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
         """Find the cells of each map once for each of its values, in however many combinations the values occur."""
-        from ikmap.methods.search import cells_of_values, number_at, packed
         from ikmap.partitioners.side_by_side import side_by_side
 
         choices = [self.at(fields) for fields in values]

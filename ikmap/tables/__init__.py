@@ -16,8 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ikmap.tables.column_plan import ColumnPlan
     from ikmap.tables.encoder import Encoder
-    from ikmap.tables.plan import ColumnPlan, EncodingRequest, choose, fit
+    from ikmap.tables.plan import EncodingRequest, choose, fit
     from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable
     from ikmap.tables.statistics import Statistics
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap.arrays import Array, Floats
 from ikmap.json_values import Json
+from ikmap.tables.column_plan import ColumnPlan
 from ikmap.tables.encoders import ENCODINGS, Encoding
 from ikmap.tables.raw import RawTable, recoded
-
-if TYPE_CHECKING:
-    from ikmap.tables.plan import ColumnPlan
-
 
 EncodingRecord = TypedDict("EncodingRecord", {"is": str, "values": Mapping[str, Json], "arrays": list[str]})
 """The stored form of one column's encoding."""
@@ -123,8 +120,6 @@ class Encoder:
     @classmethod
     def from_parts(cls, values: EncoderRecord, arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the object from which :meth:`parts` made values and arrays."""
-        from ikmap.tables.plan import ColumnPlan
-
         encodings: list[Encoding | None] = []
         for j, one in enumerate(values["encodings"]):
             if one is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ikmap.tables.column_plan import DROP, ColumnPlan
 from ikmap.tables.encoder import Encoder
 from ikmap.tables.encoders import (
     BUCKETS,
@@ -26,10 +27,8 @@ from ikmap.tables.encoders import (
 )
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME
 from ikmap.tables.statistics import EXACT, MOST_LEVELS, LevelCounts, Statistics
-from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
+from ikmap.tables.words import CATEGORIES
 
-DROP = "drop"
-BY_KIND = {NUMBER: NUMBERS, CATEGORY: CATEGORIES, TIME: TIMES}
 FEW_LEVELS = 32
 """Up to so many words have a feature each, where no single target orders them."""
 RARE, RARE_SHARE = 10, 1000
@@ -43,39 +42,6 @@ OFTEN = 6
 """A part of a time recurs if it comes round so often among the training rows."""
 ENOUGH = 500
 """A word of at least so many training rows is encoded by the targets of all of them, of fewer without a row's fold."""
-
-
-@dataclass(frozen=True)
-class ColumnPlan:
-    """The encoding of one column.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "category", "time"}
-    encoding : str
-        One of the words of its kind, or "drop"; "auto": it is chosen when the training rows have been counted.
-    why : str
-        Why it is of that kind, and why it is encoded so.
-    """
-
-    name: str
-    kind: str
-    encoding: str = "auto"
-    why: str = ""
-
-    def __post_init__(self) -> None:
-        if self.kind not in BY_KIND:
-            raise ValueError(f"column {self.name!r}: kind = {self.kind!r}, expected one of {', '.join(BY_KIND)}")
-        known = ("auto", *BY_KIND[self.kind], DROP)
-        if self.encoding not in known:
-            raise ValueError(
-                f"column {self.name!r}: encoding = {self.encoding!r}, expected for a {self.kind} one of "
-                f"{', '.join(known)}"
-            )
-
-    def as_json(self) -> dict[str, str]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from ikmap.methods.lifetime import typical_distance
 from ikmap.methods.sample import Sample
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.binning import fit_binning
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_splits
 from ikmap.rows import Rows
 from ikmap_papers.mondrian.generated import seed_of
 from ikmap_papers.mondrian.splits import (

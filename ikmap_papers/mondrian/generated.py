@@ -10,8 +10,7 @@ from ikmap.kernels import LaplacianKernel
 from ikmap.learners.sweeps.posterior import posterior
 from ikmap.maps.fourier import FourierMap
 from ikmap.partitioners.binning import fit_binning
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_splits
 from ikmap.seeds import generator
 from ikmap_papers.mondrian.splits import SGD, swept
 from pipeline.record_types import Record, RecordView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ikmap.methods.fields import Symbol
-from ikmap.methods.search import JOINED
+from ikmap.methods.values import JOINED
 from ikmap.tasks import Metric, criteria_of, task_of
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
 from pipeline.report.fields import (

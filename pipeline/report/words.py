@@ -12,7 +12,7 @@ from ikmap.methods import LEARNERS, Field, FieldError, MapAbout, Symbol, Unknown
 from ikmap.methods.composed import described
 from ikmap.methods.fields import with_options
 from ikmap.methods.registry import map_kinds
-from ikmap.methods.search import numbers_of
+from ikmap.methods.values import numbers_of
 from pipeline.errors import InputError
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten

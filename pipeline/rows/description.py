@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pipeline.record_types import SideRecord
-from pipeline.rows.prepared import DATA, Preparation
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA
 from pipeline.storage.store import Store
 
 

@@ -21,7 +21,7 @@ from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 
 if TYPE_CHECKING:
-    from pipeline.rows.prepared import Preparation
+    from pipeline.rows.preparation import Preparation
 
 WEIGHTS = "weights"
 """Array of a part, and of cells, with the weights of rows."""

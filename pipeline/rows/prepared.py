@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +10,9 @@ import scipy.sparse as sp
 from ikmap.json_values import Json, JsonObject
 from ikmap.learners.rows import Block
 from ikmap.methods import Sample
-from ikmap.rows import Rows, as_dense
+from ikmap.rows import Rows
 from ikmap.tables import RawTable
-from ikmap.tasks import Task, task_from
+from ikmap.tasks import Task
 from ikmap.tasks.capabilities import census_of, unseen_labels
 from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
@@ -22,6 +20,7 @@ from pipeline.record_types import RecordView
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
+from pipeline.rows.preparation import Preparation
 from pipeline.rows.split import Part, Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.store import Store
@@ -32,74 +31,6 @@ STREAM_DATA = "stream"
 SCALE = "data/scale"
 READ_BYTES = 16 << 20
 """Bytes of the blocks in which rows are read, about."""
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """How values and labels as they were read become features and targets, for training, test and scoring.
-
-    Attributes
-    ----------
-    n_columns : int
-    column_names : list of str or None
-    dense : bool
-        Whether rows are handed out dense, else as CSR.
-    task : Task
-        Task with the labels as they turned out to be.
-    divide : float
-        Divisor of every value.
-    scale : {"none", "minmax"}
-    encoded : bool
-        Whether the store has cells of a table, of which an encoder makes features (:mod:`pipeline.rows.encoding`).
-    weighted : bool
-        Whether the data has weights of rows.
-    """
-
-    n_columns: int
-    column_names: list[str] | None
-    dense: bool
-    task: Task
-    divide: float = 1.0
-    scale: str = "none"
-    encoded: bool = False
-    weighted: bool = False
-
-    def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
-        """Turn values as they were read into features."""
-        if not isinstance(X, np.ndarray) and X.shape[1] != self.n_columns:
-            X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
-        if self.divide != 1.0:
-            if isinstance(X, np.ndarray):
-                X = X / self.divide
-            else:  # SciPy would multiply with the reciprocal, and give other bits than for dense rows
-                X = sp.csr_array((X.data / self.divide, X.indices, X.indptr), shape=X.shape)
-        if self.dense:
-            X = as_dense(X)
-        if scaling is not None:
-            low, width = scaling
-            X = np.clip((X - low) / width, 0.0, 1.0)
-        return X
-
-    def as_json(self) -> JsonObject:
-        """Return the preparation as JSON values."""
-        return {**asdict(self), "task": self.task.as_json()}
-
-    @classmethod
-    def from_json(cls, values: RecordView) -> Self:
-        """Return the preparation that :meth:`as_json` has made into JSON values.
-
-        Raises
-        ------
-        InputError
-            Its task is not known here.
-        """
-        values = dict(values)
-        if "classes" in values:  # of a run that was made before there were tasks
-            values["task"] = {"labels": values.pop("classes"), "two_class": values.pop("two_class")}
-        try:
-            return cls(**{**values, "task": task_from(values["task"])})
-        except ValueError as error:
-            raise InputError(str(error)) from None
 
 
 class PreparedRows:

@@ -18,7 +18,8 @@ from pipeline.record_types import LabelsResult
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import IDS, LATE, WEIGHTS, read_cells, read_column, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import PreparedRows, load_scaling
 from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.store import Store
 

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from ikmap.methods import Growable, Learner, Map, StreamLearner, capability, methods
 from ikmap.methods.composed import names_of
-from ikmap.methods.search import sweepable
+from ikmap.methods.values import sweepable
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import NeedsLoops
 from pipeline.running.in_process import InProcess

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from ikmap.methods import LEARNERS, refused_on
-from ikmap.methods.search import Value, numbers_of, shown
+from ikmap.methods.values import Value, numbers_of, shown
 from ikmap.tasks.capabilities import loops
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
@@ -23,7 +23,8 @@ from pipeline.record_types import (
     Result,
     SelectResult,
 )
-from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.repair import until_verified
 from pipeline.running.side_by_side import side_by_side

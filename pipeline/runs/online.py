@@ -11,7 +11,7 @@ from typing import Literal
 
 from ikmap.json_values import JsonObject
 from ikmap.methods import refused_on
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import AlertsRows, capability
 from pipeline.errors import InputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ikmap.methods import LEARNERS, RowsInfo, Shape, WholeLearner, capability, refused_on
-from ikmap.methods.search import Value, size_of
+from ikmap.methods.values import Value, size_of
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes

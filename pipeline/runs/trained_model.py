@@ -22,7 +22,8 @@ from pipeline.errors import InputError
 from pipeline.record_types import Promise, RecordView
 from pipeline.resolve import worded
 from pipeline.rows.encoding import ENCODING, StoredEncoder, load_encoder
-from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.compiling import words_of_learner, words_of_map
 from pipeline.running.repair import needing_all_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import Calibratable, Thresholds, capability, missing_in

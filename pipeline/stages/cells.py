@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ikmap.methods.search import shown
+from ikmap.methods.values import shown
 from ikmap.rows import nbytes_of
 from ikmap.tasks.capabilities import census_of
 from pipeline.record_types import CellsRecord, CellsResult

@@ -10,7 +10,7 @@ from ikmap.learners.sweeps.memory import followed_bytes
 from ikmap.methods import DoesNotFit as TooLarge
 from ikmap.methods import FitsByPartitioning, capability
 from ikmap.methods.fields import with_options
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows
 from ikmap.tasks import Task as LearningTask

@@ -11,7 +11,8 @@ from pipeline.record_types import IngestResult, PartRecord
 from pipeline.rows.density import is_dense
 from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import ENCODING
-from pipeline.rows.prepared import DATA, SCALE, Preparation, PreparedRows
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA, SCALE, PreparedRows
 from pipeline.rows.ranges import ranges_of
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset

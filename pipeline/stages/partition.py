@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from ikmap.methods import FitsByPartitioning, capability, refused_on
-from ikmap.methods.search import Value, named
+from ikmap.methods.values import Value, named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params

@@ -11,7 +11,8 @@ from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.record_types import RangesRecord
 from pipeline.rows.description import RowsDescription
-from pipeline.rows.prepared import SCALE, Preparation, PreparedRows
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import SCALE, PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.storage.store import Store

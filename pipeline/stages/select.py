@@ -9,8 +9,9 @@ from typing import Literal, cast
 
 from ikmap.json_values import Json, JsonObject, MutableJsonObject, mapping_of
 from ikmap.methods import SharesWork, Sweepable, capability, value_of
-from ikmap.methods.search import Edge, Value, edges_of, refined, size_of
+from ikmap.methods.search import Edge, edges_of, refined
 from ikmap.methods.search import Search as Space
+from ikmap.methods.values import Value, size_of
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params

@@ -24,7 +24,8 @@ from ikmap.methods import (
     WholeLearner,
     capability,
 )
-from ikmap.methods.search import Value, cells_of_values, fitting, grouped, size_of
+from ikmap.methods.search import fitting
+from ikmap.methods.values import Value, cells_of_values, grouped, size_of
 from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, values_of_C
 from ikmap.rows import nbytes_of
 from ikmap.tasks import Criterion, Task

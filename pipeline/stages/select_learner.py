@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ikmap.json_values import JsonObject
-from ikmap.methods.search import Value, numbers_of, shown
+from ikmap.methods.values import Value, numbers_of, shown
 from ikmap.racing import Candidate, Scored, Scores, best, standings, survivors
 from ikmap.tasks import Criterion
 

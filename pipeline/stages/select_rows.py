@@ -25,7 +25,7 @@ from ikmap.methods import (
     at_value,
     capability,
 )
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator

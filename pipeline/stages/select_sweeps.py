@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, FollowsSplits, Sample, Swept, Training, capability
 from ikmap.methods.method import Number
-from ikmap.methods.search import Value, sweepable
+from ikmap.methods.values import Value, sweepable
 from ikmap.rows import nbytes_of
 from ikmap.tasks import Metric, Task, criteria_of, criterion_of
 from pipeline.errors import InputError

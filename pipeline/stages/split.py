@@ -14,7 +14,7 @@ from pipeline.params import Params
 from pipeline.record_types import LearnedRecord, PartName, PartRecord, SideRecord, SplitRecord
 from pipeline.rows.fitted_split import divide
 from pipeline.rows.parts import learned_of
-from pipeline.rows.prepared import Preparation
+from pipeline.rows.preparation import Preparation
 from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task

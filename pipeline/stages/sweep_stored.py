@@ -11,7 +11,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.rows import Rows as LearnerRows
 from ikmap.learners.sweeps.stored import StoredRows
 from ikmap.methods import Splitting, Training
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, nbytes_of
 from ikmap.splits import CellSplit

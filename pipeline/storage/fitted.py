@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ikmap.json_values import JsonObject
-from ikmap.methods.search import Value, named
+from ikmap.methods.values import Value, named
 from ikmap.partitioners import Partitions
 from pipeline.errors import Damaged
 from pipeline.record_types import Record

@@ -14,7 +14,7 @@ from ikmap.tables import RawTable
 from ikmap.tables.raw import Levels, positions_of
 from ikmap.tasks import BadLabel, plain_label
 from pipeline.errors import InputError
-from pipeline.rows.prepared import Preparation
+from pipeline.rows.preparation import Preparation
 from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.stages.named_rows import plain_id

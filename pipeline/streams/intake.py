@@ -17,7 +17,8 @@ from pipeline.errors import InputError
 from pipeline.record_types import LabelsResult, PartRecord, Record
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import IDS, LATE, arrays_of_part
-from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, Arrivals, chunk_name
 from pipeline.running.side_by_side import stop_on_request
 from pipeline.sources.columns.checks import other_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.checkpoints import Place
 

@@ -10,7 +10,8 @@ from pipeline.record_types import IngestResult, PartsRecord, SideRecord
 from pipeline.rows.density import is_dense
 from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import ENCODING
-from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA, STREAM_DATA, row_bytes
 from pipeline.rows.row_weights import refuse_ignored_weights
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage

@@ -13,7 +13,7 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import RoundsLearner, Sample, StreamLearner, Training, WholeLearner, capability
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task
 from pipeline.params import Params

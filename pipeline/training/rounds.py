@@ -15,7 +15,7 @@ import numpy as np
 
 from ikmap.json_values import JsonObject
 from ikmap.methods import Learner
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from ikmap.model import Model
 from pipeline.params import Params
 from pipeline.record_types import TaskRecord, TrainedRecord, TrainResult

@@ -12,7 +12,7 @@ from typing import ClassVar, cast
 
 from ikmap.json_values import Json, JsonObject
 from ikmap.methods import Learner
-from ikmap.methods.search import Value
+from ikmap.methods.values import Value
 from pipeline.record_types import TrainResult
 from pipeline.rows.block_sizes import STREAM_BYTES, packed_bytes
 from pipeline.rows.prepared import PreparedRows

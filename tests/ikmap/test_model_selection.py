@@ -10,7 +10,7 @@ import pytest
 
 from ikmap.cells import Cells
 from ikmap.methods import MAPS, Map, Sample
-from ikmap.methods.search import cells_of_values
+from ikmap.methods.values import cells_of_values
 from ikmap.model_selection import CS, FOLDS, MANY, PSIS, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.partitioners import METHODS, draw_subsamples, fit_partitions
 from tests.support.point_sets import DATA, LAYOUTS, N

@@ -30,7 +30,7 @@ from ikmap.tasks.capabilities import settled, stored_targets
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.prepared import Preparation
+from pipeline.rows.preparation import Preparation
 from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity

@@ -13,7 +13,8 @@ from ikmap.tasks import CLASSIFICATION, plain_label
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
 from pipeline.rows.parts import write_part
-from pipeline.rows.prepared import DATA, Preparation, PreparedRows
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.split import Part, Split
 from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context

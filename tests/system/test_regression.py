@@ -20,7 +20,7 @@ from ikmap.learners.ridge import sums
 from ikmap.methods import LEARNERS
 from ikmap.tasks import REGRESSION
 from pipeline.errors import InputError
-from pipeline.rows.prepared import Preparation
+from pipeline.rows.preparation import Preparation
 from pipeline.runs.trained import load_run
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check

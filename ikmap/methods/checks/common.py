@@ -16,7 +16,8 @@ from ikmap.methods.learner import Learner
 from ikmap.methods.method import Method
 from ikmap.methods.registry import missing_members
 from ikmap.methods.sample import Sample
-from ikmap.methods.search import at_value, search_of
+from ikmap.methods.search import search_of
+from ikmap.methods.values import at_value
 from ikmap.model import Model, from_parts
 from ikmap.rows import Rows
 from ikmap.seeds import generator

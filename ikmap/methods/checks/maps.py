@@ -13,7 +13,8 @@ from ikmap.methods.capabilities import CellTables, DoesNotFit, FitsByPartitionin
 from ikmap.methods.checks.common import SEED, D, N, round_trip, rows_to_check, sample_of, with_small_values
 from ikmap.methods.map import Map, RowsInfo, refused_on
 from ikmap.methods.method import Candidates
-from ikmap.methods.search import at_value, cells_of_values, search_of, smallest_fold
+from ikmap.methods.search import search_of, smallest_fold
+from ikmap.methods.values import at_value, cells_of_values
 from ikmap.partitioners import Partitions
 from ikmap.seeds import generator
 

@@ -22,7 +22,8 @@ from ikmap.methods.map import Map, RowsInfo
 from ikmap.methods.method import Method
 from ikmap.methods.registry import method, methods
 from ikmap.methods.sample import Sample, Shape, Training
-from ikmap.methods.search import at_value, search_of, size_of
+from ikmap.methods.search import search_of
+from ikmap.methods.values import at_value, size_of
 from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
 

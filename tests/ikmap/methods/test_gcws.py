@@ -8,7 +8,8 @@ import pytest
 from ikmap.methods import FieldError, Map, configured
 from ikmap.methods.gcws import GCWS
 from ikmap.methods.sample import Sample
-from ikmap.methods.search import at_value, cells_of_values, search_of
+from ikmap.methods.search import search_of
+from ikmap.methods.values import at_value, cells_of_values
 from pipeline.resolve import flag
 
 X = np.random.default_rng(0).normal(size=(60, 5))

@@ -13,7 +13,8 @@ from sklearn.svm import SVC
 
 from ikmap.methods import Sample
 from ikmap.methods.gcws import GCWS
-from ikmap.methods.search import at_value, cells_of_values, search_of
+from ikmap.methods.search import search_of
+from ikmap.methods.values import at_value, cells_of_values
 from ikmap.partitioners import GCWSPartitions
 from ikmap.partitioners._gcws_draws_loops import logarithms
 from tests.naive.gcws import gcws_codes, logarithm, pgmm

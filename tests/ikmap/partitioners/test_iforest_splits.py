@@ -10,7 +10,7 @@ import pytest
 from ikmap.methods import FieldError, Sample, configured
 from ikmap.methods.checks.maps import check_splits
 from ikmap.methods.iforest import IForest
-from ikmap.methods.search import cells_of_values, parameter_of, sweepable
+from ikmap.methods.values import cells_of_values, parameter_of, sweepable
 from ikmap.partitioners import draw_subsamples
 from ikmap.partitioners.iforest import fit_iforest
 from ikmap.partitioners.iforest_splits import iforest_splits

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_splits
 from ikmap.seeds import generator
 from tests.naive import mondrian as naive
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ikmap.learners.sweeps.columns import Columns
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_lineage, mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_lineage, mondrian_splits
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

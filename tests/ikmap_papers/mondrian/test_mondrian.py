@@ -10,8 +10,7 @@ import pytest
 
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_splits
 from ikmap_papers.mondrian.cpu import widths
 from ikmap_papers.mondrian.forms import FORMS
 from ikmap_papers.mondrian.paper import PAPER

@@ -18,7 +18,8 @@ from ikmap.tasks.classification.codec import ClassCodec
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import parts, prepared
 from pipeline.rows.permutation import position_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, refuse_unseen_labels
+from pipeline.rows.preparation import Preparation
+from pipeline.rows.prepared import PreparedRows, refuse_unseen_labels
 from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
 from pipeline.stages.scale import fit_scaling

@@ -17,7 +17,7 @@ from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, MapAbout, PsiMap, Sample, StreamLearner
 from ikmap.methods.ogd import OnCells
-from ikmap.methods.search import cells_of_values
+from ikmap.methods.values import cells_of_values
 from ikmap.model import Model
 from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest

@@ -12,8 +12,7 @@ import pytest
 from ikmap.learners.sweeps import memory
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.memory import followed_bytes, free_memory, longest_sweep, sweep_bytes
-from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, mondrian_splits
 
 
 def test_the_longest_sweep_takes_no_more_than_there_is() -> None:

@@ -13,8 +13,7 @@ from ikmap.learners.sweeps import stored
 from ikmap.learners.sweeps.columns import Columns
 from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.stored import StoredRows
-from ikmap.partitioners.mondrian import fit_mondrian, joined_trees
-from ikmap.partitioners.mondrian_splits import mondrian_lineage, mondrian_splits
+from ikmap.partitioners.mondrian import fit_mondrian, joined_trees, mondrian_lineage, mondrian_splits
 from ikmap.seeds import generator
 
 

@@ -14,8 +14,7 @@ from ikmap.learners.sweeps import normal_equations
 from ikmap.learners.sweeps._gradient_loops import descend
 from ikmap.learners.sweeps.gradient import LOSSES, GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
-from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian, mondrian_splits
 from ikmap.seeds import generator
 from tests.naive import sweeps as naive
 
