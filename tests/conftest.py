@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from cluster import ClusterHandle, connect
-from ikmap._threads import single_threaded_blas
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
@@ -71,11 +72,12 @@ def no_dask_report() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def one_blas_thread() -> Iterator[None]:
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread() -> None:
     """Products of matrices are computed on one thread, where a second one only waits for a core that others have."""
-    with single_threaded_blas:
-        yield
+    # On a thread that ends: threadpoolctl would let nobody else change the number while the thread lives that did.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(threadpool_limits, limits=1, user_api="blas").result()
 
 
 @pytest.fixture(scope="module")

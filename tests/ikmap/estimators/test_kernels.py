@@ -49,7 +49,6 @@ def test_the_intersection_kernel_in_an_svm() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("orthogonal", [False, True])
-@pytest.mark.usefixtures("one_blas_thread")
 def test_many_random_features_are_about_the_kernel(orthogonal: bool) -> None:
     X, y = rows()
     exact = KernelRidgeRegressor("gaussian", 2.0, alpha=0.1).fit(X, y).predict(X)

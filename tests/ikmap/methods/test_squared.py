@@ -164,7 +164,6 @@ def test_orthogonal_frequencies_are_at_right_angles(learner: type[OnFourier]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_blas_thread")
 def test_many_features_of_fourier_ridge_predict_as_the_exact_kernel() -> None:
     X, y, new = problem()
     exact = KernelRidge(kernel=Laplacian(gamma=0.4)).fit(trained(X, y))[0].decision_function(new)

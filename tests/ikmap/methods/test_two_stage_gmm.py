@@ -42,7 +42,6 @@ def test_features_are_those_of_the_codes(layout: Callable[[np.ndarray], Any]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_blas_thread")
 def test_products_come_near_to_the_kernel() -> None:
     X = rows(12, 1)
     expected = np.exp(-2.0 * (1.0 - pgmm(X, X, 1.0)))

@@ -509,7 +509,6 @@ def best_in_ball(X: np.ndarray, signs: np.ndarray, weight: float, B: float) -> n
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_blas_thread")
 def test_the_mean_comes_near_the_best_like_one_over_the_root_of_rounds() -> None:
     """NM8: log-log slope of the average excess risk of the functions on the way."""
     cells, numbers = a_stream(100_000, absent=0.0)

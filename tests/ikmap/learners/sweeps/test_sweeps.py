@@ -63,7 +63,6 @@ def test_the_exact_sweep_is_ridge_at_every_checkpoint(growth: float) -> None:  #
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("block", "growth", "alpha"), [(0.05, 0.0, ALPHA), (0.3, 0.01, ALPHA), (0.5, 0.0, 1e-6)])
-@pytest.mark.usefixtures("one_blas_thread")
 def test_many_checkpoints_have_one_factor(
     monkeypatch: pytest.MonkeyPatch, block: float, growth: float, alpha: float
 ) -> None:  # MO9
