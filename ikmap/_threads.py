@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,9 +24,13 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-@cache
 def _blas() -> ThreadpoolController:
-    """Return a controller of the BLAS libraries, found only once, after NumPy has loaded its own."""
+    """Return a controller of the BLAS libraries: NumPy's, and SciPy's own once it is loaded."""
+    return _controller("scipy.linalg" in sys.modules)
+
+
+@cache
+def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001 - to look for libraries takes long
     return ThreadpoolController().select(user_api="blas")
 
 

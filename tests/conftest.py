@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401 - it loads a BLAS of its own
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
