@@ -19,6 +19,7 @@ from ikmap.methods import (
     FieldError,
     Growable,
     Learner,
+    LearnerAbout,
     Map,
     Method,
     OnKernel,
@@ -216,7 +217,7 @@ def usual_learner(task: TaskKind) -> str:
 def map_for(learners: Sequence[str]) -> str:
     """Return the map of a run that names none: the first learner's usual one whose cells tell all learners enough."""
     on_cells = [LEARNERS[name].about for name in learners if name in LEARNERS and LEARNERS[name].about.on == "cells"]
-    usual = [one.usual_map for one in on_cells] or ["iforest"]
+    usual = [one.usual_map for one in on_cells] or [LearnerAbout.usual_map]
     needed = set().union(*(one.needs_tables for one in on_cells))
     return next((name for name in usual if MAPS[name].about.tables >= needed), usual[0])
 

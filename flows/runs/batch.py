@@ -38,7 +38,7 @@ def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
     Parameters and exceptions are those of :func:`run_pipeline`.
     """
 
-    def pipeline(*given: Any, **more: Any) -> dict[str, Any]:
+    def stages(*given: Any, **more: Any) -> dict[str, Any]:
         from pipeline.runs.batch import run_batch
 
         return run_batch(*given, **more)
@@ -46,12 +46,12 @@ def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
     how["events"] = events = listening(options, how.get("events"))
     options = look_at_data(options, events.message)
     starting(options, events)
-    return run_pipeline(options, pipeline, {}, **how)
+    return run_pipeline(options, stages, {}, **how)
 
 
 def run_pipeline(
     options: BatchOptions,
-    pipeline: Any,
+    stages: Any,
     more: Mapping[str, Any],
     *,
     sources: list[dict[str, Any]] | None = None,
@@ -64,7 +64,7 @@ def run_pipeline(
 
     Parameters
     ----------
-    pipeline : callable
+    stages : callable
         Function of (context, data, invocation, call=...) that returns the contents of ``metrics.json``.
     more : mapping
         JSON values that decide the result, beside the parameters of a batch run.
@@ -137,7 +137,7 @@ def run_pipeline(
                         directory.begin()
                     context = Context(cluster.client, directory, params, told, device=options.device)
                     with writing(path):
-                        made: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
+                        made: dict[str, Any] = stages(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return made
         except KeyboardInterrupt:

@@ -32,19 +32,19 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
     from pipeline.runs.online import run_online
 
     parameters = online_params(options)
-    pipeline: Any = partial(run_online, online=parameters, alerts=options.alerts)
+    stages: Any = partial(run_online, online=parameters, alerts=options.alerts)
     sources = None
     if is_unbounded(options):
         options = replace(options, order="file")
         sources = [source_of(options)]
 
-        def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
+        def stages(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
             feed = open_feed(options, context.events.message)
             to, labels = options.alerts, options.labels_input
             return run_online(context, data, invocation, parameters, feed=feed, alerts=to, labels=labels, call=call)
 
     more = online_identity(options)
-    return run_pipeline(options, pipeline, more, sources=sources, **how)
+    return run_pipeline(options, stages, more, sources=sources, **how)
 
 
 def online_params(options: OnlineOptions) -> OnlineParams:

@@ -22,6 +22,7 @@ from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import batch_params, cluster_arguments, identity, invocation, sources_of
 from flows.runs.local_data import LocalData
 from flows.runs.online import online_identity, online_params
+from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
 from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
@@ -239,7 +240,8 @@ class Runs:
 
     def _read_for(self, **values: Any) -> Params:
         """What rows are read for: by the paper's task."""
-        return Params.given(learners=self.options.the_paper.learners, seed=self.options.seed, **values)
+        learners = self.options.the_paper.learners or (CLASSIFICATION.usual.learner,)
+        return Params.given(learners=learners, seed=self.options.seed, **values)
 
     def _command(self, entry: Entry) -> str:
         """The command that makes a run elsewhere; a study is made by this one only."""

@@ -40,6 +40,7 @@ class TunableGMM(Paper):
     measure = Measure(
         key="accuracy", many="accuracies", what="the best accuracy on test rows, in per cent", form=".2f", printed=".2f"
     )
+    learners = ("svm", "ogd")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """As the paper shows it."""

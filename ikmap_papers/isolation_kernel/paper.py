@@ -48,6 +48,8 @@ class IsolationKernel(Paper):
         """Data sets of Table 4, in its order."""
         return tuple(self.published["table4"])
 
+    learners = ("svm", "ogd")
+
     def form(self, experiment: Experiment) -> type[Form] | None:
         """As the paper shows it."""
         from ikmap_papers.isolation_kernel.forms import FORMS

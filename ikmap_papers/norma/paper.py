@@ -28,6 +28,7 @@ class OnlineLearningWithKernels(Paper):
     measure = Measure(
         key="margin_errors", many="margin errors", what="training rows that were novel as they came", form=".0f"
     )
+    learners = ("svm", "ogd")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
         """Digits as pictures, and a table."""

@@ -188,7 +188,7 @@ class Paper:
     measure : Measure
         What its printed numbers are about.
     learners : tuple of str
-        Of the task that rows are read for.
+        Names of learners of the task that rows are read for; default: the usual learner of classification.
     """
 
     name: ClassVar[str]
@@ -198,7 +198,7 @@ class Paper:
     package: ClassVar[str]
     Options: ClassVar[type[Configured]] = Configured
     measure: ClassVar[Measure] = Measure()
-    learners: ClassVar[tuple[str, ...]] = ("svm", "ogd")
+    learners: ClassVar[tuple[str, ...]] = ()
 
     def form(self, experiment: Experiment) -> type[Form] | None:  # noqa: ARG002
         """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.

@@ -36,8 +36,8 @@ from pipeline.running.foreign import checked_path
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store
+from pipeline.training.dual_tasks import svm_params
 from pipeline.training.in_memory import dual_model, stream_model
-from pipeline.training.train_batch import svm_params
 
 PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C: at so small a gap the accuracy no longer changes."""

@@ -29,9 +29,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.running.worker_memory import size
 from pipeline.storage.models import MODELS
-from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds
-from pipeline.training.runner import CellSizes, TrainingJob
-from pipeline.training.train_batch import (
+from pipeline.training.dual_tasks import (
     merge_classes,
     problem_of,
     solve_classes,
@@ -39,6 +37,8 @@ from pipeline.training.train_batch import (
     solved_name,
     store_solution,
 )
+from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds
+from pipeline.training.runner import CellSizes, TrainingJob
 
 SHARING = 5
 """Least number of classes for which problems share their passes over the rows instead of being tasks of their own."""
@@ -220,7 +220,7 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
         return choose_solver(cells_bytes, cast("DualLearner", learner).solver)
 
     @classmethod
-    def solve_in_one(cls, job: TrainingJob, solver: str) -> tuple[Stage, Sequence[SolutionRecord]]:
+    def without_rounds(cls, job: TrainingJob, solver: str) -> tuple[Stage, Sequence[SolutionRecord]]:
         task = job.rows.preparation.task
         classes, common = task.codec.classes, (job.context.store, job.context.params, job.learner, job.fitted)
         k, most = task.decisions.outputs, cls.most_tasks

@@ -21,8 +21,8 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weight_given, weight_rule, weights_of
 from pipeline.storage.models import Decider
-from pipeline.training.train_batch import problem_of
-from pipeline.training.train_online import PASS_STREAM
+from pipeline.training.dual_tasks import problem_of
+from pipeline.training.stream_runner import PASS_STREAM
 
 
 def train_in_memory(

@@ -187,7 +187,7 @@ class Rounds[State, Order, Data, Share](ABC):
         return blocks, ""
 
     @classmethod
-    def solve_in_one(cls, job: TrainingJob, solver: str) -> tuple[Stage, Sequence[TaskRecord]] | None:  # noqa: ARG003
+    def without_rounds(cls, job: TrainingJob, solver: str) -> tuple[Stage, Sequence[TaskRecord]] | None:  # noqa: ARG003
         """Solve the problems in one task each by a method of their own, or return None: they are solved in rounds."""
         return None
 

@@ -45,7 +45,7 @@ class RoundsRunner(Runner):
             stage = job.stage(None)
             with OnWorkers(stage) as executor:
                 records = [_solved(stage, executor, rounds) for rounds in problems.of(job)]
-        elif (solved := problems.solve_in_one(job, solver)) is not None:
+        elif (solved := problems.without_rounds(job, solver)) is not None:
             stage, records = solved[0], list(solved[1])
         else:
             stage, records = _in_one_task(job, problems.of(job), solver)

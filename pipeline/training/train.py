@@ -15,9 +15,9 @@ from pipeline.training.counts import CountsRounds
 from pipeline.training.dual import DualRounds
 from pipeline.training.rounds_runner import RoundsRunner
 from pipeline.training.runner import Runner, TrainingJob
+from pipeline.training.stream_runner import StreamRunner
 from pipeline.training.sums import SumsRounds
-from pipeline.training.train_online import StreamRunner
-from pipeline.training.train_rows import WholeRunner
+from pipeline.training.whole_runner import WholeRunner
 
 RUNNERS: Mapping[type[Learner], Runner] = {
     RoundsLearner: RoundsRunner(SumsRounds),

@@ -41,7 +41,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import checkpoints
 from pipeline.streams.schedule import Schedule
-from pipeline.training import train_online
+from pipeline.training import stream_runner
 from tests import ROOT
 from tests.naive import growing as naive
 from tests.plugins import choosy, forgetting, growing_bins, registered
@@ -258,7 +258,7 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
     assert found[0]["traces"]["steps"][-1] == found[0]["n_support"]
     scored(tmp_path / "shards-60", file, FORGETTING)
     monkeypatch.setattr(
-        train_online, "learning_blocks", lambda n, *_, **__: [[(k, min(k + 70, n))] for k in range(0, n, 70)]
+        stream_runner, "learning_blocks", lambda n, *_, **__: [[(k, min(k + 70, n))] for k in range(0, n, 70)]
     )
     whole = run(tmp_path / "whole", file)["learners"][FORGETTING]
     written = durable.write_arrays
@@ -273,7 +273,7 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
                 raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(train_online, "write_arrays", stopping)
+            patch.setattr(stream_runner, "write_arrays", stopping)
             with pytest.raises(Killed):
                 run(tmp_path / f"at-{at}", file, learners=(FORGETTING,))
         again = run(tmp_path / f"at-{at}", file, learners=(FORGETTING,))["learners"][FORGETTING]

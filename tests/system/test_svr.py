@@ -17,7 +17,7 @@ from pipeline.runs.trained import load_run
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
-from pipeline.training import dual, engine, train_batch
+from pipeline.training import dual, dual_tasks, engine
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 
@@ -80,11 +80,11 @@ def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(
 @pytest.mark.parametrize(
     ("solver", "owner", "where", "call"),
     [
-        ("memory", train_batch, "save_model", 1),
-        ("block", train_batch, "save_model", 1),
+        ("memory", dual_tasks, "save_model", 1),
+        ("block", dual_tasks, "save_model", 1),
         ("distributed", engine, "write_arrays", 9),
         ("distributed", cocoa, "improve", 5),
-        ("distributed", train_batch, "save_model", 1),
+        ("distributed", dual_tasks, "save_model", 1),
     ],
 )
 def test_goes_on_after_a_kill(

@@ -41,7 +41,7 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 
 def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.rows import block_sizes as layout
-    from pipeline.training import train_online
+    from pipeline.training import stream_runner
 
     monkeypatch.setattr(layout, "PIECE_ROWS", 60)
     monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
@@ -58,7 +58,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
         if len(saved) == 2:
             raise Killed
 
-    monkeypatch.setattr(train_online, "write_arrays", save_and_die)
+    monkeypatch.setattr(stream_runner, "write_arrays", save_and_die)
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))

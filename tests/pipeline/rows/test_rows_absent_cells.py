@@ -40,8 +40,8 @@ from pipeline.storage.predictions import PredictionFile
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state
 from pipeline.streams.map_chunks import map_chunk
 from pipeline.streams.streamed_learner import StreamedLearner
+from pipeline.training.dual_tasks import problem_of
 from pipeline.training.train import train
-from pipeline.training.train_batch import problem_of
 from tests.plugins import registered
 from tests.support.runs import context, new_store, points, store_rows
 

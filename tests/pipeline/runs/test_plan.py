@@ -144,8 +144,8 @@ from pipeline.runs.plan import DataSizes, make_plan
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.stages.cells import map_shard
-from pipeline.training.train_batch import solve_classes
-from pipeline.training.train_online import train_online
+from pipeline.training.dual_tasks import solve_classes
+from pipeline.training.stream_runner import train_online
 from pipeline.rows.block_sizes import cell_layout
 from pipeline.stages.cells import create_cells
 from pipeline.storage.fitted import Fitted

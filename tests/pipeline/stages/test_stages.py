@@ -34,11 +34,11 @@ from pipeline.stages.select_rows import unpacked_rows
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
-from pipeline.training import train_batch, train_online
+from pipeline.training import dual_tasks, stream_runner
 from pipeline.training.dual import DualRounds
+from pipeline.training.dual_tasks import problem_of
+from pipeline.training.stream_runner import PASS_STREAM
 from pipeline.training.train import train
-from pipeline.training.train_batch import problem_of
-from pipeline.training.train_online import PASS_STREAM
 from tests.support.narrow import entries, number, present
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells
@@ -159,7 +159,7 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
 def test_ogd_visits_rows_in_the_order_it_says(
     order: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_online, "AT_ONCE", 1000)
+    monkeypatch.setattr(stream_runner, "AT_ONCE", 1000)
     ctx, fitted = mapped(tmp_path, ROWS, params_for(t=7, order=order, seed=3), classes=classes)
     found = learner(ctx, "ogd", train(ctx, "ogd", fitted)["content_hash"])
     assert np.array_equal(found.coef, reference_pass(ctx, fitted, classes).weights)
@@ -222,7 +222,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     with monkeypatch.context() as patch:
         patch.setattr(OGDState, "partial_fit", counted)
         if deadly is None:
-            patch.setattr(train_online, "save_model", killed)
+            patch.setattr(stream_runner, "save_model", killed)
         with pytest.raises(Killed):
             train(ctx, "ogd", fitted)
     with monkeypatch.context() as patch:
@@ -258,7 +258,7 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 def test_training_by_blocks_reaches_the_same_objective_and_the_same_bits_in_memory_and_from_a_file(
     loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_batch, "VISIT_BYTES", 1000)
+    monkeypatch.setattr(dual_tasks, "VISIT_BYTES", 1000)
     found = [
         _trained_by_blocks(loss, tmp_path / str(k), in_memory, monkeypatch) for k, in_memory in enumerate((True, False))
     ]

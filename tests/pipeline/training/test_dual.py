@@ -29,8 +29,8 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model
 from pipeline.training import dual, engine
+from pipeline.training.dual_tasks import problem_of
 from pipeline.training.train import train
-from pipeline.training.train_batch import problem_of
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, training_cells

@@ -53,9 +53,9 @@ from pipeline.storage import durable
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
+from pipeline.training.stream_runner import PASS_STREAM
 from pipeline.training.train import train
-from pipeline.training.train_online import PASS_STREAM
-from pipeline.training.train_rows import fit_rows
+from pipeline.training.whole_runner import fit_rows
 from tests.support.metrics import check_metrics
 from tests.support.narrow import entries, present
 from tests.support.params_for import params_for
@@ -129,7 +129,7 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
 
 def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.rows import block_sizes as layout
-    from pipeline.training import train_online
+    from pipeline.training import stream_runner
 
     monkeypatch.setattr(layout, "PIECE_ROWS", 60)
     monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
@@ -146,7 +146,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
         if len(saved) == 2:
             raise Killed
 
-    monkeypatch.setattr(train_online, "write_arrays", save_and_die)
+    monkeypatch.setattr(stream_runner, "write_arrays", save_and_die)
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "kernel-ogd")
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0))
@@ -273,7 +273,7 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp
 def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number is not known before, but foreseen from the first few; a limit that suffices changes nothing."""
     from pipeline.running import worker_memory as memory
-    from pipeline.training import train_rows
+    from pipeline.training import whole_runner
 
     monkeypatch.setattr(working_set, "FIRST_ROWS", 100)
     X, y = points(1000)
@@ -289,12 +289,12 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     assert memory.worker_limit() is None
     hashes = []
     for enough in (None, limit(1000)):
-        monkeypatch.setattr(train_rows, "worker_limit", lambda enough=enough: enough)
+        monkeypatch.setattr(whole_runner, "worker_limit", lambda enough=enough: enough)
         hashes.append(
             fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))["content_hash"]
         )
     assert len(set(hashes)) == 1
-    monkeypatch.setattr(train_rows, "worker_limit", lambda: limit(150))
+    monkeypatch.setattr(whole_runner, "worker_limit", lambda: limit(150))
     with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
         fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))
 

@@ -1,4 +1,4 @@
-"""Solve the problems of SVM and logistic regression in one task: in memory, or block by block from a file."""
+"""Tasks of linear problems on cells: solve some in memory or block by block, store solutions, and merge them."""
 
 from __future__ import annotations
 

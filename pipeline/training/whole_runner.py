@@ -1,4 +1,4 @@
-"""Train batch learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
+"""The runner of learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
 
 from __future__ import annotations
 
