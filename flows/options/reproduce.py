@@ -98,7 +98,7 @@ class ReproduceOptions(CommonOptions):
 
     @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
-        """As of all commands; where an option is not known, with what is wrong with packages that offer papers.
+        """Return the options of a command line. An error for an unknown option names packages with papers that fail.
 
         Raises
         ------

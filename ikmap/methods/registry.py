@@ -32,7 +32,7 @@ WITHOUT_PAPERS = (
     f"the package {PAPERS}, which has the papers and the methods that only they need, is not installed; "
     f"type pip install '.[pipeline]' in a checkout of ikmap that has the folder {PAPERS}"
 )
-"""What to say where something of :data:`PAPERS` is wanted and it is not installed."""
+"""Message where something of :data:`PAPERS` is wanted and the package is not installed."""
 
 MAPS: dict[str, type[Map]] = {}
 LEARNERS: dict[str, type[Learner]] = {}

@@ -1,4 +1,4 @@
-"""What is planned for one column of a table: its kind, and how it is encoded."""
+"""The plan of one column of a table: its kind, and how it is encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values and labels as they were read become features and targets."""
+"""The preparation of rows: values and labels as they were read become features and targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.record_types import RecordView
 
 @dataclass(frozen=True)
 class Preparation:
-    """How values and labels as they were read become features and targets, for training, test and scoring.
+    """The preparation of rows for training, test and scoring: values and labels become features and targets.
 
     Attributes
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from ikmap import _threads
 from ikmap._threads import ahead, for_each_block
+from tests import ROOT
 
 
 def blas_threads() -> list[int]:
@@ -159,3 +162,36 @@ def test_ahead_may_be_left_early() -> None:
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert begun in ([0], [0, 1])
+
+
+LATE = """
+import numpy
+from concurrent.futures import ThreadPoolExecutor
+from threadpoolctl import ThreadpoolController, threadpool_limits
+from ikmap._threads import for_each_block
+
+def blas():
+    return ThreadpoolController().select(user_api="blas").info()
+
+def limited(start, stop):
+    assert {library["num_threads"] for library in blas()} == {1}
+
+def on_two_threads():
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(threadpool_limits, limits=2, user_api="blas").result()
+    for_each_block(limited, 1, 1, 1)
+
+on_two_threads()
+before = len(blas())
+import scipy.linalg
+on_two_threads()
+print(before, len(blas()))
+"""
+
+
+def test_a_blas_that_is_loaded_later_has_one_thread_inside_too() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, cwd=ROOT)
+    before, after = map(int, done.stdout.split())
+    if before == after:
+        pytest.skip("SciPy has no BLAS of its own here")
+    assert after > before

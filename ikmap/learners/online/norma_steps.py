@@ -27,15 +27,15 @@ over about so many rows."""
 
 SCALE, TOTAL, SEEN, SHARE, MASS, MASS_SUM, LEVEL, MEAN_SCORE, SMOOTH_LEVEL, SCORED, DEVIATION, COUNTED = range(12)
 N_NUMBERS = 12
-"""What is kept beside weights: their scale; the factor of the sum of all functions; rows seen; recent share of rows
-beyond the threshold; coefficients added up, in both kinds of columns; the level of alerts, the mean score and the
+"""Numbers that are kept beside weights: their scale; the factor of the sum of all functions; rows seen; recent share of
+rows beyond the threshold; coefficients added up, in both kinds of columns; the level of alerts, the mean score and the
 recent mean of that level; rows scored; mean absolute deviation of recent scores; what the functions count in that sum,
 added up: rows seen, where all count the same."""
 
 
 @njit(inline="always")
 def step(loss, target, g, threshold, nu, eta, clip):
-    """What a row adds to the expansion, the threshold after it, and whether it lies beyond the threshold.
+    """Return what a row adds to the expansion, the threshold after it, and whether it lies beyond the threshold.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def step_size(eta, power, seen):
 
 @njit(inline="always")
 def counts(power, seen):
-    """What the function before a row counts in the sum of all functions: a power of the row's number."""
+    """Return the count of the function before a row in the sum of all functions: a power of the row's number."""
     count = 1.0
     for _ in range(np.int64(power)):
         count *= seen + 1.0

@@ -1,0 +1,59 @@
+"""Arrow columns become NumPy arrays, with or without missing cells, however they are cut, and without pandas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ikmap.tables import CATEGORY, NUMBER, TIME
+from pipeline.sources.columns.cells import WantedColumn, arrow_floats, as_numbers, float_values
+from tests import ROOT
+
+CELLS = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=20)
+
+
+@given(pieces=st.lists(CELLS, max_size=4), skip=st.integers(0, 3))
+def test_numbers_however_they_are_cut(pieces: list[list[int | None]], skip: int) -> None:
+    column = pa.chunked_array([pa.array(piece, pa.int64())[skip:] for piece in pieces], pa.int64())
+    values, words = as_numbers(column, WantedColumn("a", NUMBER), frozenset(), str)
+    expected = [np.nan if value is None else float(value) for piece in pieces for value in piece[skip:]]
+    assert words is None
+    np.testing.assert_array_equal(values, np.array(expected, dtype=np.float64))
+
+
+@given(values=st.lists(st.floats(allow_infinity=False), max_size=30), step=st.integers(1, 3))
+def test_floats_there_and_back(values: list[float], step: int) -> None:
+    array = np.array(values, dtype=np.float64)[::step]
+    column = arrow_floats(array)
+    assert column.null_count == np.isnan(array).sum()
+    np.testing.assert_array_equal(float_values(column), array)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_type"), [(NUMBER, pa.null()), (TIME, pa.timestamp("us")), (CATEGORY, pa.string())]
+)
+def test_columns_of_missing_cells_alone(kind: str, of_type: pa.DataType) -> None:
+    values, _ = as_numbers(pa.chunked_array([pa.nulls(3, of_type)]), WantedColumn("a", kind), frozenset(), str)
+    np.testing.assert_array_equal(values, [np.nan] * 3)
+
+
+def test_a_table_is_read_without_pandas(tmp_path: Path) -> None:
+    table = {"a": [1.0, None], "b": [1, 2], "c": ["x", None], "y": ["p", "q"]}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    program = (
+        "import sys; from pipeline.sources import ReadRequest, open_source\n"
+        "source = open_source(sys.argv[1], request=ReadRequest(label='y'))\n"
+        "rows = [block.X.shape for part in source.fragments() for block in source.read(part)]\n"
+        "print(rows, 'pandas' in sys.modules)"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path / "t.parquet")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[(2, 3)] False"
