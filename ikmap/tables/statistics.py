@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from typing import Self
 
 import numpy as np
 
-from ikmap.arrays import Bytes
+from ikmap.arrays import Bytes, Int64s
 from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
@@ -178,11 +179,15 @@ def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:
     return mixed.astype(np.int64)
 
 
-def drawn_rows(n: int, seed: int) -> np.ndarray:
+@lru_cache(maxsize=1)
+def drawn_rows(n: int, seed: int) -> Int64s:
     """Return ascending numbers of the rows that are drawn for quantiles: all rows, or :data:`DRAWN` of them."""
     if n <= DRAWN:
-        return np.arange(n)
-    return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
+        drawn = np.arange(n)
+    else:
+        drawn = np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
+    drawn.flags.writeable = False  # each task of a process asks for the same
+    return drawn
 
 
 def packed(words: Sequence[Json]) -> Bytes:

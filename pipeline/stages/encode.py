@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from ikmap.tables.statistics import DRAWN, drawn_rows
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
-from pipeline.record_types import CountedRecord
+from pipeline.record_types import CountedRecord, TaskProgress
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import save_encoder
@@ -217,9 +217,25 @@ def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Stati
         Task(f"counted-{k:05d}", (store, name, parts, kinds, params.seed, params.split_by, by_targets))
         for k, (name, parts) in enumerate(zip(names, groups, strict=True))
     ]
-    stage.run(count_parts, tasks)
-    packed_counts = [store.read_group(name)[1]["statistics"] for name in names]
-    return Statistics.total([Statistics.unpacked(values) for values in packed_counts])
+    counts = _Counts(store)
+    stage.run(count_parts, tasks, counts)
+    return Statistics.total([counts.of_groups[name] for name in names])
+
+
+@dataclass
+class _Counts:
+    """A watcher of the tasks that count: it reads the counts of each that is done while others are at work."""
+
+    store: Store
+    of_groups: dict[str, Statistics] = field(default_factory=dict)
+
+    def done(self, task: Task, record: CountedRecord, skipped: bool) -> TaskProgress:  # noqa: ARG002
+        (name,) = record["outputs"]
+        self.of_groups[name] = Statistics.unpacked(self.store.read_group(name)[1]["statistics"])
+        return {}
+
+    def enough(self) -> bool:
+        return False
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:

@@ -212,7 +212,7 @@ def store_block(
         "found": dict(part_labels),
     }
     if beside and LEVELS in beside:
-        part["missing"] = int(np.isnan(X).sum())
+        part["missing"] = int(np.count_nonzero(np.isnan(X)))
     if beside and WEIGHTS in beside:
         part["weight"] = float(beside[WEIGHTS].sum())
     return part, write_part(store, name, X, labels, part_labels, {"part": part, **attributes}, beside)

@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from pipeline.rows.permutation import position_in_shuffle, row_in_shuffle
+from tests.naive.permutation import position
 
 
 def shuffle(n: int, seed: int) -> np.ndarray:
     return position_in_shuffle(np.arange(n), n, seed)
+
+
+@given(n=st.integers(1, 2**62), seed=st.integers(0, 2**32), data=st.data())
+def test_positions_are_those_of_the_definition(n: int, seed: int, data: st.DataObject) -> None:
+    """With tables of what is mixed in, and beyond them."""
+    rows = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)), dtype=np.int64)
+    positions = position_in_shuffle(rows, n, seed)
+    assert positions.tolist() == [position(int(row), n, seed) for row in rows]
+    assert np.array_equal(row_in_shuffle(positions, n, seed), rows)
 
 
 @given(n=st.integers(1, 3000), seed=st.integers(0, 2**32))
