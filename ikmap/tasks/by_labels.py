@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.json_values import JsonObject, Label, labels_of, plain_label
-from ikmap.tasks.classification.kind import CLASSIFICATION, MOST_LABELS, MULTICLASS
+from ikmap.tasks.classification.kind import CLASSIFICATION, MOST_LABELS, MULTICLASS, distinct
 from ikmap.tasks.registry import AUTO, DEFAULT, TASKS, choosable, task_from
 from ikmap.tasks.regression.kind import REGRESSION, Regression
 from ikmap.tasks.task import LabelRequest, PartLabels, Presenter, Task, TaskKind
@@ -29,13 +29,11 @@ class ByLabels(TaskKind):
 
     def read(self, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, PartLabels]:
         """Read few labels as classification does; of many, keep the numbers and some of the labels."""
-        import numpy as np
-
         if n == 0 or labels is None or labels.dtype == object:
             return CLASSIFICATION.read(labels, n)
-        different = np.unique(labels)
+        different, codes = distinct(labels)
         if different.size <= MOST_LABELS:
-            return CLASSIFICATION.read(labels, n)
+            return CLASSIFICATION.numbered(different, codes)
         stored, part = REGRESSION.read(labels, n)
         # One label more than there may be classes, and a fraction if there is any, suffice to decide later.
         examples = [plain_label(label) for label in (*different[: MOST_LABELS + 1], *different[different % 1 != 0][:1])]

@@ -56,7 +56,12 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
         if n == 0:
             labels = np.zeros(0)
         assert labels is not None
-        values, codes = _distinct(labels)
+        return self.numbered(*distinct(labels))
+
+    def numbered(self, values: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, PartLabels]:
+        """Return what :meth:`read` returns, of labels of which the different ones are known (:func:`distinct`)."""
+        import numpy as np
+
         if values.size > MOST_LABELS:
             raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes{_or_numbers()}")
         plain = [plain_label(value) for value in values]
@@ -169,7 +174,7 @@ def widening(present: list[int], classes: int, outputs: int) -> Callable[[np.nda
     return widen
 
 
-def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the result of `numpy.unique` with the inverse, without sorting if labels are small whole numbers."""
     import numpy as np
 
