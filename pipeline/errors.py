@@ -21,6 +21,25 @@ class InputError(Exception):
         return printable(super().__str__())
 
 
+class UnknownOption(InputError):
+    """An option is not known here."""
+
+
+class UnknownValue(InputError):
+    """A value of an option is none of the words that are known here.
+
+    Parameters
+    ----------
+    message : str
+    option : str
+        Name of the option.
+    """
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
 def in_one_line(error: BaseException, most: int | None = 200) -> str:
     """Return what an exception says, in one line of at most so many characters; of one that says nothing, its name."""
     return " ".join(str(error).split())[:most] or type(error).__name__

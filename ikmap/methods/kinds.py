@@ -160,6 +160,10 @@ class Real(Number):
     high: float = math.inf
 
 
+class UnknownWord(ValueError):
+    """An error for a word that is none of those that are known."""
+
+
 class Choice(Kind):
     """One of the names."""
 
@@ -182,7 +186,8 @@ class Choice(Kind):
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or value not in self.known:
             near = nearest(str(value), self.known)
-            refuse(value, f"one of {', '.join(self.known)}{f' (did you mean {near!r}?)' if near else ''}")
+            hint = f" (did you mean {near!r}?)" if near else ""
+            raise UnknownWord(f"found {value!r}, expected one of {', '.join(self.known)}{hint}")
         return value
 
 
