@@ -28,8 +28,7 @@ from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
 from pipeline.params import Params
 from pipeline.record_types import FinishedStage
-from pipeline.reproduce.form import Outcome
-from pipeline.reproduce.paper import Entry, Paper
+from pipeline.reproduce.paper import Entry, Outcome, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rows.prepared import DATA
 from pipeline.running.machine import describe_machine

@@ -9,8 +9,8 @@ from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
-from pipeline.reproduce.form import Form, Made, Outcome, Row, link
-from pipeline.reproduce.paper import WITHIN, Entry, Experiment, Paper, Request, System, shown
+from pipeline.reproduce.form import link
+from pipeline.reproduce.paper import WITHIN, Entry, Experiment, Form, Made, Outcome, Paper, Request, Row, System, shown
 from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.drawing import save
-from pipeline.reproduce.form import Made, Outcome
-from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
+from pipeline.reproduce.paper import Entry, Experiment, Made, Outcome, Paper, shown
 
 
 def collect(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pipeline.record_types import RecordView
 from pipeline.report.text import MISSING, duration
-from pipeline.reproduce.form import Outcome
-from pipeline.reproduce.paper import Measure
+from pipeline.reproduce.paper import Measure, Outcome
 
 MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed", "defect": "failed"}
 """In place of a number, for a run that has none."""
