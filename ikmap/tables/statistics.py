@@ -14,14 +14,13 @@ from typing import Self
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Bytes
 from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
 
 FOLDS = 5
-ENCODING = 20
-"""Of the generators of a seed, the one that draws these rows."""
 DRAWN = 1 << 16
 """Training rows from which quantiles and medians are found."""
 EXACT = 2**53
@@ -182,7 +181,7 @@ def drawn_rows(n: int, seed: int) -> np.ndarray:
     """Return ascending numbers of the rows that are drawn for quantiles: all rows, or :data:`DRAWN` of them."""
     if n <= DRAWN:
         return np.arange(n)
-    return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
+    return np.sort(generator(seed, seed_paths.ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
 
 
 def packed(words: Sequence[Json]) -> Bytes:

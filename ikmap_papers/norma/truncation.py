@@ -12,18 +12,6 @@ def derivative_bound(rule: NormaRule) -> float:
     return math.inf if rule.loss == "squared" else 1.0
 
 
-def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
-    """Return what dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old.
-
-    Parameters
-    ----------
-    largest : float
-        Of k(x, x).
-    """
-    kept = (1.0 - rule.eta * rule.regularization) ** tau * derivative_bound(rule) * math.sqrt(largest)
-    return rule.eta * kept, kept / rule.regularization if rule.regularization else math.inf
-
-
 def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:
     """Return the rounds tau after which terms may be dropped, so that functions are off by at most `error` in norm.
 

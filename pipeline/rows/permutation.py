@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.seeds import generator
 
 ROUNDS = 8
-STREAM = 2_000_001
-"""Seed path of the keys, apart from those of partitionings (their numbers)."""
 STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 BLOCK = 1 << 15
 """Number of rows that are worked on at once: intermediate results stay near the processor."""
@@ -38,7 +37,7 @@ def row_in_shuffle(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 def _keys(seed: int) -> np.ndarray:
-    return generator(seed, STREAM).integers(2**64, size=ROUNDS, dtype=np.uint64)
+    return generator(seed, seed_paths.PERMUTATION).integers(2**64, size=ROUNDS, dtype=np.uint64)
 
 
 def _walk(numbers: np.ndarray, n: int, keys: np.ndarray, *, forward: bool) -> np.ndarray:

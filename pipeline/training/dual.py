@@ -179,7 +179,7 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
         return packed_row_bytes(self.offsets) * sum(stop - start for start, stop in self._ranges(piece))
 
     def room(self) -> float:
-        return min(HELD_BYTES, BLOCK_BYTES)
+        return HELD_BYTES
 
     @classmethod
     def of(cls, job: TrainingJob) -> Sequence[Self]:

@@ -121,12 +121,6 @@ class Columns:
         decide(columns, padded, 1 / math.sqrt(columns.shape[1]), decisions)
         return decisions[:, 0]
 
-    def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the current offsets of the cells, and the column of each of their feature columns."""
-        order = [numbers[number] for numbers in self._column_of for number in sorted(numbers)]
-        offsets = np.cumsum([0, *map(len, self._column_of)], dtype=np.int64)
-        return offsets, np.array(order, dtype=np.int64)
-
 
 def to_checkpoints(splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH) -> Iterator[list[CellSplit]]:
     """Yield splits up to each checkpoint, where the number of columns, now `n_columns`, has grown by a share.
