@@ -20,9 +20,9 @@ Large ones are for log odds of classes that are nearly told apart: they are sure
 classes overlap, :data:`PATIENCE` ends the search long before.
 """
 MANY = 32
-"""So many classes are too many for the whole range of C: its ends are left out, which take most of the time."""
+"""Least number of classes for which the whole range of C takes too long: the slow ends are left out."""
 PATIENCE = 2
-"""So many values of C in a row below the best so far end the search: what is searched by has one hill over C."""
+"""Number of values of C in a row below the best so far that end the search: the metric has one hill over C."""
 FOLDS = 5
 
 type Predictor = Callable[[Cells], np.ndarray]

@@ -1,4 +1,4 @@
-"""What can go wrong that is not our defect."""
+"""Errors that are no defect of the program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def in_one_line(error: BaseException, most: int | None = 200) -> str:
 
 
 class DoesNotFit(InputError):
-    """What was asked for needs more memory than a worker has."""
+    """An error for a request that needs more memory than a worker has."""
 
 
 class NoRows(InputError):

@@ -134,7 +134,7 @@ class ReproduceOptions(CommonOptions):
 
     @property
     def directory(self) -> str:
-        """Where all runs and the page go."""
+        """Directory of all runs and of the page."""
         return self.run_dir or self.the_paper.run_dir
 
     @property

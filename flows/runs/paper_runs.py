@@ -83,11 +83,11 @@ class Runs:
         self._lock = Lock()
 
     def found(self, entry: Entry) -> Outcome:
-        """How the run ended."""
+        """Return the outcome of a run."""
         return self.outcomes[_what(entry)]
 
     def about(self, command: str, seconds: float) -> dict[str, Any]:
-        """What ``results.json`` says of the command."""
+        """Return the fields of ``results.json`` about the command."""
         return {
             "command": command,
             "seed": self.options.seed,
@@ -238,7 +238,7 @@ class Runs:
             directory.close()
 
     def _read_for(self, **values: Any) -> Params:
-        """What rows are read for: by the paper's task."""
+        """Return parameters for reading rows for the task of the paper."""
         learners = self.options.the_paper.learners or (CLASSIFICATION.usual.learner,)
         return Params.given(learners=learners, seed=self.options.seed, **values)
 
@@ -352,7 +352,7 @@ class Runs:
                 directory.close()
 
     def _size(self, dataset: str, cluster: ClusterHandle) -> Any:
-        """What the ingest has found, or why it failed."""
+        """Return the result of the ingest, or the reason why it failed."""
         try:
             return self._ingested(dataset, "none", False, cluster)[1]["result"]
         except (InputError, KilledWorker, MemoryError) as error:
@@ -363,7 +363,7 @@ class Runs:
 
 
 class _Quiet(QuietProgress):
-    """What a run among many says: when a stage is done that took its time."""
+    """The events of a run among many: a line for each stage that took its time."""
 
     LONG_SECONDS = 10.0
 
@@ -394,5 +394,5 @@ def _limit_reached(stopped: Path) -> float:
 
 
 def _what(entry: Entry) -> str:
-    """What a run is, whatever it is made for."""
+    """Return a key that is the same for entries of the same run, whatever it is made for."""
     return json.dumps([entry.dataset, entry.command, entry.options], sort_keys=True)

@@ -18,11 +18,11 @@ LONGEST = 60
 
 
 class Kind(Frozen):
-    """What values an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
+    """The values that an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
 
     @property
     def metavar(self) -> str | None:
-        """What ``--help`` shows for the value; None when the option takes none."""
+        """Word that ``--help`` shows for the value; None if the option takes none."""
         raise NotImplementedError
 
     @property
@@ -280,7 +280,7 @@ class Flag(Kind):
 
 
 class AnyOf(Kind):
-    """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
+    """The kinds that methods (by their names) give one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
 

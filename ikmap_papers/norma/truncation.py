@@ -1,4 +1,4 @@
-"""After how many rounds NORMA may drop what a row added, and what that costs (algorithms.md 11.5)."""
+"""The number of rounds after which NORMA may drop what a row added, and what that costs (algorithms.md 11.5)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class System:
 
 @dataclass(frozen=True)
 class Reading:
-    """Something that the paper leaves open.
+    """A point that the paper leaves open, and the ways to read it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a paper's printed numbers are about.
+    """The measure that the printed numbers of a paper are about.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks of an experiment.
+    """A request for the runs of an experiment.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The end of a run.
 
     Attributes
     ----------
@@ -201,13 +201,13 @@ class Outcome:
     message: str = ""
 
     def told(self) -> Row:
-        """As a row says it."""
+        """Return the fields that a row has of the outcome."""
         return {"status": self.status, "message": self.message, "report": self.report, "command": self.command}
 
 
 @dataclass(frozen=True)
 class Made:
-    """What there is, once the runs of an experiment have ended.
+    """The runs of an experiment after they have ended.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ class Form:
     """
 
     sized: ClassVar[bool] = False
-    """Whether data sets are read even if no run wants them, to say how large they are."""
+    """True if data sets are read even if no run wants them, to say how large they are."""
 
     def __init__(self, paper: Paper, experiment: Experiment) -> None:
         self.paper, self.experiment = paper, experiment
@@ -247,11 +247,11 @@ class Form:
         yield from ()
 
     def rows(self, made: Made) -> list[Row]:  # noqa: ARG002
-        """What goes into ``results.json``: plain JSON, all that page, terminal and pictures need."""
+        """Return the rows for ``results.json``: plain JSON, all that page, terminal and pictures need."""
         return []
 
     def html(self, rows: Sequence[Row]) -> str:  # noqa: ARG002
-        """What the page shows below the pictures, made by `table` or a template; there is at least one row."""
+        """Return the part of the page below the pictures, made by `table` or a template; there is at least one row."""
         return ""
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]] | None:  # noqa: ARG002
@@ -264,7 +264,7 @@ class Form:
 
     @property
     def published(self) -> object:
-        """What was printed, where ``results.json`` has it once for all rows."""
+        """Printed numbers that ``results.json`` has once for all rows."""
         return None
 
 
@@ -299,7 +299,7 @@ class Paper:
     learners: ClassVar[tuple[str, ...]] = ()
 
     def form(self, experiment: Experiment) -> type[Form] | None:  # noqa: ARG002
-        """What makes and shows an experiment: a class of :class:`Form`.
+        """Return the class of the form that makes and shows an experiment.
 
         None, which is the default, stands for the one that holds ours against what was printed; it takes a table of
         systems (:func:`pipeline.reproduce.compared.form_of`).
@@ -334,7 +334,7 @@ class Paper:
 
     @property
     def run_dir(self) -> str:
-        """Where its runs go, if nobody says."""
+        """Directory of its runs unless ``--run-dir`` names another."""
         return f"runs/{self.name}"
 
     @property
@@ -367,7 +367,7 @@ class Paper:
 
     @cached_property
     def published(self) -> Record:
-        """What was printed, by "table5" and the like; a paper need not have any."""
+        """Printed numbers, by "table5" and the like; a paper need not have any."""
         return self._toml("published.toml", missing={})
 
     def find(self, kind: Kind, name: str) -> Experiment:

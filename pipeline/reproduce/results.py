@@ -1,4 +1,4 @@
-"""What the runs gave, beside what was printed: the contents of ``results.json``."""
+"""The contents of ``results.json``: the results of the runs beside the printed numbers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ MOST_COLUMNS = 1_000
 SHOWN = 4
 """Number of columns whose partial dependence is computed."""
 VALUES, WORDS = 20, 10
-"""How many numbers, and how many words or times, partial dependence is computed at."""
+"""Number of numbers, and of words or times, at which partial dependence is computed."""
 
 
 def refuse_importance(params: Params, rows: PreparedRows) -> None:

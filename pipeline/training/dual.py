@@ -64,7 +64,7 @@ class Improvement:
 
 
 type Surveyed = tuple[list[float], int]
-"""What a part has counted, and the number of its feature columns."""
+"""The counts of a part, and the number of its feature columns."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.splits import CellSplit
 
 GROWTH = 1 / 32
-"""By what share the number of columns grows from one checkpoint to the next, where nothing else is asked for."""
+"""Share by which the number of columns grows from one checkpoint to the next, unless another is given."""
 
 
 class ColumnSplit(NamedTuple):
