@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from benchmarks.linear_svm import TOL, mapped
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
+from tests.support.cocoa import fit_cocoa
 
 TITLE = "Solvers beyond memory"
 ABOUT = "objective of the block and the distributed solver against the solver in memory, relative difference"
@@ -38,10 +38,7 @@ def same_objective(name: str, loss: str, C: float, options: Options) -> list[Row
     case = f"{name}, {loss}, C = {C:g}"
     inside, seconds = _timed(lambda: fit_linear_svm([Block(cells, y)], 2, params))
     rows = []
-    for label, solve in (("block minimisation", _in_blocks), ("distributed (CoCoA+)", distributed())):
-        if solve is None:
-            rows.append(Row(case, label, [seconds], notes=["not part of this version"]))
-            continue
+    for label, solve in (("block minimisation", _in_blocks), ("distributed (CoCoA+)", _in_parts)):
         fit, took = _timed(partial(solve, cells, y, params))
         difference = abs(fit.primal[0] - inside.primal[0]) / inside.primal[0]
         note = f"certified gaps {inside.gap[0]:.2g} in memory, {fit.gap[0]:.2g}; {fit.n_iter[0]} visits of all rows"
@@ -59,16 +56,5 @@ def _in_blocks(cells: Cells, y: Any, params: SVMParams) -> SVMFit:
     return fit_linear_svm(blocks, 2, params)
 
 
-def distributed() -> Callable[[Cells, Any, SVMParams], SVMFit] | None:
-    """The distributed solver, with its parts in this process; None in versions that have none."""
-    try:
-        cocoa = import_module("ikmap.learners.dual.cocoa")
-    except ImportError:
-        return None
-
-    def solve(cells: Cells, y: Any, params: SVMParams) -> SVMFit:
-        parts = [[Block(cells[part], y[part])] for part in np.array_split(np.arange(y.size), PARTS)]
-        fit: SVMFit = cocoa.fit_cocoa(parts, 2, params)
-        return fit
-
-    return solve
+def _in_parts(cells: Cells, y: Any, params: SVMParams) -> SVMFit:
+    return fit_cocoa([[Block(cells[part], y[part])] for part in np.array_split(np.arange(y.size), PARTS)], 2, params)

@@ -1,4 +1,4 @@
-"""How to get a Dask client: one small module per kind of cluster behind `connect`."""
+"""Dask clients: one small module per kind of cluster behind `connect`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
 PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.running.preload"]
-"""What the process imports. What cannot be imported there, each worker imports as it starts."""
+"""Modules that the process imports. A worker imports as it starts what cannot be imported there."""
 
 #: Every worker runs one task at a time on one core, so libraries must not start threads of their own.
 WORKER_ENVIRONMENT = {

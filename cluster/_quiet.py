@@ -1,4 +1,4 @@
-"""Nothing of Dask's own talk, and no torn start or stop, reaches the user's terminal."""
+"""Guards that keep the talk of Dask, and torn starts or stops, from the terminal of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every kind of cluster is started: in one piece, without Dask's own talk, and with one line where it fails."""
+"""The start of every kind of cluster: in one piece, without the talk of Dask, and with one line if it fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def starting(name: str, stack: ExitStack) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str | None:
-    """What the system said at first, if it did, for Dask may have stumbled over its own cleaning up; else Dask's."""
+    """Return the error of the system behind an error, if there is one; else the text of a RuntimeError of Dask."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

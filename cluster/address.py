@@ -93,7 +93,7 @@ async def _answer(address: str, security: Security | None) -> None:
 
 
 def _address_in(path: Path, seconds: float) -> str:
-    """What a scheduler wrote into its file; for so many seconds the file need not be there yet."""
+    """Return the address that a scheduler wrote into its file; for so many seconds the file need not be there yet."""
     deadline = time.monotonic() + seconds
     while True:
         try:

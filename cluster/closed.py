@@ -27,7 +27,7 @@ from tornado.web import Application, RequestHandler
 from pipeline.urls import apart
 
 PAGES, METRICS = "ikmap_pages", "ikmap_metrics"
-"""Where, in what a scheduler says of itself and of its workers, stand the paths of their pages and of their figures."""
+"""Names under which a scheduler tells, of itself and of its workers, the paths of their pages and of their metrics."""
 _BYTES = 16
 
 
@@ -63,7 +63,7 @@ class Gate(Router):
 
 
 class _Closed:
-    """Of scheduler and worker: draws the paths, and puts the gate before the pages."""
+    """Base of the scheduler and the worker: draws the paths, and puts the gate before the pages."""
 
     pages: str
     metrics_path: str
@@ -88,7 +88,7 @@ class _Closed:
         )
 
     def _draw_pages(self) -> None:
-        """What Dask does as the process starts."""
+        """Connect the pages at the drawn path; Dask calls it as the process starts."""
         pages = import_module(self._drawn_by)
         pages.connect(self.http_application, self.http_server, self, prefix=self.pages)  # type: ignore[attr-defined]
 
@@ -109,7 +109,7 @@ class ClosedScheduler(_Closed, Scheduler):
         self.http_application.add_handlers(r".*$", [route])
 
     def identity(self, n_workers: int = -1) -> dict[str, Any]:
-        """What a client is told, and what stands in a scheduler file."""
+        """Return the description that clients are told and that stands in a scheduler file."""
         return {**super().identity(n_workers), "type": Scheduler.__name__, **self.paths()}
 
 
@@ -151,7 +151,7 @@ class WithClosedScheduler(SpecCluster):
 
 
 class _ToWorker(RequestHandler):
-    """Where the scheduler's pages link to those of a worker."""
+    """The handler of the links from the pages of the scheduler to those of a worker."""
 
     def initialize(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

@@ -60,7 +60,7 @@ def cluster_options(
     scratch: str,
     security: Security | None,
 ) -> dict[str, Any]:
-    """What dask-cuda is told: one thread for each GPU, and one pool of device memory that CuPy takes from."""
+    """Return the options of dask-cuda: one thread for each GPU, and one pool of device memory that CuPy takes from."""
     return {
         "n_workers": workers,
         "threads_per_worker": 1,

@@ -1,4 +1,4 @@
-"""What a started or found cluster looks like to the rest of the program."""
+"""A started or found cluster, as the rest of the program sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.urls import apart
 
 LOOPBACK = "127.0.0.1"
 LOCAL_PORT = 8787
-"""Of the dashboard, at the near end of a tunnel."""
+"""Port of the dashboard, at the near end of a tunnel."""
 
 
 def nearest(host: str, port: int) -> str:

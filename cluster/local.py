@@ -129,14 +129,14 @@ def start(
 
 
 def _await_restarts(client: Client, count: int) -> None:
-    """Before closing, let workers that died come up again: Dask stops half-started ones with a traceback."""
+    """Wait before closing until workers that died are up again: Dask stops half-started ones with a traceback."""
     with suppress(TimeoutError):
         client.wait_for_workers(count, timeout=RESTART_SECONDS)
 
 
 @contextmanager
 def on_this_machine() -> Iterator[str]:
-    """What worker processes here are started in: a folder of their own, which is given, and a calm Dask."""
+    """Set up the surroundings of worker processes here: a folder of their own, which is yielded, and a calm Dask."""
     with (
         scratch_folder() as scratch,
         dask.config.set({"temporary-directory": scratch, **CALM}),

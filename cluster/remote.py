@@ -1,4 +1,4 @@
-"""What the clusters that are started on other machines have in common."""
+"""Parts that the clusters that are started on other machines share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def gpu_words(values: Mapping[str, Any]) -> list[str]:
 
 
 def scheduler_options(values: Mapping[str, Any], security: Any) -> dict[str, Any]:
-    """Of a scheduler in this process: nobody but its own speaks to it, and its dashboard is seen from here only."""
+    """Return the options of a scheduler in this process: only its members reach it, and only we see its dashboard."""
     options: dict[str, Any] = {
         "protocol": certificates.protocol(security),
         "security": security,
@@ -105,7 +105,7 @@ def patient(values: Mapping[str, Any], most: int) -> Iterator[None]:
 
 @contextmanager
 def from_here(values: Mapping[str, Any], most: int) -> Iterator[Path]:
-    """What a scheduler in this process, with up to ``most`` workers on other hosts, is started in: a shared folder.
+    """Set up the surroundings of a scheduler here with up to ``most`` workers on other hosts; yield their folder.
 
     The scheduler's own temporary files are in another one, on this host.
     """
@@ -177,6 +177,6 @@ def size_word(size: int) -> str:
 
 
 def last_line(path: Path) -> str | None:
-    """Of a file in which something may have said why it failed."""
+    """Return the last line of a file in which something may have said why it failed; None if there is none."""
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     return next((line for line in reversed(lines) if line.strip()), None)

@@ -1,4 +1,4 @@
-"""What can be said of each kind of cluster: declared once, checked before anything starts.
+"""The settings of each kind of cluster: declared once, checked before anything starts.
 
 Only the standard library is imported, so that a mistyped option answers at once.
 """
@@ -21,7 +21,7 @@ PREFIX = "IKMAP_CLUSTER_"
 """Environment variables that set an option: ``IKMAP_CLUSTER_QUEUE`` is ``queue``."""
 REMOTE = ("slurm", "srun", "kubernetes")
 MEMORY = "4GB"
-"""Of each worker of a remote cluster, where nothing is said: nobody knows here what a node has free."""
+"""Memory of each worker of a remote cluster if no setting gives it: nobody knows here what a node has free."""
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([kMGT]i?)?B", re.IGNORECASE)
 _WALLTIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")

@@ -92,7 +92,7 @@ def start(
 
 
 def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True) -> dict[str, Any]:
-    """What dask-jobqueue is told of each worker job.
+    """Return the options of dask-jobqueue for each worker job.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
 
 
 def _fault(cluster: Any, values: Mapping[str, Any]) -> str | None:
-    """Why no worker will come: all jobs that were submitted are gone."""
+    """Return the reason why no worker will come: all jobs that were submitted are gone. None if one may come."""
     jobs = _jobs_of(cluster)
     if not jobs or set(_gone(jobs)) != set(jobs):
         return None
@@ -212,6 +212,6 @@ def _close(cluster: Any) -> None:
 
 
 def _reason(error: RuntimeError) -> str:
-    """What Slurm says, out of all that dask-jobqueue does."""
+    """Return the message of Slurm, out of all that dask-jobqueue says."""
     lines = [line.partition("error: ")[2] for line in str(error).splitlines() if "error: " in line]
     return "; ".join(lines) or " ".join(str(error).split())

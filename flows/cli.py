@@ -1,4 +1,4 @@
-"""From what a command did to its exit status, and to the one line that says why."""
+"""The exit status of a command, and the one line that says why."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def leave(status: int) -> NoReturn:
 
 
 def process_began() -> float:
-    """When this process was started, in seconds since the epoch."""
+    """Return the time at which this process was started, in seconds since the epoch."""
     try:
         # psutil counts from the start of the machine in whole seconds, so its answer can be one second wrong.
         started = float(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
@@ -140,7 +140,7 @@ def _open_closed_streams() -> None:
 
 
 def _stdout_is_broken() -> bool:
-    """Whether nobody reads stdout any more; what is still buffered for it then goes nowhere."""
+    """Return whether nobody reads stdout any more; text that is still buffered for it is then dropped."""
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError):

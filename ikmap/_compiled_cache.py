@@ -1,4 +1,4 @@
-"""What has been compiled, on the disk: one file for each loop and signature, found by what it was made from.
+"""The cache of compiled loops on the disk: one file for each loop and signature, found by what it was made from.
 
 Numba's own cache knows a loop by the path of its file and by that file's contents alone: another checkout compiles
 anew, a changed helper in another file goes unnoticed, and two processes that compile two signatures of one loop at the
@@ -99,7 +99,7 @@ class CompiledCache(_Cache):
         return str(folder())
 
     def holds(self, signature: SignatureLike, target: Target) -> bool:
-        """Whether there is a file for this signature and processor; it may turn out to be damaged."""
+        """Return whether there is a file for this signature and processor; it may turn out to be damaged."""
         return self._enabled and readable() and self._path(signature, target.codegen()).exists()
 
     def load_overload(self, sig: SignatureLike, target_context: Target) -> CompileResult | None:
@@ -159,12 +159,12 @@ class CompiledCache(_Cache):
 
 
 _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_FEATURES")
-"""Of Numba's configuration, what changes the code that it makes."""
+"""Settings of Numba that change the code that it makes."""
 _VERSIONS = (numba.__version__, llvmlite.__version__, sys.version_info[:3], sys.implementation.name)
 
 
 def folder() -> Path:
-    """Where compiled loops are: in NUMBA_CACHE_DIR where it is set, else in the user's cache."""
+    """Return the folder of compiled loops: in NUMBA_CACHE_DIR if that is set, else in the cache of the user."""
     if named := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(named).absolute() / "ikmap"
     cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -172,12 +172,12 @@ def folder() -> Path:
 
 
 def readable() -> bool:
-    """Whether the folder is there, and nobody else could have put anything into it: its files are pickles."""
+    """Return whether the folder is there, and nobody else could have put anything into it: its files are pickles."""
     return _state(str(folder()))[0]
 
 
 def writable() -> bool:
-    """Whether what is compiled can be stored."""
+    """Return whether compiled loops can be stored."""
     return _state(str(folder()))[1]
 
 

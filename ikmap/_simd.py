@@ -25,7 +25,7 @@ _BITS = ir.IntType(32)
 type Values = Sequence[ir.Value]
 """The arguments of an operation, in LLVM's form."""
 type Typed = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
-"""What Numba asks of an intrinsic: its signature, and a generator of its code."""
+"""The answer of an intrinsic to Numba: its signature, and a generator of its code."""
 
 
 class Vector(types.Type):
@@ -37,7 +37,7 @@ class Vector(types.Type):
 
     @property
     def ir(self) -> ir.Type:
-        """What it is to LLVM."""
+        """Type of the vector in LLVM."""
         return ir.VectorType(ir.DoubleType() if self.double else ir.FloatType(), self.lanes)
 
 

@@ -55,8 +55,7 @@ LAYOUTS = {
     "dense": {"": "UniTuple(f8[:, ::1], 1)"},
     "csr": {"": "Tuple((f8[::1], i4[::1], i8[::1]))"},
 }
-"""How loops are given rows: cells packed into one byte or two, all or with some that are missing; cells as they are
-stored; rows of data."""
+"""Signatures of rows by layout: cells in one byte or two, all or some of them; cells as stored; rows of data."""
 
 GROUPS: dict[str, tuple[type, str]] = {}
 """Classes of named tuples that loops are given, by name, and the types of their fields."""
@@ -85,13 +84,13 @@ class Loop:
         self.dispatcher.compile(parsed(signature))
 
     def is_cached(self, signature: str) -> bool:
-        """Whether the cache on disk has it for this processor."""
+        """Return whether the cache on disk has the loop for this processor."""
         held: bool = self.dispatcher._cache.holds(parsed(signature), self.dispatcher.targetctx)
         return held
 
     @property
     def weight(self) -> int:
-        """How long compiling it takes beside others, roughly: the length of its code and of what it calls."""
+        """Rough time of compiling it, relative to other loops: the length of its code and of the functions it calls."""
         return _length(self.dispatcher.py_func, set())
 
 

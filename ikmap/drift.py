@@ -16,7 +16,7 @@ from ikmap._drift_loops import BUCKETS, LEVELS, adwin_pass, page_hinkley_pass
 from ikmap.arrays import Floats
 
 THRESHOLD, LEAST = 50.0, 30
-"""Of Page-Hinkley: what losses above their mean add up to, and after so many rows at the earliest."""
+"""Threshold of the Page-Hinkley test for the sum of losses above their mean, and least rows before an alarm."""
 
 
 class Detector:

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.seeds import generator
 
@@ -19,12 +20,10 @@ Large ones are for log odds of classes that are nearly told apart: they are sure
 classes overlap, :data:`PATIENCE` ends the search long before.
 """
 MANY = 32
-"""So many classes are too many for the whole range of C: its ends are left out, which take most of the time."""
+"""Least number of classes for which the whole range of C takes too long: the slow ends are left out."""
 PATIENCE = 2
-"""So many values of C in a row below the best so far end the search: what is searched by has one hill over C."""
+"""Number of values of C in a row below the best so far that end the search: the metric has one hill over C."""
 FOLDS = 5
-STREAM = 1_000_001
-"""Seed path of the shuffle that makes folds, apart from those of partitionings (their numbers)."""
 
 type Predictor = Callable[[Cells], np.ndarray]
 """Predictions of rows."""
@@ -39,7 +38,7 @@ def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.
 
     Source: algorithms.md, section 9.2.
     """
-    parts = np.array_split(generator(seed, STREAM).permutation(n), n_folds)
+    parts = np.array_split(generator(seed, seed_paths.FOLDS).permutation(n), n_folds)
     return [(np.sort(np.concatenate([*parts[:k], *parts[k + 1 :]])), np.sort(parts[k])) for k in range(n_folds)]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ikmap.arrays import Bools, Floats
 
 type Scored = Bools | Floats
-"""Of each held-out row, whether it is right, or its score."""
+"""Result of each held-out row: whether it is right, or its score."""
 ODDS = 0.01
 """A candidate runs on as long as its chance of ending ahead is larger than this."""
 ALONE = 2

@@ -1,4 +1,4 @@
-"""What can go wrong that is not our defect."""
+"""Errors that are no defect of the program."""
 
 from __future__ import annotations
 
@@ -21,13 +21,32 @@ class InputError(Exception):
         return printable(super().__str__())
 
 
+class UnknownOption(InputError):
+    """An option is not known here."""
+
+
+class UnknownValue(InputError):
+    """A value of an option is none of the words that are known here.
+
+    Parameters
+    ----------
+    message : str
+    option : str
+        Name of the option.
+    """
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
 def in_one_line(error: BaseException, most: int | None = 200) -> str:
     """Return what an exception says, in one line of at most so many characters; of one that says nothing, its name."""
     return " ".join(str(error).split())[:most] or type(error).__name__
 
 
 class DoesNotFit(InputError):
-    """What was asked for needs more memory than a worker has."""
+    """An error for a request that needs more memory than a worker has."""
 
 
 class NoRows(InputError):

@@ -319,7 +319,7 @@ class Params:
 
     @property
     def on_cells(self) -> bool:
-        """Whether any learner works on cells."""
+        """True if any learner works on cells."""
         return self.partitioner in self.methods
 
     @property

@@ -23,7 +23,7 @@ and the id of the row if it has one."""
 
 
 class WorkerBusy(TypedDict):
-    """How long one worker was at work in a stage."""
+    """The time that one worker was at work in a stage."""
 
     name: str
     seconds_busy: float
@@ -155,7 +155,7 @@ class SplitRecord(TaskRecord):
 
 
 class LearnedRecord(TaskRecord):
-    """How many training rows of a part the task learns from."""
+    """The number of training rows of a part that the task learns from."""
 
     learned: int
 
@@ -168,7 +168,7 @@ class RangesRecord(TaskRecord):
 
 
 class CountedRecord(TaskRecord):
-    """How many training rows of a table a task has counted."""
+    """The number of training rows of a table that a task has counted."""
 
     counted: int
 
@@ -183,7 +183,7 @@ class IngestResult(TypedDict):
 
 
 class ShuffleResult(TypedDict):
-    """How rows became a stream."""
+    """The result of the stage that makes a stream of the rows."""
 
     rows_initial: int
     chunk_rows: int
@@ -210,7 +210,7 @@ class TrialRecord(TaskRecord):
 
 
 class BudgetResult(TypedDict):
-    """What came of the budget of a search."""
+    """The use that a search made of its budget."""
 
     seconds: float
     spent: float
@@ -220,7 +220,7 @@ class BudgetResult(TypedDict):
 
 
 class TunedResult(TypedDict):
-    """What cross-validation has chosen for a learner on rows, without the metric of the values."""
+    """The choice of cross-validation for a learner on rows, without the metric of the values."""
 
     parameter: str
     values: list[Value]
@@ -241,7 +241,7 @@ class RaceRound(TypedDict):
 
 
 class RaceResult(TypedDict):
-    """What a race has left out: the odds at which it leaves a candidate out, and the rounds of each learner."""
+    """The result of a race: the odds at which it leaves a candidate out, and the rounds of each learner."""
 
     odds: float
     rounds: dict[str, list[RaceRound]]
@@ -392,7 +392,7 @@ class IdsRecord(TaskRecord):
 
 
 class ImportanceRecord(TaskRecord):
-    """How much worse predictions become as each of some columns is shuffled."""
+    """The loss of quality of predictions as each of some columns is shuffled."""
 
     columns: list[JsonObject]
 
@@ -477,7 +477,7 @@ class OwnMapsResult(TypedDict, total=False):
 
 
 class LateState(TypedDict):
-    """How far a file of late labels was read, whether its labels are text, and counts of its labels."""
+    """The state of a file of late labels: the place reached, whether labels are text, and counts of labels."""
 
     offset: int
     line: int
@@ -548,7 +548,7 @@ class Session(TypedDict):
 
 
 class Begun(Session):
-    """When a stage was begun, in seconds of the run, and what was spent on it."""
+    """The begin of a stage, in seconds of the run, and the time that was spent on it."""
 
     started: float
 

@@ -1,4 +1,4 @@
-"""What the words of a command mean: which methods a run uses, and which values of a command go to which of them.
+"""The meaning of the words of a command: which methods a run uses, and which values of a command go to which of them.
 
 Methods are named, and their values are records (:data:`ikmap.methods.fields.Record`): objects are made of them where
 they are used, so that a worker that lacks a package says so in one line.
@@ -42,7 +42,7 @@ from pipeline.errors import InputError
 type Values = Mapping[str, object]
 """Values of fields, by name."""
 ROWS = 1000
-"""Of a training set as any other: whether there is something to choose does not depend on its size."""
+"""Rows of a training set that stands for any: whether there is something to choose does not depend on its size."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 LEFT_OUT = "..."
-"""What stands where something of a URL is not written."""
+"""Text in place of a part of a URL that is not written."""
 _STORED = f"?{LEFT_OUT}"
-"""What is stored of a query; one that is no longer hides nothing."""
+"""Text in place of a query that is stored; a query that is no longer hides nothing."""
 WEB = ("http", "https")
 _WITHOUT_HOST = ("file", "local", "memory", "zip", "tar", "libarchive")
 """Schemes after which a path follows."""
@@ -31,7 +31,7 @@ _COLON, _SLASH, _AT, _MARK = (rf"(?:{sign}|%(?:25)*{code})" for sign, code in
 _SCHEME = r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]+"
 _START = re.compile(rf"({_SCHEME})(?:{_COLON}{_SLASH}{{1,2}})", re.I)
 _LINK = rf"(?=\s*{_SCHEME[len('(?<![A-Za-z0-9+.-])') :]}:[:/])"
-"""Before another URL, or another link of a chain."""
+"""Pattern before another URL, or before another link of a chain."""
 _AUTHORITY = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d*))?")
 _WEB_QUERY = re.compile(_MARK, re.I)
 _OTHER_QUERY = re.compile(rf"{_MARK}(?=[\w.~%-]+(?:=|%(?:25)*3D))", re.I)
@@ -79,7 +79,7 @@ class Url(NamedTuple):
 
     @property
     def has_credentials(self) -> bool:
-        """Whether `user` is a secret."""
+        """True if `user` is a secret."""
         return bool(self.user) and (self.scheme not in _WITH_NAMES or re.search(_COLON, self.user, re.I) is not None)
 
     @property
@@ -130,7 +130,7 @@ def apart(url: str) -> Url:
 
 
 def _cut(scheme: str, rest: str) -> tuple[str, str]:
-    """What stands before the query, and the query."""
+    """Return the part before the query, and the query."""
     match = (_WEB_QUERY if scheme in WEB else _OTHER_QUERY).search(rest)
     return (rest, "") if match is None else (rest[: match.start()], rest[match.start() :])
 
@@ -236,7 +236,7 @@ def path_and_part(path: str) -> tuple[str, str | None]:
 
 
 class Location(str):
-    """Where data lie: a path, a URL, a chain of URLs of fsspec's, or a list of these with commas between.
+    """A place of data: a path, a URL, a chain of URLs of fsspec, or a list of these with commas between.
 
     The text is what may be shown and stored: of a query it has only the mark, ``https://host/rows.csv?...``.
 
@@ -271,17 +271,17 @@ class Location(str):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a path of this machine's files."""
+        """True if it is a path of files of this machine."""
         return self.startswith("file://") or ("://" not in self and "::" not in self)
 
     @property
     def is_web(self) -> bool:
-        """Whether a web server has it."""
+        """True if a web server has it."""
         return self.partition("://")[0] in WEB
 
     @property
     def lacks_query(self) -> bool:
-        """Whether its query was left out where it was stored, so that nothing can open it."""
+        """True if its query was left out where it was stored, so that nothing can open it."""
         return re.search(rf"[?#]{re.escape(LEFT_OUT)}(?=$|,|::)", self.whole) is not None
 
     @property

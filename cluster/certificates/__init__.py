@@ -104,7 +104,7 @@ def of(values: Mapping[str, Any], kind: str, say: Callable[[str], None]) -> Secu
 
 
 def protocol(security: Security | None) -> str:
-    """How the members of a cluster speak to each other."""
+    """Return the protocol between the members of a cluster."""
     return "tcp://" if security is None else "tls://"
 
 

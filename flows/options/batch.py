@@ -16,10 +16,10 @@ from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
-from ikmap.methods.registry import FAULTS, WITHOUT_PAPERS, has_papers
+from ikmap.methods.registry import FAULTS, faults
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnknownOption, UnknownValue
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
 from pipeline.rows.split_rule import SplitRule
 from pipeline.sources.formats import format_names
@@ -256,15 +256,13 @@ class BatchOptions(TableOptions, CommonOptions):
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
         try:
             return super().parse(argv)
-        except InputError as error:
-            text = str(error)
-            # A name may be unknown because the package that has it could not be imported, or is not installed.
-            reasons = FAULTS if text.startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
-            # In a file of options, the name of the file stands before.
-            if not has_papers() and "learner: found" in text and "expected one of" in text:
-                reasons = [*reasons, WITHOUT_PAPERS]
-            text = text.partition("; did you mean")[0] if reasons else text
-            raise InputError("; ".join((text, *reasons))) from None
+        # A name may be unknown because the package that has it could not be imported, or is not installed.
+        except UnknownValue as error:
+            reasons = faults() if error.option in ("learner", "partitioner", "kernel") else []
+            raise InputError("; ".join((str(error), *reasons))) from None
+        except UnknownOption as error:
+            text = str(error).partition("; did you mean")[0] if FAULTS else str(error)
+            raise InputError("; ".join((text, *FAULTS))) from None
 
     @property
     def unused(self) -> frozenset[str]:

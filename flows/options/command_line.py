@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 from flows.options.kinds import Pairs
 from flows.options.option import Option, own_options, shared_options
 from ikmap.frozen import Frozen
-from ikmap.methods.kinds import Flag, nearest
-from pipeline.errors import InputError
+from ikmap.methods.kinds import Flag, UnknownWord, nearest
+from pipeline.errors import InputError, UnknownOption, UnknownValue
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.urls import Location, refuse_credentials, with_query_encoded, without_secrets
 
@@ -33,17 +33,19 @@ class _Parser(argparse.ArgumentParser):
 
 
 @contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Put a place, such as a flag, before the message of a value that is refused."""
+def _at(place: str, option: str = "") -> Iterator[None]:
+    """Put a place, such as a flag, before the message of a value that is refused; `option` is the option's name."""
     try:
         yield
+    except UnknownWord as error:
+        raise UnknownValue(f"{place}: {error}", option) from None
     except ValueError as error:
         raise InputError(f"{place}: {error}" if place else str(error)) from None
 
 
 def _checked(option: Option, value: Any, place: str) -> Any:
     """Return a value as the option has it; `place` is how the option is called in messages."""
-    with _at(place):
+    with _at(place, option.name):
         refuse_credentials_in(value)
         return option.check(value)
 
@@ -204,7 +206,7 @@ class Options(Frozen, kw_only=True):
             flag = f"--{scope}.{option.flag[2:]}" if scope else option.flag
             if text is None:
                 raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
-            with _at(flag):
+            with _at(flag, option.name):
                 table[name] = text if isinstance(text, bool) else option.kind.parse(text)
         return cls(**cls.defaults_of_site(cls._in_environment(), values) | values)
 
@@ -215,7 +217,7 @@ class Options(Frozen, kw_only=True):
         if name not in options:
             near = nearest(name, options)
             hint = f"did you mean {near!r}?" if near else f"{scope} has {', '.join(options)}"
-            raise InputError(f"{place}: unknown option; {hint}")
+            raise UnknownOption(f"{place}: unknown option; {hint}")
         return options[name]
 
     @classmethod
@@ -314,7 +316,7 @@ class Options(Frozen, kw_only=True):
         values: dict[str, Any] = {}
         for option in cls.specs().values():
             if option.environment and (text := os.environ.get(option.environment)):
-                with _at(option.environment):
+                with _at(option.environment, option.name):
                     refuse_credentials(text)
                     values[option.name] = option.kind.parse(with_query_encoded(text))
         return values
@@ -351,7 +353,7 @@ class Options(Frozen, kw_only=True):
                 continue
             if name not in specs:
                 near = nearest(name, specs)
-                raise InputError(f"{where}: unknown option {key!r}{f'; did you mean {near!r}?' if near else ''}")
+                raise UnknownOption(f"{where}: unknown option {key!r}{f'; did you mean {near!r}?' if near else ''}")
             if specs[name].flag_only:
                 raise InputError(f"{place}: give {specs[name].flag} on the command line")
             if name in values:
@@ -366,7 +368,7 @@ class Options(Frozen, kw_only=True):
             raise InputError(f"unexpected argument {words[0]!r} ({_WHERE_LISTED})")
         name = word.split("=")[0]
         near = nearest(name, [*(option.flag for option in cls.specs().values()), "--config", "--help", "--help-all"])
-        raise InputError(f"unknown option {name}{f'; did you mean {near}?' if near else f' ({_WHERE_LISTED})'}")
+        raise UnknownOption(f"unknown option {name}{f'; did you mean {near}?' if near else f' ({_WHERE_LISTED})'}")
 
 
 _OPTIONS: dict[type[Options], Mapping[str, Option]] = {}

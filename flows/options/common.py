@@ -19,7 +19,7 @@ DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output
 
 
 class CommonOptions(Options):
-    """What all commands share."""
+    """Options that all commands share."""
 
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 

@@ -89,7 +89,7 @@ class Pairs(Kind):
 
 
 _RUNNING = ("tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH")
-"""How a scheduler that runs already is named."""
+"""Forms of the name of a scheduler that runs already."""
 
 
 class ClusterName(Kind):

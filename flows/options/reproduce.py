@@ -12,7 +12,7 @@ from flows.options.kinds import Place
 from flows.options.option import Environment, On, Option, Session, options_of
 from ikmap.methods import Doc, FieldError, fields_of
 from ikmap.methods.kinds import Choice
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnknownOption, UnknownValue
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
 from pipeline.reproduce.registry import DEFAULT, FAULTS, PAPERS
 from pipeline.resolve import flag
@@ -109,17 +109,17 @@ class ReproduceOptions(CommonOptions):
             raise InputError(NO_PAPER)
         try:
             return super().parse(argv)
-        except InputError as error:
+        except (UnknownOption, UnknownValue) as error:
             # A name may be unknown because a package is at fault or left out.
-            faults = FAULTS if str(error).startswith(("--paper", "unknown option")) else []
-            raise InputError("; ".join((str(error), *faults))) from None
+            of_paper = isinstance(error, UnknownOption) or error.option == "paper"
+            raise InputError("; ".join((str(error), *(FAULTS if of_paper else ())))) from None
 
     def check_together(self) -> None:
         """Refuse a command that asks for nothing, or for what the paper does not have."""
         super().check_together()
         if self.paper not in PAPERS:  # there is no default without the papers that come with the product
             known = f"expected one of {', '.join(PAPERS)}" if PAPERS else NO_PAPER
-            raise InputError(f"--paper: found none, {known}")
+            raise UnknownValue(f"--paper: found none, {known}", "paper")
         if not (self.table or self.figure or self.section):
             raise InputError("--table, --figure, --section: found none of them, expected what to reproduce")
         if self.systems and not self.table:
@@ -134,7 +134,7 @@ class ReproduceOptions(CommonOptions):
 
     @property
     def directory(self) -> str:
-        """Where all runs and the page go."""
+        """Directory of all runs and of the page."""
         return self.run_dir or self.the_paper.run_dir
 
     @property

@@ -16,7 +16,7 @@ DATA = "Data"
 
 
 class TableOptions(Options):
-    """Of commands that train on a table."""
+    """Options of commands that train on a table."""
 
     drop: Annotated[tuple[str, ...] | None, Doc("columns of a table that are no features"), On(DATA)] = None
     id: Annotated[
@@ -113,7 +113,7 @@ _HEADERS: dict[tuple[str, ...], bool] = {("yes",): True, ("no",): False}
 
 
 def csv_request(options: TableOptions) -> dict[str, Any]:
-    """What the options say of CSV files.
+    """Return the options that concern CSV files.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a flow run shows beside its log: tables, links, the report, and a bar for each stage that takes its time."""
+"""The artifacts of a flow run beside its log: tables, links, the report, and a bar for each long stage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipeline.monitoring.plain_text import printable
 PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
 TRIES = 3
-"""How often the API is asked for something before it counts as away; Prefect itself would try for minutes."""
+"""Number of attempts before the API counts as away; Prefect itself would try for minutes."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def tries(count: int) -> Iterator[None]:
 
 
 def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
-    """What an API that is away does not take is left out: the result of the run does not need it."""
+    """Leave out what an API that is away does not take: the result of the run does not need it."""
 
     @wraps(show)
     def shown(*args: P.args, **kwargs: P.kwargs) -> None:

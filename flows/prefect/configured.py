@@ -1,4 +1,4 @@
-"""Whether a Prefect API is there to be used, found out without importing Prefect where it is not."""
+"""A look for a Prefect API, which imports Prefect only if there is one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def api_is_configured() -> bool:
-    """Whether PREFECT_API_URL is set, or the active profile sets it."""
+    """Return whether PREFECT_API_URL is set, or the active profile sets it."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")

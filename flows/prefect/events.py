@@ -21,9 +21,9 @@ from pipeline.record_types import StageProgress, TaskProgress
 _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""
 _CANCELLED_SECONDS = 10.0
-"""How often a run asks whether it was cancelled, where nobody else would tell it."""
+"""Seconds between two questions of a run to the API whether it was cancelled, if no worker would tell it."""
 _HAS_WORKER = "PREFECT__FLOW_RUN_ID" in os.environ
-"""Whether a worker of Prefect's has started this process: it ends it when the run is cancelled."""
+"""True if a worker of Prefect has started this process: the worker ends it when the run is cancelled."""
 
 
 class RunLog(LogProgress):
@@ -69,7 +69,7 @@ class RunLog(LogProgress):
 
 
 def is_cancelled() -> bool:
-    """Whether somebody has cancelled this flow run, as far as the API can be asked."""
+    """Return whether somebody has cancelled this flow run, as far as the API can be asked."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return False

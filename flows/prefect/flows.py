@@ -53,7 +53,7 @@ from pipeline.report.results import result_in_words
 
 @dataclass
 class _Terminal:
-    """Of a command: its progress, and how its work has ended, whatever becomes of the API. A deployment has none."""
+    """The terminal of a command: its progress, and how its work has ended. A deployment has none."""
 
     events: Events | None = None
     options: Options | None = None  # with what is not for Prefect's database, such as the signature of a URL
@@ -288,7 +288,7 @@ def _main_hidden() -> Iterator[None]:
 
 
 def _resumable(options: BatchOptions) -> BatchOptions:
-    """For a run that no command has started: without a directory of its own, one that a retry finds again."""
+    """Return options with a run directory that a retry finds again, for a run that no command has started."""
     if _terminal.get() is not None or options.run_dir is not None:
         return options
     name = re.sub(r"[^\w.-]+", "-", f"{flow_run.get_name()}-{str(flow_run.get_id())[:8]}")

@@ -1,4 +1,4 @@
-"""As many runs at a time as a cluster takes: one, where nobody says otherwise."""
+"""A limit of the runs at a time on a cluster: one, unless the user gives another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THIS_MACHINE = ("local", "cuda")
 MADE_ANEW = ("slurm", "srun", "kubernetes")
 """Kinds that give every run workers of its own: somebody else shares out the machines."""
 LOOK_SECONDS = 5.0
-"""How often a run that waits asks again."""
+"""Seconds between two looks of a run that waits."""
 LEASE_SECONDS = 60.0
 """The place of a run that was killed is free again after so long."""
 

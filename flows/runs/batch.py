@@ -204,7 +204,7 @@ def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
 
 
 def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What identifies a run: its parameters and the contents of its data, wherever these are stored."""
+    """Return the identity of a run: its parameters and the contents of its data, wherever these are stored."""
     from pipeline.runs.batch import run_identity
 
     contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
@@ -212,7 +212,7 @@ def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[st
 
 
 def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], cluster: ClusterHandle) -> Invocation:
-    """How a run is started, for its records."""
+    """Return the invocation of a run, for its records."""
     from pipeline.runs.metrics import Invocation
 
     return Invocation(
@@ -298,14 +298,14 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
 
 
 def name_of(given: str) -> str:
-    """What a run on this input is called."""
+    """Return the name of a run on this input."""
     first = Location(given) if Path(given).exists() else Location(given).several()[0]
     name = Path(re.split(r"[*?\[]", first.place)[0].rstrip("/") or "data").name.partition(".")[0]
     return "stdin" if given == "-" else name or "data"
 
 
 def table_request(options: BatchOptions) -> TableRequest:
-    """What the options ask of a table.
+    """Return the request for a table that the options make.
 
     Raises
     ------

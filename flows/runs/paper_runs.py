@@ -28,8 +28,7 @@ from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
 from pipeline.params import Params
 from pipeline.record_types import FinishedStage
-from pipeline.reproduce.form import Outcome
-from pipeline.reproduce.paper import Entry, Paper
+from pipeline.reproduce.paper import Entry, Outcome, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rows.prepared import DATA
 from pipeline.running.machine import describe_machine
@@ -84,11 +83,11 @@ class Runs:
         self._lock = Lock()
 
     def found(self, entry: Entry) -> Outcome:
-        """How the run ended."""
+        """Return the outcome of a run."""
         return self.outcomes[_what(entry)]
 
     def about(self, command: str, seconds: float) -> dict[str, Any]:
-        """What ``results.json`` says of the command."""
+        """Return the fields of ``results.json`` about the command."""
         return {
             "command": command,
             "seed": self.options.seed,
@@ -239,7 +238,7 @@ class Runs:
             directory.close()
 
     def _read_for(self, **values: Any) -> Params:
-        """What rows are read for: by the paper's task."""
+        """Return parameters for reading rows for the task of the paper."""
         learners = self.options.the_paper.learners or (CLASSIFICATION.usual.learner,)
         return Params.given(learners=learners, seed=self.options.seed, **values)
 
@@ -353,7 +352,7 @@ class Runs:
                 directory.close()
 
     def _size(self, dataset: str, cluster: ClusterHandle) -> Any:
-        """What the ingest has found, or why it failed."""
+        """Return the result of the ingest, or the reason why it failed."""
         try:
             return self._ingested(dataset, "none", False, cluster)[1]["result"]
         except (InputError, KilledWorker, MemoryError) as error:
@@ -364,7 +363,7 @@ class Runs:
 
 
 class _Quiet(QuietProgress):
-    """What a run among many says: when a stage is done that took its time."""
+    """The events of a run among many: a line for each stage that took its time."""
 
     LONG_SECONDS = 10.0
 
@@ -395,5 +394,5 @@ def _limit_reached(stopped: Path) -> float:
 
 
 def _what(entry: Entry) -> str:
-    """What a run is, whatever it is made for."""
+    """Return a key that is the same for entries of the same run, whatever it is made for."""
     return json.dumps([entry.dataset, entry.command, entry.options], sort_keys=True)

@@ -1,4 +1,4 @@
-"""What ``python -m flows.reproduce`` does, once its options are read; with or without Prefect around it."""
+"""The work of ``python -m flows.reproduce`` after its options are read; with or without Prefect around it."""
 
 from __future__ import annotations
 

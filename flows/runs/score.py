@@ -1,4 +1,4 @@
-"""What ``python -m flows.score`` does, once its options are read; with or without Prefect around it."""
+"""The work of ``python -m flows.score`` after its options are read; with or without Prefect around it."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ikmap import seed_paths
 from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.estimators.base import RandomState, Regressor, Table
@@ -37,9 +38,6 @@ from ikmap.partitioners.mondrian import mondrian_splits
 from ikmap.rows import Rows, as_dense
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
-
-VALIDATION = 1_000_006
-"""Seed path of the rows that lifetimes are compared on."""
 
 
 class OnTrees(Partitioned):
@@ -276,7 +274,7 @@ class MondrianRegressor(Regressor, OnTrees):
         if self.select == "validation":
             if n < 2:
                 raise ValueError(f"found n_samples={n}, expected at least 2 rows to compare lifetimes on")
-            left_out[generator(seed, VALIDATION).permutation(n)[: max(1, n // 10)]] = True
+            left_out[generator(seed, seed_paths.VALIDATION).permutation(n)[: max(1, n // 10)]] = True
         inside = rows[~left_out]
         model = self._grow(inside, limit, seed, "terminal")
         if self._exact:

@@ -16,7 +16,7 @@ from ikmap.compiled import compiled
 
 LANES = 8
 ROWS, PANEL = LANES, 2 * LANES
-"""So many rows meet so many others at a time: their sums are in 16 vector registers."""
+"""Number of rows that meet so many others at a time: their sums are in 16 vector registers."""
 COLUMNS = 256
 """Columns are taken so many at a time: those of a panel and of eight rows then stay in the first level cache."""
 

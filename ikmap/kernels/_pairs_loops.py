@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.compiled import compiled
 
 L1, SQUARES, CHI2, PRODUCTS = 0, 1, 2, 3
-"""What is summed over the columns: |x - y|, (x - y)^2, 2 x y / (x + y) with 0/0 = 0, and x y."""
+"""Numbers of the sums over the columns: |x - y|, (x - y)^2, 2 x y / (x + y) with 0/0 = 0, and x y."""
 
 COLUMNS = 256
 """Columns are taken so many at a time: those of 256 points then stay in the second level cache."""

@@ -28,7 +28,7 @@ SPREAD = 600
 DENSE_BYTES = 32 << 20
 """Sparse rows are laid out densely only where a tile of them takes no more."""
 SLOWER = 40
-"""How much longer the sparse loop takes for a pair of values than the dense one, some columns being more common."""
+"""Ratio of the times of the sparse and the dense loop for a pair of values, some columns being more common."""
 
 
 @dataclass(frozen=True)

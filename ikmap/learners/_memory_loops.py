@@ -1,4 +1,4 @@
-"""What compiled code tells the processor and the optimiser about memory."""
+"""Hints of compiled code to the processor and the optimiser about memory."""
 
 # ruff: noqa: ARG001  (an intrinsic's arguments are named for its callers)
 import os

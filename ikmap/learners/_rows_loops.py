@@ -1,4 +1,4 @@
-"""What a compiled learner does with one row: its product with the weights, and adding it to them, for every layout.
+"""The steps of a compiled learner on one row, for every layout: its product with the weights, and adding it to them.
 
 A learner's loop is written once and calls the functions below. Numba picks the version for a layout by the type of the
 ``rows`` tuple. The layouts, as made by :func:`rows.row_arrays`:
@@ -76,7 +76,7 @@ def axpy(rows, i, a, w):
 
 
 def constant(rows, bias, w):
-    """What the constant feature, whose weight is the last, adds to a row's product."""
+    """Return the part of the constant feature, whose weight is the last, in a row's product."""
     raise NotImplementedError("compiled code only")
 
 

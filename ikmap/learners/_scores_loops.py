@@ -1,4 +1,4 @@
-"""What a compiled learner does with a row and the weights of several classes; layouts are those of ``_rows_loops``."""
+"""The steps of a compiled learner on a row and the weights of several classes; layouts are those of ``_rows_loops``."""
 
 # ruff: noqa: ARG001  (all layouts of one operation share its signature)
 import numpy as np

@@ -223,17 +223,17 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """True if it has no default."""
         return self.default is MISSING
 
     @property
     def parameter(self) -> str:
-        """Its name in papers and results."""
+        """Name of the parameter in papers and results."""
         return self.symbol.parameter if self.symbol is not None and self.symbol.parameter else self.name
 
     @property
     def follows_map(self) -> bool:
-        """Whether it is searched where nothing is said and the map of its learner is; its record is None until then."""
+        """True if it is searched when its map is and no value is given; its record is None until then."""
         return self.searched is not None and self.searched.with_map and not self.searched.by_default
 
     @property

@@ -18,11 +18,11 @@ LONGEST = 60
 
 
 class Kind(Frozen):
-    """What values an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
+    """The values that an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
 
     @property
     def metavar(self) -> str | None:
-        """What ``--help`` shows for the value; None when the option takes none."""
+        """Word that ``--help`` shows for the value; None if the option takes none."""
         raise NotImplementedError
 
     @property
@@ -160,6 +160,10 @@ class Real(Number):
     high: float = math.inf
 
 
+class UnknownWord(ValueError):
+    """An error for a word that is none of those that are known."""
+
+
 class Choice(Kind):
     """One of the names."""
 
@@ -182,7 +186,8 @@ class Choice(Kind):
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or value not in self.known:
             near = nearest(str(value), self.known)
-            refuse(value, f"one of {', '.join(self.known)}{f' (did you mean {near!r}?)' if near else ''}")
+            hint = f" (did you mean {near!r}?)" if near else ""
+            raise UnknownWord(f"found {value!r}, expected one of {', '.join(self.known)}{hint}")
         return value
 
 
@@ -275,7 +280,7 @@ class Flag(Kind):
 
 
 class AnyOf(Kind):
-    """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
+    """The kinds that methods (by their names) give one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
 

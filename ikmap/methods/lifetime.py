@@ -18,8 +18,6 @@ MULTIPLES = tuple(2.0**m for m in range(-5, 4))
 last one."""
 DISTANCE_ROWS = 200
 """Number of rows from which the typical distance is taken."""
-STREAM = 1_000_005
-"""Seed path of drawing these rows."""
 
 
 class LaplaceMap(Map):
@@ -72,10 +70,11 @@ def typical_distance(sample: Sample) -> float:
     """Return the median of |x - y|_1 over pairs of some rows; the mean if the median is 0; 1 if all rows are equal."""
     import numpy as np
 
+    from ikmap import seed_paths
     from ikmap.rows import as_dense
     from ikmap.seeds import generator
 
-    drawn = generator(sample.seed, STREAM).permutation(sample.n_rows)[:DISTANCE_ROWS]
+    drawn = generator(sample.seed, seed_paths.DISTANCES).permutation(sample.n_rows)[:DISTANCE_ROWS]
     rows = as_dense(sample.take(np.sort(drawn)))
     distances = np.concatenate([np.zeros(0), *(np.abs(rows[i] - rows[:i]).sum(axis=1) for i in range(1, len(rows)))])
     if not distances.any():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ikmap.rows import Rows
 
 JOINED = ", "
-"""Between the names of several values that are chosen together."""
+"""Text between the names of several values that are chosen together."""
 type Value = Number | tuple[Number, ...]
 """A choice for a method: a number, or a tuple with a number for each of several fields."""
 

@@ -21,7 +21,7 @@ def bins(X, pitch, shift, words):
 
 @compiled({"binning": "u8[::1], u8[::1], i4[::1]"})
 def numbers_of(words, known, found):
-    """Where each word stands among some that ascend; -1 where it is none of them."""
+    """Find the place of each word among some that ascend; -1 if it is none of them."""
     for i in range(words.size):
         low, high = 0, known.size
         while low < high:

@@ -191,7 +191,7 @@ def _open_books(points, rows, begin, end, where, mine):
 
 @compiled
 def _differ(witness, col_point, col_value, owner, mine):
-    """Whether a column that all points have takes two values among them; two such points are remembered."""
+    """Return whether a column that all points have takes two values among them; two such points are remembered."""
     if witness[0] >= 0 and owner[witness[0]] == mine and owner[witness[1]] == mine:
         return True
     first = -1

@@ -13,7 +13,7 @@ from ikmap.partitioners._gcws_draws_loops import STEP, logarithm, mixed
 LEAF = -1
 """Attribute, and children, of a node that is not cut."""
 WHEN, WHICH, WHERE = np.uint64(1), np.uint64(2), np.uint64(3)
-"""What a draw of a node is for: the time of its cut, the attribute, and the place."""
+"""Purposes of the draws of a node: the time of its cut, the attribute, and the place."""
 LEFT, RIGHT = np.uint64(5), np.uint64(7)
 WORD_53 = 2.0**-53
 NEAR_ONE = 0.999
@@ -213,7 +213,7 @@ def trace(X, own, root, times, features, thresholds, children, boxes, keys, last
 
 @compiled
 def ends(children, found):
-    """Where the subtree of each node ends: in preorder, it has the nodes from its own to before that."""
+    """Find the end of the subtree of each node: in preorder, it has the nodes from its own to before that."""
     for node in range(found.size - 1, -1, -1):
         right = children[node, 1]
         found[node] = node + 1 if right < 0 else found[right]

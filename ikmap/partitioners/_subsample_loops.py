@@ -29,7 +29,7 @@ def prefix_of_shuffle(swaps, out):
 
 @compiled
 def _slot(places, place, shift, mask):
-    """Where a place is in the table, or would be put."""
+    """Return the slot of the table that has a place, or that it would be put into."""
     at = (np.uint64(place) * np.uint64(0x9E3779B97F4A7C15)) >> shift
     while places[at] != -1 and places[at] != place:
         at = (at + np.uint64(1)) & mask

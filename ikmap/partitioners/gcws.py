@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap._threads import for_each_block, usable_cores
 from ikmap.cells import Cells
 from ikmap.partitioners._gcws_draws_loops import LANES, draw, logarithms
@@ -16,8 +17,6 @@ from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_rows, csr_arrays
 from ikmap.seeds import generator
 
-STREAM = 4_000_002
-"""Seed path of the keys of hashes."""
 MOST_BITS = 16
 MOST_P = 1e6
 """Beyond it p ln(u) / r might leave the numbers that an int64 has."""
@@ -81,7 +80,10 @@ class GCWSPartitions(Partitions):
     def _keys(self) -> np.ndarray:
         """Keys of the hashes of each code, uint64 of shape (gamma, t), with t rounded up to LANES."""
         width = -(-self.t // LANES) * LANES
-        keys = [generator(self.seed, STREAM, g).integers(2**64, size=width, dtype=np.uint64) for g in range(self.gamma)]
+        keys = [
+            generator(self.seed, seed_paths.GCWS, g).integers(2**64, size=width, dtype=np.uint64)
+            for g in range(self.gamma)
+        ]
         return np.array(keys)
 
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:

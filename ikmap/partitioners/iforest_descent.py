@@ -14,7 +14,7 @@ from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.rows import Rows
 
 BYTES_OF_A_WALK = 64
-"""What a row takes in a tree: where it is, and what it compares there."""
+"""Bytes that a row takes in a tree: its node, and the value that it compares there."""
 
 
 class Descent(Mapper):

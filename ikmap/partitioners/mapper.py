@@ -15,7 +15,7 @@ from ikmap.device import Device, DeviceArray
 from ikmap.rows import Rows, as_rows
 
 MEMORY_SHARE = 0.5
-"""Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
+"""Share of the free memory for one block; the rest is for libraries, and for other programs."""
 LEAST_BUDGET = 64 << 20
 """Bytes that a block of rows is given even if the device seems full: what a pool holds unused is not always told."""
 MOST_BUDGET = 1 << 33

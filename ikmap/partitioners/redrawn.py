@@ -10,19 +10,17 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap import seed_paths
 from ikmap.arrays import Bools
 from ikmap.cells import Cells
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.seeds import generator
 
-STREAM = 4_000_003
-"""Seed path of what is drawn anew, apart from those of partitionings (their numbers) and of maps side by side."""
-
 
 def seed_of_redraw(seed: int, number: int) -> int:
     """Return the seed of the `number`-th redraw, from 1."""
-    return int(generator(seed, STREAM, number).integers(2**63))
+    return int(generator(seed, seed_paths.REDRAWN, number).integers(2**63))
 
 
 def drawn_longest_ago(t: int, number: int) -> tuple[int, int]:

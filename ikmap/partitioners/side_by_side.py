@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
@@ -16,13 +17,10 @@ from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 
-STREAM = 4_000_001
-"""Seed path of what each map draws from, apart from those of partitionings (their numbers)."""
-
 
 def seed_of_part(seed: int, i: int) -> int:
     """Return the seed of the i-th of several maps, so that their draws differ."""
-    return int(generator(seed, STREAM, i).integers(2**63))
+    return int(generator(seed, seed_paths.SIDE_BY_SIDE, i).integers(2**63))
 
 
 def side_by_side(parts: Sequence[Cells]) -> Cells:

@@ -16,11 +16,11 @@ from ikmap.tables.raw import MISSING
 from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
 
 KNOTS = 1024
-"""Of a curve of quantiles."""
+"""Number of knots of a curve of quantiles."""
 DAY = 86_400.0
 BUCKETS = 32
 PARTS = ("year", "month", "day", "weekday", "minute", "second")
-"""Of a time. The minute is that of the day, the second that of the minute."""
+"""Parts of a time. The minute is that of the day, the second that of the minute."""
 PERIODS = {"month": 12.0, "day": 31.0, "weekday": 7.0, "minute": 1440.0, "second": 60.0}
 ROUNDS = {"month": 365.25 * DAY, "day": 30.4375 * DAY, "weekday": 7 * DAY, "minute": DAY, "second": 60.0}
 """Seconds after which a part comes round; the year never does."""

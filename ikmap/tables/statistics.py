@@ -15,14 +15,13 @@ from typing import Self
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Bytes, Int64s
 from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
 
 FOLDS = 5
-ENCODING = 20
-"""Of the generators of a seed, the one that draws these rows."""
 DRAWN = 1 << 16
 """Training rows from which quantiles and medians are found."""
 EXACT = 2**53
@@ -185,7 +184,7 @@ def drawn_rows(n: int, seed: int) -> Int64s:
     if n <= DRAWN:
         drawn = np.arange(n)
     else:
-        drawn = np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
+        drawn = np.sort(generator(seed, seed_paths.ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
     drawn.flags.writeable = False  # each task of a process asks for the same
     return drawn
 

@@ -1,4 +1,4 @@
-"""How the experiments of the GMM paper are made and shown."""
+"""The forms of the experiments of the GMM paper."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Quoted(Form):
         return [{"system": name, **values} for name, values in self.paper.published["table3"].items()]
 
     def html(self, rows: Sequence[Row]) -> str:
-        """As printed."""
+        """Return the table as it is printed."""
         sets = [name for name in rows[0] if name not in ("system", "group")]
         cells = [[row["system"], str(row["group"]), *(number(row[name], ".2f") for name in sets)] for row in rows]
         notes = [
@@ -215,7 +215,7 @@ class Quoted(Form):
         return table(("system", "group", *sets), cells, self.experiment.title, texts=1, notes=notes)
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
-        """As printed."""
+        """Return the table as it is printed."""
         sets = [name for name in rows[0] if name not in ("system", "group")]
         return ("system", "group", *sets), [
             (row["system"], str(row["group"]), *(number(row[name], ".2f") for name in sets)) for row in rows
@@ -235,7 +235,7 @@ class Pictured(BestOnTest):
         return table((), [], self.experiment.title, notes=[text]) if text and rows else ""
 
     def printed_out(self, rows: Sequence[Row]) -> None:
-        """Nothing: the table has it."""
+        """Print nothing: the table has it."""
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         """Yield the pictures."""
@@ -264,4 +264,4 @@ FORMS: dict[str, type[Form]] = {
     "figure 7": Hashed,
     "section linearised": Linearised,
 }
-"""By label."""
+"""Forms by label."""

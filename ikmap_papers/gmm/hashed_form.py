@@ -1,4 +1,4 @@
-"""How Figures 5 to 7 of the GMM paper, on hashing, are made and shown."""
+"""The form of Figures 5 to 7 of the GMM paper, on hashing."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ CS = tuple(2.0**m for m in range(-6, 13, 3))
 FEATURES = 104
 """Stream of random numbers: the seed of the features."""
 CODES, BITS = 256, 8
-"""Of the first stage."""
+"""Number of hashes of the first stage, and bits of each."""
 WAYS = ("two-stage eGMM", "Nystroem eGMM", "Nystroem GMM")
 
 
 def linearised_on_test(
     rows: Rows, target: np.ndarray, columns: Sequence[str] | None, options: RecordView, seed: int, repeat: int
 ) -> Record:
-    """How near features come to their kernel, and the accuracy of linear SVMs on them, on one shuffle into halves.
+    """Return the error of features as an estimate of their kernel, and the accuracy of linear SVMs on them.
 
     Two stages (the paper names them and calls them impractical): codes of GCWS as rows z of length 1, whose squared
     distances are ``2 (1 - GMM)`` in expectation, and of these random Fourier features of ``exp(-(le / 2) |z - z'|^2)``.
@@ -78,7 +78,7 @@ def linearised_on_test(
 
 
 def _accuracy(features: Floats, y: np.ndarray, half: int, n_classes: int) -> float:
-    """In per cent, of a linear SVM at the best C."""
+    """Return the accuracy of a linear SVM at the best C, in per cent."""
     params = SVMParams(tol=1e-2, max_iter=200)
     best = 0.0
     with warnings.catch_warnings():

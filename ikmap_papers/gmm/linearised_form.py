@@ -1,4 +1,4 @@
-"""How the table of linearised kernels, which the paper names and does not have, is made and shown."""
+"""The form of the table of linearised kernels, which the paper names and does not have."""
 
 from __future__ import annotations
 

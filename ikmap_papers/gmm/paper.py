@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Options(Configured):
-    """How much of its protocol is done."""
+    """Options for how much of the protocol of the paper is done."""
 
     repeats: Annotated[int, Ge(1), Le(100), Doc("seeded shuffles of each data set into halves for the GMM paper")] = 10
 
@@ -43,7 +43,7 @@ class TunableGMM(Paper):
     learners = ("svm", "ogd")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
-        """As the paper shows it."""
+        """Return the form that shows an experiment as the paper does."""
         from ikmap_papers.gmm.forms import FORMS
 
         return FORMS.get(experiment.label)

@@ -21,7 +21,7 @@ COMPARED = ("gmm", *TUNED)
 
 
 def _legend_below(figure: Figure, axes: Sequence[Axes], across: int) -> None:
-    """What the lines of all panels are, where it covers none of them."""
+    """Draw the legend of all panels below them, so that it covers no line."""
     handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=across, fontsize=8, frameon=False
@@ -103,7 +103,7 @@ def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]
 
 
 def reduction(values: Mapping[str, float]) -> tuple[float, float]:
-    """By how much the best of the tunable kernels reduces the error of GMM: absolutely and relatively, in per cent."""
+    """Return the reduction of the error of GMM by the best tunable kernel: absolute and relative, in per cent."""
     less = max(values[name] for name in TUNED) - values["gmm"]
     error = 100.0 - values["gmm"]
     return less, 100.0 * less / error if error > 0 else 0.0

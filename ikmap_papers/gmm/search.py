@@ -15,12 +15,12 @@ type Fold = tuple[np.ndarray, np.ndarray]
 """Numbers of the rows that are learned from, and of those that are predicted."""
 
 MORE = 3
-"""So many values of C are added at an end at a time."""
+"""Number of values of C that are added at an end at a time."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What SVMs with one kernel have come to, for each C.
+    """The results of SVMs with one kernel, for each C.
 
     Attributes
     ----------

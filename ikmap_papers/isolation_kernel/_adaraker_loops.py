@@ -13,12 +13,12 @@ HINGE, LOGISTIC = 0, 1
 SMALLEST = 1e-300
 """No weight of a kernel or interval falls below this: all stay positive."""
 BETA, KERNEL_FLOOR, INTERVAL_FLOOR = 0.5, 1e-4, 1e-10
-"""What the reference script multiplies a kernel's weight by on a mistake, and what it adds to weights after each round:
-before they are scaled to sum 1, those of kernels; after, those of intervals."""
+"""Factor of the weight of a kernel on a mistake in the reference script, and what it adds to weights after each round:
+before they are scaled to sum 1, to those of kernels; after, to those of intervals."""
 
 
 class Rules(NamedTuple):
-    """How learners learn.
+    """The rules by which learners learn.
 
     Attributes
     ----------

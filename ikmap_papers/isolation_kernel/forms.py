@@ -1,4 +1,4 @@
-"""What the Isolation Kernel paper shows in ways of its own: which form each of its experiments has."""
+"""The forms of the Isolation Kernel paper, and which of its experiments has which."""
 
 from __future__ import annotations
 
@@ -199,4 +199,4 @@ FORMS: dict[str, type[Form]] = {
     "figure 5": Growing,
     "section 8.1.1": Shares,
 }
-"""By label; all others are tables of systems."""
+"""Forms by label; all other experiments are tables of systems."""

@@ -116,8 +116,3 @@ def _arrays(cells: Cells) -> tuple[np.ndarray, np.ndarray, int]:
     arrays: tuple[Any, ...] = row_arrays(cells)
     codes, base, _, *absent = arrays
     return codes, base, int(absent[0]) if absent else -1
-
-
-def naive_ogd_bytes(n_columns: int, n_classes: int = 2) -> int:
-    """Return the bytes that a run takes, beside the rows: the steps three times, and a one-hot row."""
-    return 8 * n_columns * (3 * (1 if n_classes == 2 else n_classes) + 1)

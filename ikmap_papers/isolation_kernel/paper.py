@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Readings(Configured):
-    """What the paper leaves open: one reading of each point, or all."""
+    """Points that the paper leaves open: one reading of each, or all."""
 
     depth: Annotated[Literal["all", "none", "log2"], Doc("depth of the iForest trees, which is open")] = "all"
     score_scale: Annotated[Literal["all", "kernel", "raw"], Doc("scale of the score of IK-OGD: 1/t or none")] = "all"
@@ -51,7 +51,7 @@ class IsolationKernel(Paper):
     learners = ("svm", "ogd")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
-        """As the paper shows it."""
+        """Return the form that shows an experiment as the paper does."""
         from ikmap_papers.isolation_kernel.forms import FORMS
 
         return FORMS.get(experiment.label)

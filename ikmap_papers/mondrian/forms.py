@@ -1,4 +1,4 @@
-"""How the figures of the Mondrian paper are made and shown: a study each, a picture, and a table of what was found."""
+"""The forms of the figures of the Mondrian paper: a study each, a picture, and a table of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of the Mondrian paper say, as the lines of tables."""
+"""The numbers of the figures of the Mondrian paper, as the lines of tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ type Table = tuple[Sequence[str], list[Sequence[str]]]
 NEAR = 1.05
 """Within 5 % of the least error."""
 FEWEST = 5
-"""From so many features on, slopes are told."""
+"""Least number of features that slopes are computed from."""
 
 
 def slope(M: Sequence[int], errors: Floats) -> float:
-    """Of the logarithm of errors against that of M."""
+    """Return the slope of the logarithm of errors against that of M."""
     few = np.asarray(M) >= FEWEST
     return float(np.polyfit(np.log(np.asarray(M)[few]), np.log(errors[few]), 1)[0])
 
@@ -68,7 +68,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def seconds_to(curve: Sequence[Sequence[float]], error: float) -> float:
-    """When a curve of (seconds, error, lifetime) first comes down to an error; infinity where it never does."""
+    """Return when a curve of (seconds, error, lifetime) first comes down to an error; infinity if it never does."""
     return next((seconds for seconds, at, _ in curve if at <= error), float("inf"))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Options(Configured):
-    """How much of its protocol is done, and by which solver."""
+    """Options for how much of the protocol of the paper is done, and by which solver."""
 
     repeats: Annotated[int, Ge(1), Le(100), Doc("seeded repetitions of each experiment of the Mondrian paper")] = 5
     ridge_solver: Annotated[

@@ -1,4 +1,4 @@
-"""How Figure 1 of the NORMA paper is made and shown: grids of digits, and a table of what was counted."""
+"""The form of Figure 1 of the NORMA paper: grids of digits, and a table of counts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Digits(Form):
         return table(head, lined, self.experiment.title, texts=1, notes=[NOTE])
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
-        """How many margin errors there were, and when."""
+        """Return a table of the margin errors of each run, with their number and time."""
         head = (
             "data set", "training rows", "nu", "margin errors", "with decreasing steps", "share, by fifths of the pass",
             "rho at the end",

@@ -1,4 +1,4 @@
-"""After how many rounds NORMA may drop what a row added, and what that costs (algorithms.md 11.5)."""
+"""The number of rounds after which NORMA may drop what a row added, and what that costs (algorithms.md 11.5)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from ikmap.learners.online.norma_rule import NormaRule
 def derivative_bound(rule: NormaRule) -> float:
     """Return the largest absolute derivative of the loss by the prediction; infinite for squared errors."""
     return math.inf if rule.loss == "squared" else 1.0
-
-
-def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
-    """Return what dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old.
-
-    Parameters
-    ----------
-    largest : float
-        Of k(x, x).
-    """
-    kept = (1.0 - rule.eta * rule.regularization) ** tau * derivative_bound(rule) * math.sqrt(largest)
-    return rule.eta * kept, kept / rule.regularization if rule.regularization else math.inf
 
 
 def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:

@@ -78,7 +78,7 @@ class QuietProgress(Base):
 
 @dataclass
 class StageState:
-    """How far a stage is."""
+    """The progress of a stage."""
 
     name: str
     total_tasks: int | None

@@ -9,8 +9,8 @@ from pipeline.record_types import Record, RecordView
 from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
-from pipeline.reproduce.form import Form, Made, Outcome, Row, link
-from pipeline.reproduce.paper import WITHIN, Entry, Experiment, Paper, Request, System, shown
+from pipeline.reproduce.form import link
+from pipeline.reproduce.paper import WITHIN, Entry, Experiment, Form, Made, Outcome, Paper, Request, Row, System, shown
 from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 
@@ -32,7 +32,7 @@ class Compared(Form):
                 yield from _otherwise(paper, dataset, paper.systems[name], request.readings)
 
     def printed(self, dataset: str, system: str) -> tuple[object, object]:
-        """What the paper prints, and its seconds: numbers, its mark for what there is none of, or None."""
+        """Return the number that the paper prints, or its mark for a missing number, and its seconds."""
         tables = self.paper.published
         value = tables.get(f"table{self.experiment.name}", {}).get(dataset, {}).get(system)
         return (value[0], value[1]) if isinstance(value, list) else (value, None)
@@ -67,7 +67,7 @@ class Compared(Form):
         }
 
     def html(self, rows: Sequence[Row]) -> str:
-        """For each data set the systems, and below them the other readings."""
+        """Return a table for each data set: the systems, and below them the other readings."""
         grouped = {dataset: list(group) for dataset, group in groupby(rows, key=lambda row: row["dataset"])}
         counted = ", ".join(self.experiment.about.get("seconds", PARTS))
         datasets = [self._dataset(dataset, group) for dataset, group in grouped.items()]
@@ -138,14 +138,14 @@ def _otherwise(paper: Paper, dataset: str, system: System, chosen: RecordView) -
 
 
 def remark(of_run: Row, outcome: Outcome) -> str:
-    """What is to be said of a run, if there is something."""
+    """Return the remark on a run; empty if there is none."""
     if of_run.get("gap") is not None:
         return f"not converged, duality gap {of_run['gap']:.2g}"
     return outcome.message
 
 
 def batch_result(metrics: RecordView, counted: Sequence[str], measure: str = "accuracy") -> Row:
-    """What was measured of a run with one learner, its seconds and its choice.
+    """Return the measure of a run with one learner, its seconds and its choice.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def batch_result(metrics: RecordView, counted: Sequence[str], measure: str = "ac
 
 
 def choice(metrics: RecordView, name: str) -> str:
-    """What cross-validation has chosen for a learner, for people."""
+    """Return the words for the value that cross-validation has chosen for a learner."""
     selection = metrics["selection"] or {}
     if name in selection.get("tuned", {}):
         tuned = selection["tuned"][name]
@@ -185,13 +185,13 @@ def choice(metrics: RecordView, name: str) -> str:
 
 
 def readings_of(paper: Paper, entry: Entry, chosen: RecordView) -> dict[str, str]:
-    """How the paper was read in all that concerns a run."""
+    """Return the value of each reading that concerns a run."""
     values = {r.name: shown(r, chosen) for r in paper.readings.values() if entry.system in r.systems}
     return values | dict([entry.reading] if entry.reading else [])
 
 
 def form_of(paper: Paper, experiment: Experiment) -> Form:
-    """What makes and shows an experiment of a paper.
+    """Return the form of an experiment of a paper.
 
     Raises
     ------

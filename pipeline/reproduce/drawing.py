@@ -1,4 +1,4 @@
-"""What pictures of papers have in common: size, colours, and how they are saved."""
+"""The style of pictures of papers: size, colours, and how they are saved."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
 
 
 def style(i: int) -> Record:
-    """How the line number `i` is drawn."""
+    """Return the style of line number `i`."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4, "linewidth": 1.6}

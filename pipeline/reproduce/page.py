@@ -62,7 +62,7 @@ def write_page(paper: Paper, results: RecordView, path: Path) -> None:
 
 
 def _experiment(paper: Paper, experiment: RecordView, folder: Path) -> Record:
-    """What the page shows of an experiment."""
+    """Return the values that the template of the page needs for an experiment."""
     rows, label = experiment["rows"], f"{experiment['kind']} {experiment['name']}"
     form = form_of(paper, paper.find(experiment["kind"], experiment["name"]))
     return {

@@ -1,4 +1,6 @@
-"""A paper that describes itself: what it is, its systems, readings and experiments, its printed numbers, its forms.
+"""A paper that describes itself, with its systems, readings, experiments and printed numbers, and the forms of these.
+
+A paper names the form of each experiment, and a form has its paper: they stand together.
 
 Commands load the declarations of all papers to answer ``--help``: only the standard library is imported here, and a
 paper's TOML files are read when somebody asks for what stands in them.
@@ -7,7 +9,7 @@ paper's TOML files are read when somebody asks for what stands in them.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -18,10 +20,13 @@ from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ikmap.rows import Rows
-    from pipeline.reproduce.form import Form
 
 Kind = Literal["table", "figure", "section"]
+type Row = Record
+Status = Literal["finished", "stopped", "memory", "failed", "defect"]
 KINDS: tuple[Kind, ...] = ("table", "figure", "section")
 READINGS = "Readings"
 """Group of the options that say how to read a paper."""
@@ -53,7 +58,7 @@ class System:
 
 @dataclass(frozen=True)
 class Reading:
-    """Something that the paper leaves open.
+    """A point that the paper leaves open, and the ways to read it.
 
     Attributes
     ----------
@@ -127,7 +132,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a paper's printed numbers are about.
+    """The measure that the printed numbers of a paper are about.
 
     Attributes
     ----------
@@ -150,7 +155,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks of an experiment.
+    """A request for the runs of an experiment.
 
     Attributes
     ----------
@@ -168,6 +173,99 @@ class Request:
     readings: RecordView = field(default_factory=dict)
     stream: RecordView = field(default_factory=dict)
     systems: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run.
+
+    Attributes
+    ----------
+    status : {"finished", "stopped", "memory", "failed", "defect"}
+        "stopped": at the time limit; "memory": it would need more than there is; "failed": the data or the machine is
+        at fault; "defect": we are.
+    command : str
+        That does it again.
+    metrics : mapping or None
+        The contents of its ``metrics.json``.
+    report : str or None
+        Its report, seen from the page.
+    message : str
+        Why it did not finish; else what had to be done otherwise than asked.
+    """
+
+    status: Status
+    command: str
+    metrics: RecordView | None = None
+    report: str | None = None
+    message: str = ""
+
+    def told(self) -> Row:
+        """Return the fields that a row has of the outcome."""
+        return {"status": self.status, "message": self.message, "report": self.report, "command": self.command}
+
+
+@dataclass(frozen=True)
+class Made:
+    """The runs of an experiment after they have ended.
+
+    Attributes
+    ----------
+    entries : sequence of Entry
+        Its runs.
+    outcome : callable
+        How a run ended.
+    readings : mapping
+        The same as those of :class:`Request`.
+    sizes : mapping
+        What the ingest of each data set has found, or why it failed; for forms that are `sized`.
+    """
+
+    entries: Sequence[Entry]
+    outcome: Callable[[Entry], Outcome]
+    readings: RecordView
+    sizes: RecordView
+
+
+class Form:
+    """Base of all forms: no runs, no rows, nothing to see.
+
+    Attributes
+    ----------
+    paper : Paper
+    experiment : Experiment
+    """
+
+    sized: ClassVar[bool] = False
+    """True if data sets are read even if no run wants them, to say how large they are."""
+
+    def __init__(self, paper: Paper, experiment: Experiment) -> None:
+        self.paper, self.experiment = paper, experiment
+
+    def entries(self, request: Request) -> Iterator[Entry]:  # noqa: ARG002
+        """Yield the runs, those that the printed numbers are compared with first."""
+        yield from ()
+
+    def rows(self, made: Made) -> list[Row]:  # noqa: ARG002
+        """Return the rows for ``results.json``: plain JSON, all that page, terminal and pictures need."""
+        return []
+
+    def html(self, rows: Sequence[Row]) -> str:  # noqa: ARG002
+        """Return the part of the page below the pictures, made by `table` or a template; there is at least one row."""
+        return ""
+
+    def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]] | None:  # noqa: ARG002
+        """Head and cells of a table for the terminal, or None for none."""
+        return None
+
+    def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:  # noqa: ARG002
+        """Yield the pictures, each with the name of its files."""
+        yield from ()
+
+    @property
+    def published(self) -> object:
+        """Printed numbers that ``results.json`` has once for all rows."""
+        return None
 
 
 class Paper:
@@ -201,7 +299,7 @@ class Paper:
     learners: ClassVar[tuple[str, ...]] = ()
 
     def form(self, experiment: Experiment) -> type[Form] | None:  # noqa: ARG002
-        """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.
+        """Return the class of the form that makes and shows an experiment.
 
         None, which is the default, stands for the one that holds ours against what was printed; it takes a table of
         systems (:func:`pipeline.reproduce.compared.form_of`).
@@ -236,7 +334,7 @@ class Paper:
 
     @property
     def run_dir(self) -> str:
-        """Where its runs go, if nobody says."""
+        """Directory of its runs unless ``--run-dir`` names another."""
         return f"runs/{self.name}"
 
     @property
@@ -269,7 +367,7 @@ class Paper:
 
     @cached_property
     def published(self) -> Record:
-        """What was printed, by "table5" and the like; a paper need not have any."""
+        """Printed numbers, by "table5" and the like; a paper need not have any."""
         return self._toml("published.toml", missing={})
 
     def find(self, kind: Kind, name: str) -> Experiment:

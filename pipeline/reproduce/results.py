@@ -1,4 +1,4 @@
-"""What the runs gave, beside what was printed: the contents of ``results.json``."""
+"""The contents of ``results.json``: the results of the runs beside the printed numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.drawing import save
-from pipeline.reproduce.form import Made, Outcome
-from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
+from pipeline.reproduce.paper import Entry, Experiment, Made, Outcome, Paper, shown
 
 
 def collect(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pipeline.record_types import RecordView
 from pipeline.report.text import MISSING, duration
-from pipeline.reproduce.form import Outcome
-from pipeline.reproduce.paper import Measure
+from pipeline.reproduce.paper import Measure, Outcome
 
 MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed", "defect": "failed"}
-"""In place of a number, for a run that has none."""
+"""Words in place of a number, for a run that has none."""
 
 ACCURACY = Measure()
 
 
 def one_line(key: str, outcome: Outcome, seconds: float, measure: Measure = ACCURACY) -> str:
-    """What is said when a run has ended."""
+    """Return the line for a run that has ended."""
     if outcome.metrics is None:
         return f"{key}: {outcome.message}"
     values = [number(learner[measure.key], measure.form) for learner in outcome.metrics["learners"].values()]
@@ -37,10 +36,10 @@ def difference(row: RecordView, measure: Measure = ACCURACY) -> str:
 
 
 def measured(row: RecordView, measure: Measure = ACCURACY) -> str:
-    """What was measured of a run, or how it ended."""
+    """Return the measured number of a run, or the mark of how it ended."""
     return number(row[measure.key], measure.form) if row["status"] == "finished" else MARKS[row["status"]]
 
 
 def how(row: RecordView) -> str:
-    """How a row differs from the one that is held against the printed number."""
+    """Return the readings in which a row differs from the one that is held against the printed number."""
     return "" if row["shown"] else ", ".join(f"{k}: {v}" for k, v in row["other"].items())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.cells import packed_dtype
 from ikmap.seeds import generator
 
@@ -20,13 +21,11 @@ VISIT_BYTES = 512 << 10
 """Most bytes of a block that is visited many times: small, so that the solver can combine blocks anew."""
 STREAM_BYTES = 32 << 20
 """Most bytes of a block of a learner that goes through all blocks: it works on one while the next is read."""
-STREAM = 2_000_002
 DISTRIBUTED_BYTES = 512 << 20
 """Bytes of packed cells from which on batch learners work on parts of the rows side by side."""
 LEAST_PARTS, MOST_PARTS = 8, 64
 """Least and most parts: they are worked on side by side, but four times as many take about 1.6 times as many rounds."""
 PIECES_PER_PART = 16
-SOLVERS = ("memory", "block", "distributed")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def learning_blocks(
     n_blocks = -(-len(pieces) // pieces_per_block)
     order = np.arange(len(pieces))
     if shuffled and n_blocks > 1:
-        order = generator(seed, STREAM).permutation(order)
+        order = generator(seed, seed_paths.BLOCKS).permutation(order)
     return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
 
 
@@ -112,7 +111,7 @@ def learning_parts(n_rows: int, n_parts: int, seed: int) -> list[list[tuple[int,
     """
     piece = int(np.clip(n_rows // (PIECES_PER_PART * n_parts), 1, PIECE_ROWS))
     pieces = [(start, min(start + piece, n_rows)) for start in range(0, n_rows, piece)]
-    order = generator(seed, STREAM).permutation(len(pieces))
+    order = generator(seed, seed_paths.BLOCKS).permutation(len(pieces))
     return [[pieces[p] for p in np.sort(part)] for part in np.array_split(order, n_parts)]
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Bools, Floats
 from ikmap.json_values import JsonObject
 from ikmap.seeds import generator
@@ -22,8 +23,6 @@ from pipeline.storage.store import Store
 
 KEPT, WORDS = "kept", "kept_words"
 """Array of a part with the values of the column by which rows are split, and attribute with their words."""
-STREAM = 2_000_006
-"""Seed path of the keys of groups."""
 BUCKETS = 1 << 16
 """Number of buckets of positions in which the rows of a class are counted first."""
 
@@ -37,7 +36,7 @@ def keys_of(split_rule: SplitRule, store: Store, part: str, task: Task) -> np.nd
     values = read(arrays[KEPT], slice(0, arrays[KEPT].shape[0]))
     if split_rule.rule == TIME:
         return values
-    key = generator(split_rule.seed, STREAM).bytes(16)
+    key = generator(split_rule.seed, seed_paths.FITTED_SPLIT).bytes(16)
     words = store.need(part).get(WORDS)
     unique, at = np.unique(values, return_inverse=True)
     if words is None:

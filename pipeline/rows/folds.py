@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.model_selection import FOLDS, folds
 from ikmap.seeds import generator
 from pipeline.errors import InputError
@@ -13,7 +14,6 @@ from pipeline.rows.split_rule import GROUP, TIME, SplitRule
 
 FIRST_SHARE = 0.5
 """Share of the rows, the first in order of time, that every fold learns from."""
-STREAM = 2_000_007
 
 type Fold = tuple[np.ndarray, np.ndarray]
 
@@ -74,7 +74,7 @@ def parts_of_groups(keys: np.ndarray, n_folds: int = FOLDS) -> np.ndarray:
 def parts_of_classes(targets: np.ndarray, seed: int, n_folds: int = FOLDS) -> np.ndarray:
     """Return the fold that holds out each row: the rows of each class are shared out in a seeded order."""
     fold_of_row = np.empty(targets.size, dtype=np.int64)
-    shuffled = generator(seed, STREAM).permutation(targets.size)
+    shuffled = generator(seed, seed_paths.PIPELINE_FOLDS).permutation(targets.size)
     order = shuffled[np.argsort(targets[shuffled], kind="stable")]
     fold_of_row[order] = np.arange(targets.size) % n_folds
     return fold_of_row

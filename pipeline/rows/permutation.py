@@ -7,12 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Int64s, Words
 from ikmap.seeds import generator
 
 ROUNDS = 8
-STREAM = 2_000_001
-"""Seed path of the keys, apart from those of partitionings (their numbers)."""
 STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 BLOCK = 1 << 15
 """Number of rows that are worked on at once: intermediate results stay near the processor."""
@@ -80,7 +79,7 @@ class _Network:
 @lru_cache(maxsize=4)
 def _network(n: int, seed: int) -> _Network:
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
-    keys = generator(seed, STREAM).integers(2**64, size=ROUNDS, dtype=np.uint64)
+    keys = generator(seed, seed_paths.PERMUTATION).integers(2**64, size=ROUNDS, dtype=np.uint64)
     if half > TABLE_BITS:
         return _Network(half, keys, None)
     return _Network(half, keys, np.stack([_mixed(np.arange(1 << half), key, half) for key in keys]))

@@ -11,14 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Floats, Int64s
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from pipeline.errors import writing
-
-DEAL = 2_000_003
-"""Seed path of the shuffle."""
 
 
 class ShuffledBlocks(Sequence[Block]):
@@ -83,7 +81,7 @@ class ShuffledBlocks(Sequence[Block]):
                 self._store.open(self._ends[-1], labels, weight, np.empty((0, cells.n_partitions), dtype))
             before, after = self._dealt(begin), self._dealt(end)
             cuts = np.cumsum([0, *(after - before)])
-            order = generator(seed, DEAL, k).permutation(labels.size)
+            order = generator(seed, seed_paths.SHUFFLED_BLOCKS, k).permutation(labels.size)
             for b in range(self._n_blocks):
                 rows, place = order[cuts[b] : cuts[b + 1]], self._starts[b] + int(before[b])
                 self._store.put(place, labels[rows], None if weight is None else weight[rows], cells.codes[rows])

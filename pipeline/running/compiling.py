@@ -23,7 +23,6 @@ from ikmap.methods.composed import names_of
 from ikmap.methods.values import sweepable
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import NeedsLoops
-from pipeline.running.in_process import InProcess
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -167,12 +166,12 @@ def load(words: Collection[str], *, only_cached: bool = True, at_most: int | Non
     return loaded
 
 
-def prepare(client: Client | InProcess, words: Collection[str], say: Say) -> float:
+def prepare(client: Client, words: Collection[str], say: Say) -> float:
     """Have every worker load the loops of a run, compiled once on each host; return the seconds of compiling.
 
     Where workers have no folder to store loops in, each compiles for itself, and a message says so.
     """
-    if not words or isinstance(client, InProcess):  # a process that is its own worker compiles what it calls
+    if not words:
         return 0.0
     workers = client.scheduler_info(n_workers=-1)["workers"]
     by_host: dict[str, list[str]] = defaultdict(list)

@@ -23,7 +23,6 @@ from pipeline.running.foreign import checked
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import CACHED_MODELS
 
-DEVICES = ("auto", "cpu", "gpu")
 GIVEN = "CUDA_VISIBLE_DEVICES"
 """Variable that gives a process a GPU: dask-cuda sets it for each of its workers, Slurm for each of its jobs."""
 CHECKED_ROWS = 32

@@ -16,7 +16,6 @@ from distributed import Client, Future, wait
 
 from pipeline.errors import InputError
 from pipeline.record_types import TaskRecord
-from pipeline.running.in_process import InProcess
 from pipeline.running.measured import measured
 from pipeline.running.side_by_side import TimeLimitReached, stop_on_request
 
@@ -65,12 +64,8 @@ class Task:
     ordered: bool = False
 
 
-type AnyClient = Client | InProcess
-"""A client of a Dask cluster, or one that does all tasks in this process."""
-
-
 def run_tasks[R: TaskRecord](
-    client: AnyClient,
+    client: Client,
     key: str,
     function: Callable[..., R],
     tasks: Sequence[Task],
@@ -89,15 +84,6 @@ def run_tasks[R: TaskRecord](
         Called before the first task and every second from then on: once it returns True, the remaining tasks are given
         up.
     """
-    if isinstance(client, InProcess):
-        yield from client.run_tasks(function, tasks, stop)
-    else:
-        yield from _run_on_cluster(client, key, function, tasks, stop)
-
-
-def _run_on_cluster[R: TaskRecord](
-    client: Client, key: str, function: Callable[..., R], tasks: Sequence[Task], stop: Callable[[], bool] | None
-) -> Iterator[tuple[Task, R]]:
     if stop is not None and stop():
         return
     waiting = iter(tasks)
@@ -161,7 +147,7 @@ class Work[R: TaskRecord](Protocol):
         """Note that the task's worker is gone; the task has to be returned again, with another worker."""
 
 
-def run_ready[R: TaskRecord](client: AnyClient, key: str, work: Work[R]) -> Iterator[tuple[Task, R]]:
+def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterator[tuple[Task, R]]:
     """Run tasks as they become ready; yield each as it finishes. The end is reached when no task runs or can come.
 
     A task that names a worker is done by no other worker: Dask must not move it away from what it needs.
@@ -171,9 +157,6 @@ def run_ready[R: TaskRecord](client: AnyClient, key: str, work: Work[R]) -> Iter
     InputError
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
-    if isinstance(client, InProcess):
-        yield from client.run_ready(work)
-        return
     running: dict[Future[R], Task] = {}
     watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
     try:
@@ -243,7 +226,7 @@ def _end_running[R](client: Client, running: Mapping[Future[R], Task]) -> None:
         client.restart_workers(at_work, raise_for_error=False)
 
 
-def worker_addresses(client: AnyClient) -> list[str]:
+def worker_addresses(client: Client) -> list[str]:
     """Return the addresses of the workers that there are now, sorted."""
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
@@ -306,11 +289,14 @@ def _next_done[R](client: Client, running: Mapping[Future[R], Task], watch: _Wat
     if not running:
         time.sleep(patience)
         return []
+    if done := [future for future in running if future.done()]:
+        watch.alive()
+        return done
     try:
         with client.as_current():  # else `wait` asks whatever client is Dask's default
-            done = wait(list(running), timeout=patience, return_when="FIRST_COMPLETED").done
+            wait(list(running), timeout=patience, return_when="FIRST_COMPLETED")
     except TimeoutError:
         watch.look()
         return []
     watch.alive()
-    return [future for future in running if future in done]
+    return [future for future in running if future.done()]

@@ -6,18 +6,21 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED
 from pipeline.params import Params
 from pipeline.record_types import Result, TaskProgress, TaskRecord
-from pipeline.running.dispatch import AnyClient, Task, run_tasks
+from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.measured import progress_of, summarise
 from pipeline.storage.durable import taken
 from pipeline.storage.records import Records
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["Context", "Stage", "Watcher", "run_tasks", "stage_label"]
 
@@ -47,7 +50,7 @@ class Context:
         Device on which workers map rows to cells (:mod:`pipeline.running.device`).
     """
 
-    client: AnyClient
+    client: Client
     run: RunDirectory
     params: Params
     events: Events

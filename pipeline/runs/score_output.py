@@ -82,12 +82,12 @@ class Output:
 
     @property
     def in_parts(self) -> bool:
-        """Whether the output is a folder with a file for each piece of the input."""
+        """True if the output is a folder with a file for each piece of the input."""
         return self.url.endswith("/")
 
     @property
     def is_local(self) -> bool:
-        """Whether the output is on a disk of this machine."""
+        """True if the output is on a disk of this machine."""
         return "file" in self._fs.protocol
 
     def part(self, index: int) -> str:

@@ -1,4 +1,4 @@
-"""What a user names as input, as files: one, those of a folder (hive partitions too), of a glob, or of a list."""
+"""Files by the name that a user gives: one file, those of a folder (hive partitions too), of a glob, or of a list."""
 
 from __future__ import annotations
 

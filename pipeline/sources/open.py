@@ -24,7 +24,7 @@ _OTHER = re.compile(
 """Files of other programs."""
 _WRITTEN_BY = {"duckdb": "duckdb FILE -c \"copy TABLE to 'TABLE.parquet'\""}
 _WRITTEN_BY["ddb"] = _WRITTEN_BY["duckdb"]
-"""What to type to have a table of such a file as Parquet, by the ending."""
+"""Commands that write a table of such a file as Parquet, by the ending of the file."""
 
 
 def open_source(given: str, format: str = AUTO, request: ReadRequest = ReadRequest()) -> Source:  # noqa: B008 - immutable
@@ -79,7 +79,7 @@ def planned(given: str, files: tuple[DataFile, ...], request: ReadRequest) -> So
 
 
 class NotCsv(InputError):
-    """Something is said of CSV text, and the file is of another format."""
+    """An error for options about CSV text that are given with a file of another format."""
 
     def __init__(self, given: str, format: str, csv: CsvFormat) -> None:
         option = next(name for name, value in zip(CsvFormat._fields, csv, strict=True) if value is not None)

@@ -46,12 +46,12 @@ class Source:
 
     @property
     def sparse(self) -> bool:
-        """Whether blocks hold CSR rows."""
+        """True if blocks hold CSR rows."""
         return self.files[0].sparse
 
     @property
     def knows_rows(self) -> bool:
-        """Whether the files say how many rows they have."""
+        """True if the files say how many rows they have."""
         return self.files[0].knows_rows
 
     @property
@@ -66,7 +66,7 @@ class Source:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the names of its columns make everything large that has to know them."""
+        """True if the names of its columns make everything large that has to know them."""
         return len(self.plan.names or ()) >= WIDE
 
     @property
@@ -76,7 +76,7 @@ class Source:
 
     @property
     def request(self) -> TableRequest:
-        """What is wanted of a table."""
+        """Request for the table."""
         return self.plan.request or TableRequest()
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from ikmap.methods.values import Value
@@ -37,8 +38,6 @@ ENOUGH_ROWS = 50_000
 """Number of held-out rows that is enough, or the last fold that has them."""
 FIT_BYTES = 256 << 20
 """Bytes of rows, or packed cells, that a fold learns from; of more rows a seeded sample is taken."""
-STREAM = 2_000_005
-"""Seed path of the sample."""
 
 
 def is_requested(params: Params) -> bool:
@@ -154,7 +153,9 @@ def decide_fold(
     held_out = some_of(held_out, None if thresholds is None else thresholds.most_evidence(task))
     most = most_rows(rows, fitted, store)
     if fit.size > most:
-        fit = np.sort(generator(params.seed, STREAM, fold).choice(fit, most, replace=False, shuffle=False))
+        fit = np.sort(
+            generator(params.seed, seed_paths.CALIBRATION, fold).choice(fit, most, replace=False, shuffle=False)
+        )
     block = take(rows, fitted, store, fit)
     if isinstance(block.rows, Cells):
         size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1]

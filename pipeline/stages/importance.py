@@ -14,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Floats
 from ikmap.json_values import Json, JsonObject, number_of
 from ikmap.rows import Rows, as_csr, as_dense
@@ -46,8 +47,7 @@ MOST_COLUMNS = 1_000
 SHOWN = 4
 """Number of columns whose partial dependence is computed."""
 VALUES, WORDS = 20, 10
-"""How many numbers, and how many words or times, partial dependence is computed at."""
-STREAM = 2_000_008
+"""Number of numbers, and of words or times, at which partial dependence is computed."""
 
 
 def refuse_importance(params: Params, rows: PreparedRows) -> None:
@@ -105,7 +105,7 @@ def drawn(test: PreparedRows, params: Params, most: int) -> np.ndarray:
     if test.n_rows <= most:
         return np.arange(test.n_rows)
     numbers: np.ndarray = np.sort(
-        generator(params.seed, STREAM).choice(test.n_rows, most, replace=False, shuffle=False)
+        generator(params.seed, seed_paths.IMPORTANCE).choice(test.n_rows, most, replace=False, shuffle=False)
     )
     return numbers
 
@@ -157,7 +157,7 @@ def shuffle_columns(
         features = list(column.features)
         X = decided.X.copy()
         for repeat in range(REPEATS):
-            order = generator(params.seed, STREAM, column.number, repeat).permutation(decided.y.size)
+            order = generator(params.seed, seed_paths.IMPORTANCE, column.number, repeat).permutation(decided.y.size)
             X[:, features] = decided.X[order][:, features]
             for key, value in decided.metrics(X).items():
                 worse[key].append(before[key] - value)

@@ -70,7 +70,7 @@ class StoredFile:
 
     @property
     def labels(self) -> list[JsonObject]:
-        """What the labels of each part are."""
+        """Descriptions of the labels of each part."""
         return [part["found"] for part in self.parts]
 
 

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import Rows as LearnerRows
@@ -41,8 +42,6 @@ from pipeline.running.foreign import checked_decisions
 from pipeline.storage.models import Decider
 from pipeline.storage.store import Store
 
-STREAM = 2_000_004
-"""Seed path of the rows that cross-validation looks at."""
 FRACTIONS = "f8:"
 """Prefix of scores that are not only 0 and 1; no base64 has a colon."""
 
@@ -77,7 +76,7 @@ def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
     """Return the ascending numbers of the training rows of cross-validation on `n_rows`: all, or a seeded sample."""
     if n_rows >= n_train:
         return np.arange(n_train)
-    return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
+    return np.sort(generator(seed, seed_paths.CANDIDATE_ROWS).choice(n_train, n_rows, replace=False, shuffle=False))
 
 
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Task, Rows, np.ndarray, np.ndarray | None]:
@@ -145,7 +144,7 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Value],
         learner, inside, outside = _shared(params.learner(name, values[0]), inside, outside)
     order = np.arange(fit.size)
     if params.order == "shuffled":
-        order = generator(params.seed, STREAM, fold).permutation(fit.size)
+        order = generator(params.seed, seed_paths.CANDIDATE_ROWS, fold).permutation(fit.size)
     scores: list[tuple[str, Value, list[str]]] = []
     held_out_weight = weights_of(weight, held_out)
     for value in values:

@@ -160,7 +160,7 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether the run is finished."""
+        """True if the run is finished."""
         return bool(self.manifest["status"] == "finished")
 
     def metrics(self, say: Callable[[str], None]) -> Record | None:

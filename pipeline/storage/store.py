@@ -94,7 +94,7 @@ class Store:
 
     @property
     def local(self) -> bool:
-        """Whether the hierarchy is a directory of this machine."""
+        """True if the hierarchy is a directory of this machine."""
         return "://" not in self.path
 
     @_names_it

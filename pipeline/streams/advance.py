@@ -17,7 +17,7 @@ from pipeline.training.traces import traces_of
 
 
 class Witness(Participant, ABC):
-    """Something that sees to the predictions of a block.
+    """A participant that gives the rows of a block their predictions.
 
     Attributes
     ----------

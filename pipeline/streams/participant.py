@@ -1,4 +1,4 @@
-"""What takes part in a stream beside the learner's own state, and the block that it is shown."""
+"""Participants of a stream beside the state of the learner, and the block that they are shown."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Block:
 
 
 class Participant:
-    """Something that takes part in a learner's stream, and is told of each block in the order of the methods here.
+    """A participant of the stream of a learner, which is told of each block in the order of the methods here.
 
     A participant that was not asked for is not in the list of those that take part. All methods do nothing by default.
 

@@ -74,7 +74,7 @@ class RedrawnCells(StreamRows):
         self._streamed, self._partitions, self._map, self._seed = streamed, partitions, redrawable, seed
         self._n_columns, self._n_threads = n_columns, n_threads
         self._number = 0
-        """How often half of the partitionings were redrawn."""
+        """Number of times that half of the partitionings were redrawn."""
         self._gathered: list[Rows] | None = None
 
     def taken(self, stored: StoredRows) -> LearnerRows:

@@ -46,7 +46,7 @@ EVENTS: Mapping[Literal["drifts", "redraws"], str] = {
     "drifts": "drift alarm",
     "redraws": "half of its partitionings drawn anew",
 }
-"""What is said of the rows in some fields of a chunk's record."""
+"""Words for the events that some fields of the record of a chunk count."""
 
 type Start = tuple[Callable[..., TaskRecord], Task]
 """A task that may start, and its function."""

@@ -46,7 +46,7 @@ class StreamedLearner:
 
     @property
     def place(self) -> Place:
-        """Where its state is kept between two tasks."""
+        """Place of its state between two tasks."""
         return Place(self.run, self.checkpoint)
 
     @property

@@ -64,7 +64,7 @@ class Improvement:
 
 
 type Surveyed = tuple[list[float], int]
-"""What a part has counted, and the number of its feature columns."""
+"""The counts of a part, and the number of its feature columns."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
         return packed_row_bytes(self.offsets) * sum(stop - start for start, stop in self._ranges(piece))
 
     def room(self) -> float:
-        return min(HELD_BYTES, BLOCK_BYTES)
+        return HELD_BYTES
 
     @classmethod
     def of(cls, job: TrainingJob) -> Sequence[Self]:

@@ -3,7 +3,8 @@
 An executor does the work of a round on all pieces. Wherever it does so, and whatever it holds in memory, the result has
 the same bits; a run that was killed goes on with the last state that was written.
 
-- :class:`InThreads`: in this process, by threads that share the pieces; the state is written every few seconds.
+- :class:`InThreads`: in this process, by threads that share the pieces, which own no arrays; the state is written every
+  few seconds.
 - :class:`OnWorkers`: a task for each piece and round, always by the worker that holds the piece if it is there; the
   state and what belongs to the pieces are written in every round, and tasks read them there.
 - :func:`solve_durably`: a task for each piece and round that stores its share, and a task that absorbs all shares.
@@ -131,7 +132,7 @@ def solve(rounds: AnyRounds, executor: Executor, folder: Folder) -> object:
 
 
 class InThreads(Executor):
-    """Does the work in this process, which holds all pieces, by some threads.
+    """Does the work in this process, which holds all pieces, by some threads. The pieces own no arrays.
 
     Parameters
     ----------
@@ -155,29 +156,21 @@ class InThreads(Executor):
         """Number of bytes that have been read for all pieces."""
         return sum(held.bytes_read for held in self._held)
 
-    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:  # noqa: ARG002 - no arrays to read
+        assert not rounds.owns
         self._rounds, self._folder = rounds, folder
         self._held: list[Held[object]] = [rounds.open(k, self._in_memory) for k in range(rounds.n_pieces)]
-        self._own: list[Generations] = [({}, {})] * rounds.n_pieces
-        if rounds.owns:
-            self._own = [(folder.read(own(k), done), folder.read(own(k), done - 1)) for k in range(rounds.n_pieces)]
         self._written = time.monotonic()
 
     def write(self, done: int, state: object) -> None:
         if not done or time.monotonic() - self._written < CHECKPOINT_SECONDS:
             return
-        if self._rounds.owns:
-            for k, generations in enumerate(self._own):
-                for back, arrays in enumerate(generations[:done]):
-                    self._folder.write(own(k), done - back, arrays)
         self._folder.write(STATE, done, self._rounds.checkpoint(state))
         self._written = time.monotonic()
 
     def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002
         def work(k: int) -> object:
-            share, arrays = self._rounds.work(order, k, self._held[k], self._own[k])
-            if self._rounds.owns:
-                self._own[k] = arrays, self._own[k][0]
+            share, _ = self._rounds.work(order, k, self._held[k], ({}, {}))
             if not self._in_memory:
                 self._held[k].rest()
             return share

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
@@ -22,7 +23,6 @@ from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weight_given, weight_rule, weights_of
 from pipeline.storage.models import Decider
 from pipeline.training.dual_tasks import problem_of
-from pipeline.training.stream_runner import PASS_STREAM
 
 
 def train_in_memory(
@@ -67,7 +67,7 @@ def stream_model(params: Params, learner: str, value: Value | None, task: Task, 
     for k, ranges in enumerate(learning_blocks(block.y.size, bytes_of_row, params.seed, shuffled=shuffled)):
         order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
-            order = generator(params.seed, PASS_STREAM, k).permutation(order)
+            order = generator(params.seed, seed_paths.PASSES, k).permutation(order)
         state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
     return cast("Decider", state.model(task.codec.classes, {}))
 

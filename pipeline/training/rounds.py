@@ -43,7 +43,7 @@ type RowsKey = tuple[str, str, Fitted | None]
 
 
 class Source(Protocol):
-    """Something that rows are read from."""
+    """A source of rows that counts the bytes that are read from it."""
 
     bytes_read: int
 
@@ -210,7 +210,7 @@ class Rounds[State, Order, Data, Share](ABC):
 
     @property
     def rows_key(self) -> RowsKey:
-        """What the rows of the pieces depend on: problems with the same key share the pieces that are held."""
+        """Key of the rows of the pieces: problems with the same key share the pieces that are held."""
         return self.path, self.learner, self.fitted
 
     @property

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap._threads import ahead
 from ikmap.json_values import JsonObject
 from ikmap.methods import StreamLearner
@@ -33,7 +34,6 @@ from pipeline.training.traces import as_result, traces_of
 CURVE_POINTS = 200
 AT_ONCE = 1 << 16
 """Number of rows that are put in order at once."""
-PASS_STREAM = 2_000_003
 
 
 class StreamRunner(Runner):
@@ -99,7 +99,7 @@ def train_online(
         rows, y, weight = block.rows, block.y, block.sample_weight
         order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
-            order = generator(params.seed, PASS_STREAM, k).permutation(order)
+            order = generator(params.seed, seed_paths.PASSES, k).permutation(order)
         start = 0
         while start < y.size:
             seen = state.n_seen

@@ -37,7 +37,7 @@ from ikmap.methods import (
     fields_of,
     methods,
 )
-from ikmap.methods.registry import has_papers
+from ikmap.methods.registry import WITHOUT_PAPERS, has_papers
 from ikmap.methods.reserved import RESERVED
 from ikmap.partitioners import fit_partitions
 from ikmap.tasks import CLASSIFICATION
@@ -535,3 +535,11 @@ def test_run_toml_is_toml_without_session_options() -> None:
 def test_an_option_that_the_learner_has_but_not_so_names_no_other_learner() -> None:
     with pytest.raises(InputError, match=r"--nu 0\.3: found .*norma, which do not use it with the other options"):
         OnlineOptions.parse(["--dataset", "a9a", "--learner", "norma", "--loss", "hinge", "--nu", "0.3"])
+
+
+@pytest.mark.parametrize("words", ["--learner adarakr", "--kernel nowhere --learner kernel-svm"])
+def test_a_line_says_that_a_method_may_be_one_of_the_papers(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: False)
+    assert "expected one of" in refused(words)
+    assert refused(words).endswith(WITHOUT_PAPERS)
+    assert not refused("--format libsv").endswith(WITHOUT_PAPERS)

@@ -17,7 +17,6 @@ from ikmap.arrays import Array
 from ikmap.cells import Cells
 from ikmap.kernels import IsolationKernel
 from ikmap.kernels.isolation import isolation_kernel
-from ikmap.learners.dual.cocoa import fit_cocoa
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
@@ -25,6 +24,7 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block, check_rows, row_arrays, squared_norms
+from tests.support.cocoa import fit_cocoa
 from tests.support.svm_problems import EVERY_LOSS, Reread, same
 
 T = 11

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ikmap.partitioners.gcws import STREAM
+from ikmap import seed_paths
 from ikmap.seeds import generator
 
 WORD = 2**64
@@ -77,7 +77,7 @@ def code(u: np.ndarray, key: int, p: float, full: bool) -> int:
 def gcws_codes(X: np.ndarray, seed: int, t: int, p: float, b: int, gamma: int = 1, full: bool = True) -> np.ndarray:
     """Codes of rows, shape (n, t); -1 in rows of zeros."""
     width = -(-t // 32) * 32
-    keys = [generator(seed, STREAM, g).integers(2**64, size=width, dtype=np.uint64) for g in range(gamma)]
+    keys = [generator(seed, seed_paths.GCWS, g).integers(2**64, size=width, dtype=np.uint64) for g in range(gamma)]
     codes = np.full((len(X), t), -1, dtype=np.int32)
     for i, u in enumerate(X):
         for j in range(t):

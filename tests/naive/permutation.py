@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ikmap import seed_paths
 from ikmap.seeds import generator
-from pipeline.rows.permutation import ROUNDS, STREAM
+from pipeline.rows.permutation import ROUNDS
 
 WORD = (1 << 64) - 1
 
@@ -11,7 +12,7 @@ WORD = (1 << 64) - 1
 def position(row: int, n: int, seed: int) -> int:
     """Position of a row in the shuffle of ``range(n)``."""
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
-    keys = generator(seed, STREAM).integers(2**64, size=ROUNDS, dtype="uint64").tolist()
+    keys = generator(seed, seed_paths.PERMUTATION).integers(2**64, size=ROUNDS, dtype="uint64").tolist()
     while True:
         left, right = row >> half, row & ((1 << half) - 1)
         for key in keys:

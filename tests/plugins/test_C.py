@@ -15,7 +15,6 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import LEARNERS, fields_of
 from ikmap.model_selection import values_of_C
 from pipeline.params import Params
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -26,6 +25,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.cautious import Cautious
+from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, forget, one_process, write_rows
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,6 @@ import pytest
 
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -27,6 +26,7 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.training import counts
 from tests.plugins import registered
 from tests.plugins.counting import NaiveBayes, NearestMean
+from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow

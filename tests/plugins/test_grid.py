@@ -23,7 +23,6 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -34,6 +33,7 @@ from pipeline.sources.datasets.spec import Split
 from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
+from tests.support.in_process import InProcess
 from tests.support.narrow import entries
 from tests.support.one_process import Heard, forget, one_process
 from tests.support.runs import context, points, store_rows

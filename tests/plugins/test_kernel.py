@@ -19,7 +19,6 @@ from pipeline.errors import InputError, InvalidValues, NegativeValues
 from pipeline.params import Params
 from pipeline.resolve import chosen, shared_out
 from pipeline.rows.values import check_values
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -29,6 +28,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
+from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, forget, one_process
 from tests.support.runs import context, points, store_rows
 

@@ -19,7 +19,6 @@ from ikmap.tasks.classification.calibration import LOG_ODDS, fit_calibrator
 from ikmap.tasks.classification.criteria import ByProbabilities
 from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.params import Params
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -30,6 +29,7 @@ from pipeline.storage.rundir import RunDirectory
 from tests.plugins.brier_skill import BrierSkill
 from tests.plugins.test_task import write_numbers
 from tests.plugins.within_metric import Within
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process
 

@@ -25,7 +25,6 @@ from pipeline.report import render_report
 from pipeline.resolve import refuse_growth
 from pipeline.running.compiling import needed, words_of
 from pipeline.running.foreign import checked_growth
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
@@ -45,6 +44,7 @@ from pipeline.training import stream_runner
 from tests import ROOT
 from tests.naive import growing as naive
 from tests.plugins import choosy, forgetting, growing_bins, registered
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
 from tests.support.runs import points
@@ -97,7 +97,7 @@ def scored(folder: Path, file: Path, learner: str) -> np.ndarray:
     forget()
     model, client = open_run(str(folder), learner), InProcess()
     with Output(str(folder / "scored.parquet")) as output:
-        score(client, model, open_data(model, str(file), label=0), output, Heard())  # type: ignore[arg-type]
+        score(client, model, open_data(model, str(file), label=0), output, Heard())
     return pq.read_table(folder / "scored.parquet")["prediction"].to_numpy()
 
 

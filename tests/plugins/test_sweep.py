@@ -19,7 +19,6 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rows import block_sizes as layout
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -36,6 +35,7 @@ from pipeline.stages.select_sweeps import POINTS, best_of_sweep
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.sweeping import LIMIT, ArrivingCuts, SweptBayes
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
@@ -225,4 +225,4 @@ def score_run(folder: Path, file: Path) -> dict[str, Any]:
     forget()
     model, client = open_run(str(folder / "run"), SWEPT), InProcess()
     with Output(str(folder / "out.parquet")) as output:
-        return score(client, model, open_data(model, str(file)), output, Heard())  # type: ignore[arg-type]
+        return score(client, model, open_data(model, str(file)), output, Heard())

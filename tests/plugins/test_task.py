@@ -31,7 +31,6 @@ from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.preparation import Preparation
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -49,6 +48,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
 from tests.plugins.number_task import KIND, ByCounts, Follows, Numbers, known
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process
 

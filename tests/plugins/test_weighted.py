@@ -21,7 +21,6 @@ from ikmap.model import Model
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -40,6 +39,7 @@ from pipeline.training import counts, dual
 from tests.plugins import registered
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
+from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,6 @@ from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import Result
-from pipeline.running.in_process import InProcess
 from pipeline.running.repair import check_models
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.batch import Call, call_directly, run_batch
@@ -35,6 +34,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import checkpoints
+from tests.support.in_process import InProcess
 
 
 class Heard(QuietProgress):

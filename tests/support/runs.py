@@ -16,13 +16,13 @@ from pipeline.rows.parts import write_part
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.split import Part, Split
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
+from tests.support.in_process import InProcess
 from tests.support.params_for import params_for
 
 

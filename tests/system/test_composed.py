@@ -23,7 +23,6 @@ from ikmap.partitioners import SideBySide
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.running.foreign import checked, checked_path
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -36,6 +35,7 @@ from pipeline.storage.store import Store
 from tests import ROOT
 from tests.plugins import registered
 from tests.plugins.growing_bins import GrowingBins
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import (
     Command,

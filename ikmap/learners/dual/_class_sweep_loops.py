@@ -44,7 +44,7 @@ LOSS_SUM, GAP_SUM, MOST, RMS, MOVES, KEPT, LENGTH = range(7)
 projected gradient, root mean square and number of the rows' steps in their own margin, rows still active, growth of
 |w|^2."""
 TOLD = (LOSS_SUM, GAP_SUM, MOST, LENGTH)
-"""What ``Progress.swept`` takes, in its order."""
+"""Rows that ``Progress.swept`` takes, in its order."""
 _0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, LANES))
 _ALL = np.uint64(2**LANES - 1)
 

@@ -66,7 +66,7 @@ def sweeps(rows, norms, objective, w, alpha, eps, max_sweeps, shrinking, state, 
 
 @compiled(forceinline=True)
 def _leaves(loss, cost, margin, alpha, high, low):
-    """Whether a dual variable rests at a bound, further from leaving it than all were that moved in the last sweep."""
+    """Return whether a dual variable rests at a bound, further in than all that moved in the last sweep."""
     if alpha <= 0.0:
         return margin - 1.0 > high and loss != LOGISTIC
     return alpha >= cost and margin - 1.0 < low and loss == HINGE

@@ -1,4 +1,4 @@
-"""What a compiled learner does with one row for eight problems at once, for every row layout of ``_rows_loops``.
+"""The steps of a compiled learner on one row for eight problems at once, for every row layout of ``_rows_loops``.
 
 The weights of eight problems stand side by side, W of shape (columns, 8), aligned to 64 bytes: what a row needs of a
 column is then one cache line and one vector of eight float64, which LLVM maps to the vector registers there are. Each

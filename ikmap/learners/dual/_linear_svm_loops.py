@@ -23,7 +23,7 @@ _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(
 
 @group("i4[::1], i8, f8[::1], f8[::1], f8, i8")
 class Objective(NamedTuple):
-    """What is minimised over the rows, one class against the rest.
+    """The objective that is minimised over the rows, one class against the rest.
 
     Classes of the rows and the number of the positive one; C of each class; weights of the rows (empty: ones); value of
     the constant feature, 0 for none; one of ``LOSSES``.
@@ -39,7 +39,7 @@ class Objective(NamedTuple):
 
 @group("i8, i8, i8, f8, f8, f8, f8, f8")
 class Begun(NamedTuple):
-    """What the first visits of a sweep, those before order[first], came to; sums of what :func:`one_pass` tells."""
+    """Sums of the numbers that :func:`one_pass` returns, over the visits of a sweep before order[first]."""
 
     first: int
     kept: int
@@ -213,7 +213,7 @@ def one_pass(rows, norms, objective, w, alpha, order, size, threshold, begun):
 
 @compiled(forceinline=True)
 def rests(loss, cost, margin, alpha, projected, threshold):
-    """Whether a dual variable that did not move rests at a bound, further from leaving it than ``threshold``."""
+    """Return whether a dual variable that did not move rests at a bound, further from leaving it than ``threshold``."""
     return abs(margin - 1.0) > threshold and projected == 0.0 and (alpha <= 0.0 or alpha >= cost) and loss != LOGISTIC
 
 

@@ -22,7 +22,7 @@ LOSSES = {
 
 @group("f8[::1], f8[::1], f8[::1], f8, f8, i8")
 class Targets(NamedTuple):
-    """What is minimised over the rows.
+    """The objective that is minimised over the rows, whose targets are numbers.
 
     Targets; C, the only entry of an array; weights of the rows (empty: ones); value of the constant feature, 0 for
     none; epsilon; one of ``LOSSES``.

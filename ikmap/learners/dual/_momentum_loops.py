@@ -1,4 +1,4 @@
-"""What momentum needs of every row: dual variables that go on and stay in their bounds, and the dual objective."""
+"""Sums and steps of momentum over the rows: dual variables that stay in their bounds, and the dual objective."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What momentum needs of every row whose target is a number; names and roles are those of ``_momentum_loops``."""
+"""Sums and steps of momentum over rows whose targets are numbers; names and roles are those of ``_momentum_loops``."""
 
 import numpy as np
 

@@ -30,7 +30,7 @@ SUMS, COUNTS = 4 * EIGHT, 8 * EIGHT * EIGHT
 """Sizes of what is exchanged: of each thread two eights of sums, one being written while the other is read, and four of
 counts, which are made one eight ahead."""
 MOST, SQUARES, GROWTH, MOVES, KEPT, VISITED, LOSSES, GAP = range(8)
-"""What a shared pass tells, see :class:`_linear_svm_loops.Begun`."""
+"""Places of the numbers that a shared pass returns, see :class:`_linear_svm_loops.Begun`."""
 _PATIENCE = 3000
 """Pauses before a wait is a long one: some 50 us. Threads take longer to begin."""
 _0, _1, _2, _3, _4, _7, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 7, 8))

@@ -9,7 +9,7 @@ when the dual objective falls (O'Donoghue, Candes 2015). Without it, parts undo 
 suffice (covtype-93k, psi 256, C = 1, four parts).
 
 A round is a pure function of dual variables and weights (:func:`improve`), so it may run anywhere, again if need be;
-:class:`Coordinator` sums up, certifies and decides. Here they are put together in one process (:func:`fit_cocoa`).
+:class:`Coordinator` sums up, certifies and decides.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from types import ModuleType
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Floats
 from ikmap.learners.dual import (
     _cocoa_loops,
@@ -34,12 +35,10 @@ from ikmap.learners.dual import (
 )
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, class_costs, problem_numbers, solution, warn_unless_solved
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, class_costs, solution
 from ikmap.learners.dual.regression_problem import moments, standardisation, together
-from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
 
-STREAM = 3_000_001
 MOST_ROUNDS_BETWEEN = 8
 """Certificates are at most this many rounds apart; one costs about half a sweep."""
 OPTIMISM = 0.8
@@ -195,7 +194,7 @@ def improve(
     new = alpha.copy()
     sums = np.zeros((4, count))
     starts = np.cumsum([0, *reader.rows_of_blocks()])
-    for b in generator(params.seed, STREAM, part, order.round).permutation(len(reader)).tolist():
+    for b in generator(params.seed, seed_paths.COCOA, part, order.round).permutation(len(reader)).tolist():
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
         for slot, (p, beta) in enumerate(zip(order.problems, order.beta, strict=True)):
@@ -207,7 +206,7 @@ def improve(
             if beta > 0.0:
                 before = alpha_before[p, inside]
                 momentum_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
-            random = np.uint64(generator(params.seed, STREAM, part, order.round, p, b).integers(2**63))
+            random = np.uint64(generator(params.seed, seed_paths.COCOA, part, order.round, p, b).integers(2**63))
             loops.sweeps(
                 rows, norms, objective, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
             )
@@ -343,61 +342,3 @@ class Coordinator:
 def _next(theta: float) -> float:
     """Return the next number of Nesterov's sequence."""
     return 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * theta * theta))
-
-
-def fit_cocoa(
-    parts: Sequence[Blocks],
-    n_classes: int,
-    params: SVMParams | None = None,
-    *,
-    classes_subset: Sequence[int] | None = None,
-    cell_value: float | None = None,
-) -> SVMFit:
-    """Solve as :func:`~ikmap.learners.dual.linear_svm.fit_linear_svm` does, part by part, in this process.
-
-    The objective is the same and so is the certificate; the solution differs within the duality gap, and depends on
-    how the rows are divided into parts.
-
-    Parameters
-    ----------
-    parts : sequence of sequences of Block
-        The training set, in K parts. Rows of all classes in every part make it fast.
-    n_classes, params, classes_subset, cell_value
-        The same as there. ``inner_sweeps`` is the number of sweeps over a part in a round, ``max_iter`` that of rounds.
-
-    Returns
-    -------
-    SVMFit
-        ``n_iter`` counts rounds; the dual variables stand in the order of the parts.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the wanted gap was not reached.
-    """
-    params = params or SVMParams()
-    problems = problem_numbers(n_classes, classes_subset)
-    if len(parts) == 0:
-        raise ValueError("no parts to learn from")
-    readers = [BlockReader(blocks, n_classes, cell_value, params.normalize) for blocks in parts]
-    rounds = Rounds.of(params, n_classes, problems, [survey(reader, n_classes) for reader in readers])
-    columns = {reader.columns for reader in readers if reader.columns is not None}
-    if len(columns) > 1:
-        raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")
-    coordinator = Coordinator(rounds, columns.pop())
-    alphas = [np.zeros((len(problems), sum(reader.rows_of_blocks()))) for reader in readers]
-    before = alphas
-    while (order := coordinator.order) is not None:
-        w, w_before = coordinator.w, coordinator.w_before
-        done = [
-            improve(rounds, k, reader, order, alphas[k], before[k], w, w_before) for k, reader in enumerate(readers)
-        ]
-        coordinator.absorb(order, [report for _, report in done])
-        following = coordinator.order
-        for p in set(order.problems) - set(following.problems if following else ()):
-            for k, (new, _) in enumerate(done):
-                new[p] = alphas[k][p]
-        before, alphas = alphas, [new for new, _ in done]
-    fit = coordinator.fit(np.concatenate(alphas, axis=1))
-    warn_unless_solved(fit, params, "rounds")
-    return fit

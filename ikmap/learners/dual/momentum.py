@@ -26,7 +26,7 @@ RISES = 1.15
 MOST, LEAST = 0.9, 0.2
 """Bounds of momentum; less than the lower one would save less than it takes."""
 LONGER = 4.0
-"""By what factor momentum may make weights and dual variables larger than they are without it."""
+"""Factor by which momentum may make weights and dual variables larger than they are without it."""
 
 
 @dataclass

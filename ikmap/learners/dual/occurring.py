@@ -16,7 +16,7 @@ from ikmap.learners.rows import RowArrays
 AT_ONCE = 1 << 18
 """Cells that are looked at together."""
 WORTH = 4
-"""So many columns for one that occurs pay for a copy of the codes."""
+"""Least number of columns, for each one that occurs, for which a copy of the codes pays."""
 
 
 def only_occurring(rows: RowArrays, n_columns: int, most_bytes: int) -> tuple[RowArrays, Int64s] | None:

@@ -16,7 +16,7 @@ from ikmap.learners.dual.whole_numbers import CountedArrays
 FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
 FEWEST_PARTITIONS = 32
-"""With fewer, the threads would do little but meet."""
+"""Least number of partitionings; with fewer, the threads would do little but meet."""
 FIRST_TRIED = 5
 """Sweeps that one thread makes before two are tried: a fit that needs no more is not worth waking another core for."""
 TRIED_AGAIN = 16

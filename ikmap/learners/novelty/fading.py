@@ -17,7 +17,7 @@ from ikmap.learners.novelty.cell_scores import CellMasses
 from ikmap.learners.rows import Rows, check_rows
 
 BINS = 1 << 14
-"""Of scores: the threshold is their quantile to within this fraction of [0, 1]."""
+"""Number of bins of scores: the threshold is their quantile to within this fraction of [0, 1]."""
 RECENT_ROWS = 1000
 """About so many rows make the recent share of alerts."""
 

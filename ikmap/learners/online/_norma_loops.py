@@ -26,7 +26,7 @@ from ikmap.learners.online.norma_steps import (
 )
 
 PASS = "f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]"
-"""Of both passes below, after the rows."""
+"""Signature of both passes below, after the rows."""
 
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 

@@ -52,7 +52,7 @@ def weighted_pass(rows, y, sample_weight, W, eta, divisor, predicted, n_updates)
 
 @compiled
 def headroom(steps, limit):
-    """How many steps can be taken before one of the integers may pass ``limit``, which has their type."""
+    """Return the steps that can be taken before one of the integers may pass ``limit``, which has their type."""
     least = greatest = steps[0]
     for c in range(np.uint64(steps.size)):
         least, greatest = min(least, steps[c]), max(greatest, steps[c])

@@ -1,4 +1,4 @@
-"""What NORMA minimises and how fast it moves: loss, regularisation and step sizes, in one record for all its forms."""
+"""The objective and the steps of NORMA: loss, regularisation and step sizes, in one record for all its forms."""
 
 from __future__ import annotations
 
@@ -134,17 +134,17 @@ class NormaRule:
 
     @property
     def of_classes(self) -> bool:
-        """Whether targets are classes."""
+        """True if targets are classes."""
         return self.loss in OF_CLASSES
 
     @property
     def of_numbers(self) -> bool:
-        """Whether targets are numbers."""
+        """True if targets are numbers."""
         return self.loss in OF_NUMBERS
 
     @property
     def learns_threshold(self) -> bool:
-        """Whether it has a nu."""
+        """True if it has a nu."""
         return self.loss in LEARNS_THRESHOLD
 
     def fixed(self) -> Floats:
@@ -187,4 +187,4 @@ USUAL: dict[str, dict[str, float | bool]] = {
     "huber": {**_STEADY, "threshold": 1.0},
     "trimmed": {**_STEADY, "threshold": 1.0, "nu": 0.2},
 }
-"""What each loss has where nothing else is asked for: steps for targets of a deviation of about 1."""
+"""Values of each loss that hold unless others are given: steps for targets of a deviation of about 1."""

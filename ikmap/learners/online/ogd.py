@@ -57,7 +57,7 @@ def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 """Types for the net number of steps, from the one that needs the least memory."""
 LOOK = 8
-"""At most so many integers are looked through, in search of the largest, for each one that has been changed."""
+"""Most integers that are looked through, in search of the largest, for each one that has been changed."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ import numpy as np
 from ikmap.compiled import compiled
 
 ONES, RESIDUALS, PRODUCTS = 0, 1, 2
-"""What is summed up: 1 for each row, ``y - shift - sum of p``, or the sum of p over the row's cells."""
+"""Kinds of sums: of 1 for each row, of ``y - shift - sum of p``, or of the sum of p over the row's cells."""
 AT_ONCE = np.uint64(4)
 """Partitionings that are looked up in, and added to, side by side: additions to the same cell wait for each other."""
 

@@ -18,7 +18,7 @@ from ikmap.learners.rows import Block
 TILE = 2048
 """Rows that the loop takes at once: their values stay in the fastest cache."""
 MOST_PIECES = 16
-"""Of the rows: so many threads or workers can be at work at once. Each has its own sums over all cells."""
+"""Most pieces of the rows: so many threads or workers can be at work at once. Each has its own sums over all cells."""
 LEAST_ROWS, ROWS_PER_CELL = 4096, 8
 """A piece has at least so many rows, and rows for each cell of a partitioning: else adding up pieces takes long."""
 

@@ -40,8 +40,7 @@ def part(shared, left, right):
 
 @compiled({"sweep": "i8[::1], i8, i4[::1]"})
 def earlier(origin, n, found):
-    """Of every column the one that it was part of when there were n: `origin` has what each was split from, an earlier
-    one; the first n are themselves."""
+    """Find the column that each column was part of when there were n; `origin` has the column each was split from."""
     for c in range(origin.size):
         found[c] = c if c < n else found[origin[c]]
 

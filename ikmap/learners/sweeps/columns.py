@@ -16,7 +16,7 @@ from ikmap.learners.sweeps._gradient_loops import decide
 from ikmap.splits import CellSplit
 
 GROWTH = 1 / 32
-"""By what share the number of columns grows from one checkpoint to the next, where nothing else is asked for."""
+"""Share by which the number of columns grows from one checkpoint to the next, unless another is given."""
 
 
 class ColumnSplit(NamedTuple):
@@ -120,12 +120,6 @@ class Columns:
         padded = np.append(weights, 0.0)[:, None]  # the last for rows without a cell
         decide(columns, padded, 1 / math.sqrt(columns.shape[1]), decisions)
         return decisions[:, 0]
-
-    def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the current offsets of the cells, and the column of each of their feature columns."""
-        order = [numbers[number] for numbers in self._column_of for number in sorted(numbers)]
-        offsets = np.cumsum([0, *map(len, self._column_of)], dtype=np.int64)
-        return offsets, np.array(order, dtype=np.int64)
 
 
 def to_checkpoints(splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH) -> Iterator[list[CellSplit]]:

@@ -11,8 +11,8 @@ HELD = 4
 """Matrices of float64 that are in memory at once: counts, as they are enlarged, a factor, and what it is made of."""
 
 WEIGHTS = 4
-"""Of a sweep by gradient descent, so many numbers for each output of each column: weights have room for more columns,
-and there are two arrays of them where it is enlarged."""
+"""Numbers that a sweep by gradient descent holds for each output of each column: weights have room for more columns,
+and there are two arrays of them while they are enlarged."""
 FOLLOWED = 700
 """Bytes of what says which cell has which column, and which splits come, for each column."""
 

@@ -56,7 +56,7 @@ def first_levels(members, first, edges, n_centers):
     }
 )
 def memberships(members, first, edges, place_of, n_places, shift):
-    """What each place is a member of: words (levels, places), the list of those of several, the most of a level."""
+    """Find the memberships of each place: words (levels, places), lists of places with several, the most of a level."""
     n_levels = edges.size - 1
     count = np.zeros((n_levels, n_places), dtype=np.uint32)
     most = 0

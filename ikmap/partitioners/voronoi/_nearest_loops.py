@@ -21,7 +21,7 @@ NOBODY = np.int64(2**63 - 1)
 
 @group("f8[::1], f8, f8[::1]")
 class Accuracy(NamedTuple):
-    """What the rounding of scores hangs on: lengths of the rows, the largest of a centre, units of the rows."""
+    """The bounds of the rounding of scores: lengths of the rows, the largest of a centre, units of the rows."""
 
     lengths: np.ndarray
     reach: float
@@ -69,7 +69,7 @@ def _choose_distance(r, u, rows, centers):  # noqa: ARG001
 
 @compiled
 def margin_of(worst, length, reach, unit):
-    """How far apart two scores must be for rounding not to matter, among centres near the cells of one row.
+    """Return the distance of two scores from which rounding does not matter, among centres near the cells of one row.
 
     Scores of centres of length at most a are off by at most ``unit (length + a)^2``. Those that can matter lie about as
     near as ``worst``, the score of the farthest cell; only if rounding hides even that, all centres count.

@@ -51,7 +51,7 @@ class Lists(NamedTuple):
 
 @group("u4[:, ::1], u4[::1], u4, i8")
 class Membership(NamedTuple):
-    """What each place is a member of.
+    """The memberships of each place.
 
     Attributes
     ----------

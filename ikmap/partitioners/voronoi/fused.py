@@ -15,13 +15,13 @@ from ikmap.rows import Rows
 MOST_FEATURES = 64
 """Columns of a row that fits into a thread's registers."""
 MOST_PARTITIONS = 65_535
-"""What one launch has room for."""
+"""Most partitionings of one launch."""
 NAME = "nearest_members"
 THREADS = 128
 LANES = 4
 """Columns are filled up to a multiple of this: threads read so many at once."""
 REGISTERS = 128
-"""Of a thread's 255, for its rows."""
+"""Registers, out of the 255 of a thread, for its rows."""
 MOST_ROWS = 4
 """Rows of a thread, at most. Four multiply-adds take as long as the read from shared memory that they share."""
 

@@ -38,13 +38,13 @@ TRIAL_MISSES = 0.2
 SAMPLE, SAMPLE_SHARE = (256, 2048), 16
 """Size of the sample that limits are guessed from: psi, but no more than a share of the centres, within a range."""
 SPARSE_COST = 2.5
-"""What an entry of a sparse row costs, in multiples of a coordinate of a dense row."""
+"""Cost of an entry of a sparse row, in multiples of a coordinate of a dense row."""
 LAST_ATTEMPT = 2
 """Number of the attempt that nothing can fail in: it takes every centre for near."""
 GUESS_SETTLES = (0.2, 0.4, 0.6, 0.8, 0.98)
 """Shares of the rows for which guessed limits should be enough; more rows cost more candidates."""
 BOLDER = 4
-"""How many times as many centres a second guess is to be enough for."""
+"""Multiple of the centres that a second guess is to be enough for."""
 LIST_ROOM = 2
 """Places in a list of near centres, in multiples of the number expected."""
 

@@ -1,4 +1,4 @@
-"""Which column of a table is the label, and what its values are."""
+"""The label of a table: which column it is, and its values."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ A_NUMBER = "a number in the first rows, or by its type"
 
 @dataclass(frozen=True)
 class Plan:
-    """How columns become rows.
+    """The plan by which columns become rows.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether columns are numbers and no encoding is asked for: then they are features as they are."""
+        """True if columns are numbers and no encoding is asked for: then they are features as they are."""
         if self.request is not None and self.request.encodes:
             return False
         return not isinstance(self.columns, tuple) or all(column.kind == NUMBER for column in self.columns)

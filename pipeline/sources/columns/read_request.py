@@ -1,4 +1,4 @@
-"""What is known and wanted of rows before their files are opened. Plain data."""
+"""A request for rows, before their files are opened. Plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.sources.columns.request import TableRequest
 
 
 class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
+    """The format of CSV text; fields that are None are found out from the text.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What is known and wanted of the rows of files before these are opened.
+    """A request for the rows of files that are not opened yet.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class ReadRequest:
 
     @property
     def n_columns(self) -> int | None:
-        """How many feature columns there must be."""
+        """Number of feature columns that there must be; None if any number will do."""
         if self.columns is None:
             return self.count
         return self.columns if isinstance(self.columns, int) else len(self.columns)

@@ -1,4 +1,4 @@
-"""What is asked of a table, and what its columns turn out to be. Plain data, part of what a run is."""
+"""A request for a table, and what its columns turn out to be. Plain data, part of what a run is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPLIT_KEY = "kept"
 
 @dataclass(frozen=True)
 class TableRequest:
-    """What the user asks of a table.
+    """A request of the user for a table.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class TableRequest:
 
     @property
     def encodes(self) -> bool:
-        """Whether an encoding is asked for, whatever the columns are like."""
+        """True if an encoding is asked for, whatever the columns are like."""
         return self.encode != EncodingRequest() or any(column.encoding != "auto" for column in self.plan.values())
 
     @property

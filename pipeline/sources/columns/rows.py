@@ -30,7 +30,7 @@ from pipeline.sources.columns.weights import weights_in
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns of a file are read.
+    """The columns of a file that are read.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the columns of a file of a table are asked for, whatever its format."""
+"""The roles of the columns of a file of a table, whatever its format."""
 
 from __future__ import annotations
 

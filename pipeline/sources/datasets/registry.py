@@ -79,7 +79,7 @@ class ResolvedDataset:
 
     @property
     def test_rows(self) -> str:
-        """What the test rows are, in the word that ``metrics.json`` has for it.
+        """Origin of the test rows, in the word that ``metrics.json`` has for it.
 
         "official": the test set that comes with a registered data set; "file": a test file that the user has named;
         "split": rows drawn by the seed; "last": the rows at the end of the file.
@@ -103,11 +103,11 @@ class ResolvedDataset:
 
     @property
     def csv(self) -> Record:
-        """What the definition says about CSV files, such as the delimiter; the rest is found out from the file."""
+        """Keys of the definition about CSV files, such as the delimiter; the rest is found out from the file."""
         return {key: getattr(self, key) for key in CSV_KEYS if getattr(self, key) is not None}
 
     def _needs_labels(self) -> bool:
-        """Whether the task needs labels. An unknown task is refused elsewhere, with a line of its own."""
+        """Return whether the task needs labels. An unknown task is refused elsewhere, with a line of its own."""
         try:
             return task_named(self.task).labels.needed
         except ValueError:

@@ -1,4 +1,4 @@
-"""What the definition of a data set may say (``datasets.toml`` explains the keys), and its validation."""
+"""The definition of a data set (``datasets.toml`` explains the keys), and its validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Label = int | float | str
 
 @dataclass(frozen=True)
 class Split:
-    """How rows become training and test rows where there is no test file.
+    """The rule by which rows become training and test rows if there is no test file.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _is_split(value: object) -> bool:
 
 
 def is_delimiter(value: object) -> bool:
-    """Whether columns can be divided by it: one character that is in no number, name or quote."""
+    """Return whether columns can be divided by it: one character that is in no number, name or quote."""
     if not (isinstance(value, str) and len(value) == 1 and value.isascii()):
         return False
     return value == "\t" or (value.isprintable() and not value.isalnum() and value not in "\"'.+-_")
@@ -161,7 +161,7 @@ ENCODING = "the name of an encoding, such as utf-8, cp1252 or latin-1"
 
 
 def is_encoding(name: str) -> bool:
-    """Whether text can be read in the encoding of this name."""
+    """Return whether text can be read in the encoding of this name."""
     try:
         return isinstance("".encode(name), bytes)
     except (LookupError, UnicodeError, ValueError):

@@ -51,7 +51,7 @@ class DirectoryFeed(Feed):
         self._idle_seconds, self._say = idle_seconds, say
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
-        """As :meth:`Feed.arrivals`; after the last row that was taken in before."""
+        """Yield arrivals as :meth:`Feed.arrivals` does, after the last row that was taken in before."""
         refuse_inside([self._folder])
         seen = set(taken)
         last = list(taken)[-1] if taken else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TICK_SECONDS = 0.2
-"""So many seconds pass at most, while no rows come, before a feed returns to whoever takes its rows."""
+"""Most seconds that pass, while no rows come, before a feed returns to whoever takes its rows."""
 
 
 @dataclass(frozen=True, eq=False)

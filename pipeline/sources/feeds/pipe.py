@@ -71,7 +71,7 @@ class PipeFeed(Feed):
         self._quotes = format in (AUTO, "csv")
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
-        """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
+        """Yield arrivals as :meth:`Feed.arrivals` does, from the first row on, whatever was taken in before."""
         records = self._records()
         head = b""
         for text in records:
@@ -187,7 +187,7 @@ class PipeFeed(Feed):
             yield bytes(waiting)
 
     def _end_of_records(self, text: bytearray) -> int:
-        """Where the last whole record ends: behind a line end that is not quoted."""
+        """Return the end of the last whole record: behind a line end that is not quoted."""
         end = text.rfind(b"\n") + 1
         quotes = text.count(b'"', 0, end) if self._quotes else 0
         while end and quotes % 2:

@@ -15,7 +15,7 @@ from pipeline.sources.files.limits import MEBIBYTE
 LEAST_BYTES, MOST_BYTES = MEBIBYTE // 2, 8 * MEBIBYTE
 """Compressed bytes of a fragment. Each decompresses a block (900 kB of text) more than it has, to end a line."""
 FRAGMENTS = 16
-"""As many, where the file is neither small nor large."""
+"""Number of fragments of a file that is neither small nor large."""
 
 _MARK_BITS = 48
 _BLOCK, _END = 0x314159265359, 0x177245385090
@@ -24,7 +24,7 @@ _CHAINED = 3
 
 
 def fragment_starts(size: int) -> list[int]:
-    """Where to cut a file of `size` bytes: first byte of each fragment, and `size`."""
+    """Return the cuts of a file of `size` bytes: the first byte of each fragment, and `size`."""
     n = max(1, min(FRAGMENTS, size // LEAST_BYTES), -(-size // MOST_BYTES))
     return [k * size // n for k in range(n + 1)]
 
@@ -63,7 +63,7 @@ def _lines(file: File, start: int, stop: int) -> Iterator[bytes]:
 
 
 class _Text(io.RawIOBase):
-    """What a generator yields, as a stream."""
+    """A stream of the bytes that a generator yields."""
 
     def __init__(self, texts: Iterator[bytes]) -> None:
         self._texts, self._left, self._position = texts, memoryview(b""), 0

@@ -1,4 +1,4 @@
-"""How files are compressed as a whole: the endings of their names, how their content begins, and what unpacks them."""
+"""Compressions of whole files: the endings of their names, how their content begins, and what unpacks them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMPRESSIONS = {
     "gz": Compression(b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw, mode="rb")),
     "zst": Compression(b"\x28\xb5\x2f\xfd", _zstd),
 }
-"""By the ending of a name, in the order in which compressed files are looked for."""
+"""Compressions by the ending of a name, in the order in which compressed files are looked for."""
 ENDINGS = tuple(f".{name}" for name in COMPRESSIONS)
 _ENDING = re.compile(rf"\.({'|'.join(COMPRESSIONS)})$", re.IGNORECASE)
 

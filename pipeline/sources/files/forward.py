@@ -12,7 +12,7 @@ class ForwardFile(io.RawIOBase):
     """A stream that seeks by reading on; a subclass reads, and counts in `_at` the bytes that it gave out."""
 
     WHAT: ClassVar[str]
-    """What is read, for people."""
+    """Words for what is read, for messages."""
 
     _at = 0
 

@@ -10,9 +10,9 @@ MEBIBYTE = 1 << 20
 LONGEST_ROW = 64 * MEBIBYTE
 """Bytes of a row, as a line of text or as numbers, where nobody limits the memory."""
 SHARE = 32
-"""In a worker, a row may take one in so many bytes of its memory: parsing holds its text, pieces of it, and numbers."""
+"""Bytes of memory of a worker for each byte of its longest row: parsing holds its text, pieces of it, and numbers."""
 MOST_COLUMNS = 2_000_000
-"""Of a table in text. Names of columns are held by every process, and stand in the run's store."""
+"""Most columns of a table in text. Every process holds the names of columns, and they stand in the store of the run."""
 
 
 def longest_row() -> int:
@@ -38,5 +38,5 @@ def check_row(url: str, n_bytes: int, what: str = "a row") -> None:
 
 
 def reason() -> str:
-    """Why the limit is what it is, for the end of a message."""
+    """Return the reason for the limit, for the end of a message."""
     return "" if longest_row() == LONGEST_ROW else f", a {SHARE}nd part of --memory-limit"

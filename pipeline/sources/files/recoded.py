@@ -12,7 +12,7 @@ from pipeline.sources.files.limits import MEBIBYTE
 
 _MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 FALLBACK = "cp1252"
-"""What text is taken for that is not UTF-8: the usual encoding of Western Windows, which has Latin-1 in it."""
+"""Encoding of text that is not UTF-8: the usual one of Western Windows, which has Latin-1 in it."""
 
 
 if TYPE_CHECKING:

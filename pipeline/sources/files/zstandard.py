@@ -11,7 +11,7 @@ from pipeline.sources.files.forward import ForwardFile
 
 
 class ZstdFile(ForwardFile):
-    """What another stream holds, unpacked.
+    """The unpacked content of another stream.
 
     Raises
     ------

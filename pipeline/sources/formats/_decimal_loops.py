@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from ikmap.compiled import compiled
 
 EXACT, SLOW, BAD = range(3)
-"""What :func:`number` did: read it; left it to ``float()``; found no number."""
+"""Results of :func:`number`: it has read the number; it has left it to ``float()``; it has found no number."""
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _PLUS, _MINUS, _DOT, _ZERO = 9, 10, 13, 32, 35, 43, 45, 46, 48
 _MOST_DIGITS = 19  # as many as a 64-bit integer always holds
@@ -47,7 +47,7 @@ _FIVES = _powers_of_five()
 
 @intrinsic
 def address(_, text):
-    """Where the bytes of an array stand. To pass an array on to a function costs more than to read a number."""
+    """Return the address of the bytes of an array. Passing an array to a function costs more than reading a number."""
 
     def codegen(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])

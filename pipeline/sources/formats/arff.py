@@ -217,7 +217,7 @@ def _line(stream: io.BufferedReader, url: str, number: int) -> bytes:
 
 
 class _Header:
-    """What the lines before the rows declare."""
+    """The declarations in the lines before the rows."""
 
     def __init__(self, url: str) -> None:
         self.url, self.start, self.line = url, 0, 1

@@ -25,7 +25,7 @@ from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fie
 
 _FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"
 _STREAM = b"\xff\xff\xff\xff"
-"""What stands before each message of a stream."""
+"""Bytes before each message of a stream."""
 
 
 @dataclass(frozen=True)

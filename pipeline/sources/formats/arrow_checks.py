@@ -16,7 +16,7 @@ ARROW_FAILURES = (
     pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, NotImplementedError, LookupError, ValueError,
     OverflowError,
 )  # fmt: skip
-"""What Arrow raises about damaged files, beside its own exceptions."""
+"""Exceptions that Arrow raises about damaged files, beside its own ones."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What every format of files offers: an opened file, its fragments, and the rows of a fragment in blocks."""
+"""The base of all formats of files: an opened file, its fragments, and the rows of a fragment in blocks."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class DataFile(ABC):
 
     format: ClassVar[str]
     knows_rows: ClassVar[bool] = True
-    """Whether the file says how many rows it has."""
+    """True if the file says how many rows it has."""
     unit: ClassVar[str] = "row"
-    """What a row is called in messages: "line" in text, where a cell without a value is an empty one; else "row"."""
+    """Word for a row in messages: "line" in text, where a cell without a value is an empty one; else "row"."""
     FRAGMENT: ClassVar[int] = FRAGMENT_BYTES
     """Aimed-at bytes of the file in a fragment, where the request names no other number."""
     BLOCK: ClassVar[int] = BLOCK_BYTES
@@ -91,7 +91,7 @@ class DataFile(ABC):
 
     @property
     def sparse(self) -> bool:
-        """Whether its rows are sparse."""
+        """True if its rows are sparse."""
         return False
 
     def said(self) -> str:

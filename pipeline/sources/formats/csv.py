@@ -57,7 +57,7 @@ class _Sample:
     rows: list[list[str]]
     further: list[list[str]] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
-    """Of each row from further down, the byte where its stretch begins, and its line from there."""
+    """First byte of the stretch of each row from further down, and the line of the row from there."""
 
     def add(self, start: int, rows: Sequence[tuple[int, list[str]]]) -> None:
         """Add the rows of a stretch that begins at a byte of the file."""

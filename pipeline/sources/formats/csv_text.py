@@ -25,7 +25,7 @@ SAMPLE_BYTES = MEBIBYTE // 4
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the first records of a file tell.
+    """The layout of a file of CSV, as its first records show it.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def least_records(file: File, url: str, delimiter: str, start: int, line: int) -
 
 
 def rows_of_width(text: bytes, url: str, delimiter: str, line: int, width: int) -> Iterator[tuple[int, list[str]]]:
-    """As :func:`records`, of so many cells each.
+    """Yield records as :func:`records` does, each of so many cells.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[
 
 
 def _is_header(first: Sequence[str], second: Sequence[str] | None, label: str | int | None) -> bool:
-    """Whether the first record names the columns.
+    """Return whether the first record names the columns.
 
     It does if it holds the name of a label column, or text only, or text where the second has a number.
     """
@@ -215,11 +215,11 @@ def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
 
 
 def is_numeric(cell: str) -> bool:
-    """Whether a cell is a number, finite or not."""
+    """Return whether a cell is a number, finite or not."""
     cell = cell.strip()
     return bool(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell))
 
 
 def is_broken(text: str) -> bool:
-    """Whether text was made of bytes that are none."""
+    """Return whether the text contains bytes that could not be decoded."""
     return bool(_SURROGATE.search(text))

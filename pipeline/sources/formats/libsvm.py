@@ -183,7 +183,7 @@ def _seek_line(stream: io.BufferedReader, start: int) -> None:
 
 
 def _is_number(token: bytes) -> bool:
-    """Whether the token is a number too large for float64 (the only valid numbers that get here)."""
+    """Return whether the token is a number too large for float64 (the only valid numbers that get here)."""
     try:
         return math.isinf(float(token))
     except ValueError:

@@ -9,7 +9,7 @@ from pipeline.sources.files.limits import MEBIBYTE
 
 
 def looks_like_libsvm(line: bytes) -> bool:
-    """Whether the first tokens of a line are those of LIBSVM text."""
+    """Return whether the first tokens of a line are those of LIBSVM text."""
     tokens = line.partition(b"#")[0].split()[:50]
     if not tokens:
         return False

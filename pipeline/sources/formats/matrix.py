@@ -1,4 +1,4 @@
-"""What files of numbers without names have in common: LIBSVM text, NumPy arrays and archives, and idx files."""
+"""The base of files of numbers without names: LIBSVM text, NumPy arrays and archives, and idx files."""
 
 from __future__ import annotations
 

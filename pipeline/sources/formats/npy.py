@@ -33,7 +33,7 @@ _HEADER = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_h
 
 @dataclass(frozen=True)
 class NpyLayout:
-    """Where the values of an array lie in a ``.npy`` stream.
+    """The place of the values of an array in a ``.npy`` stream.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class NpyLayout:
 
     @property
     def n_bytes(self) -> int:
-        """Of header and values."""
+        """Number of bytes of header and values."""
         return self.offset + math.prod(self.shape) * self.item_bytes
 
     def read(self, stream: IO[bytes], url: str, start: int, stop: int) -> np.ndarray:

@@ -40,7 +40,7 @@ _ZIP_FAILURES = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, OverflowError, ValueError,
     RuntimeError, KeyError,
 )  # fmt: skip
-"""What `zipfile` says of damaged, encrypted and unknown contents (NotImplementedError is a RuntimeError)."""
+"""Exceptions of `zipfile` for damaged, encrypted and unknown contents (NotImplementedError is a RuntimeError)."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def open_npz(file: File, request: ReadRequest) -> NpzFile:
 
 
 def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[NpyLayout, bytes]:
-    """Where the values of a member lie, and - with `most` - the values, no more than so many bytes."""
+    """Return the place of the values of a member, and the first `most` bytes of the values at most."""
     with _failures(url, member):
         size = archive.getinfo(f"{member}.npy").file_size
         with archive.open(f"{member}.npy") as opened:

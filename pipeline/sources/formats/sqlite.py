@@ -35,7 +35,7 @@ _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 _START = b"SQLite format 3\0"
 _HEAD_BYTES = 100
 _HIDDEN = 1
-"""What marks the columns that a virtual table has for its own use."""
+"""Mark of the columns that a virtual table has for its own use."""
 
 
 @dataclass(frozen=True)

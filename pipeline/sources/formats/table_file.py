@@ -1,4 +1,4 @@
-"""What files of tables have in common: named columns of any kind, which a plan turns into rows."""
+"""The base of files of tables: named columns of any kind, which a plan turns into rows."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class TableFile(DataFile):
 
     @property
     def nothing(self) -> str:
-        """What a cell without a value is, for people."""
+        """Words for a cell without a value, for messages."""
         return "an empty cell" if self.unit == "line" else "a missing value"
 
     @property
     def has_names(self) -> bool:
-        """Whether the file names its columns."""
+        """True if the file names its columns."""
         return True
 
     def type_of(self, name: str) -> pa.DataType | None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What tables of text have in common: records that are cut into byte ranges; and where every line is a record."""
+"""The base of tables of text: records that are cut into byte ranges; and files in which every line is a record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TextTable(TableFile):
     BLOCK: ClassVar[int] = 4 * MEBIBYTE
     """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
     quotes: ClassVar[bool]
-    """Whether records may have line ends in quotes."""
+    """True if records may have line ends in quotes."""
 
     data_start: int
     data_line: int

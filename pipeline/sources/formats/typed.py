@@ -1,4 +1,4 @@
-"""What files of typed columns have in common, such as Parquet: kinds by type, and fragments of whole groups of rows."""
+"""The base of files of typed columns, such as Parquet: kinds by type, and fragments of whole groups of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipeline.sources.formats.groups import CELL_BYTES, even_block, fragments_of
 from pipeline.sources.formats.table_file import TableFile
 
 FRAGMENT_ROWS = 1 << 19
-"""Of narrow tables: enough for every worker to have some."""
+"""Rows of a fragment of a narrow table: few enough for every worker to have some."""
 
 
 @dataclass(frozen=True)

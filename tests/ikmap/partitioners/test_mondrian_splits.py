@@ -7,6 +7,7 @@ import pytest
 
 from ikmap.learners.sweeps.columns import Columns
 from ikmap.partitioners.mondrian import fit_mondrian, mondrian_lineage, mondrian_splits
+from tests.support.sweeps import offsets_and_order
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -54,6 +55,6 @@ def test_what_all_splits_amount_to() -> None:
     origin = list(range(5)) + [columns.apply(split).left for split in splits]
     found, column_of = mondrian_lineage(model)
     np.testing.assert_array_equal(found, origin)
-    offsets, order = columns.offsets_and_order()
+    offsets, order = offsets_and_order(columns)
     np.testing.assert_array_equal(column_of, order)
     np.testing.assert_array_equal(offsets, model.offsets)

@@ -16,6 +16,7 @@ from ikmap_papers.mondrian.forms import FORMS
 from ikmap_papers.mondrian.paper import PAPER
 from ikmap_papers.mondrian.splits import Splits, ridge_on_cells, ridge_on_features, swept
 from pipeline.reproduce.paper import Request
+from tests.support.sweeps import offsets_and_order
 
 SMALL: dict[str, dict[str, Any]] = {
     "figure 5": {"points": 20, "D": [2, 1], "M": [2, 5, 20]},
@@ -99,7 +100,7 @@ def test_models_along_a_sweep_are_those_of_each_lifetime() -> None:
         options = {"solver": solver, "eta": 0.2}
         for fitted in swept(options, start, y - y.mean(), splits, growth=0.3):
             cells = model.at(fitted.value).cells(X[:20])
-            _, order = fitted.columns.offsets_and_order()
+            _, order = offsets_and_order(fitted.columns)
             expected = cells.to_csr() @ fitted.weights[order]
             np.testing.assert_allclose(fitted.decisions(1), expected, rtol=1e-9, atol=1e-12)
             assert (fitted.log_likelihood is None) == (solver == "sgd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ from ikmap.learners.online.norma_rule import NormaRule, usual_rule
 from ikmap_papers.norma import norma_dual_state
 from ikmap_papers.norma._norma_dual_loops import norma_dual_pass
 from ikmap_papers.norma.norma_dual_state import NormaDualState
-from ikmap_papers.norma.truncation import rounds_kept, truncation_bounds
+from ikmap_papers.norma.truncation import derivative_bound, rounds_kept
 from tests.ikmap.learners.online.test_norma import RULES, a_stream, naive_target, targets
 from tests.naive.norma import NaiveNorma
 
@@ -95,6 +96,12 @@ def test_blocks_threads_layouts_and_checkpoints_change_no_bit(
     assert np.array_equal(sparse.partial_fit(sp.csr_array(X), y).predicted, predicted)
     if tau is not None:
         assert parts.n_support < 2 * TILE + tau
+
+
+def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
+    """What dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old."""
+    kept = (1.0 - rule.eta * rule.regularization) ** tau * derivative_bound(rule) * math.sqrt(largest)
+    return rule.eta * kept, kept / rule.regularization
 
 
 def test_dropping_old_rows_costs_no_more_than_the_bounds() -> None:

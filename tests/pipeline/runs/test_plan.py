@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ikmap.methods import LEARNERS
 from pipeline.errors import DoesNotFit, InputError
-from pipeline.rows.block_sizes import SOLVERS, choose_parts, choose_solver, packed_bytes
+from pipeline.rows.block_sizes import choose_parts, choose_solver, packed_bytes
 from pipeline.rows.density import is_dense
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
@@ -26,6 +26,8 @@ from tests import ROOT
 from tests.support.narrow import number
 from tests.support.params_for import params_for
 from tests.support.runs import new_store, points, store_rows
+
+SOLVERS = ("memory", "block", "distributed")
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,

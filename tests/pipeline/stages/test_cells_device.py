@@ -17,7 +17,7 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline.errors import InputError
 from pipeline.record_types import GPUTask
 from pipeline.running import device as seam
-from pipeline.running.device import DEVICES, GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
+from pipeline.running.device import GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
@@ -54,10 +54,10 @@ def test_a_worker_takes_the_gpu_that_it_was_given(monkeypatch: pytest.MonkeyPatc
     gpu = Pretended()
     monkeypatch.setattr(seam, "find_gpu", lambda: gpu)
     monkeypatch.delenv(GIVEN, raising=False)
-    assert [device_of_worker(asked) for asked in DEVICES] == [None, None, gpu]
+    assert [device_of_worker(asked) for asked in ("auto", "cpu", "gpu")] == [None, None, gpu]
     for given in ("0", "3,1", "GPU-8f2a", "MIG-1"):
         monkeypatch.setenv(GIVEN, given)
-        assert [device_of_worker(asked) for asked in DEVICES] == [gpu, None, gpu]
+        assert [device_of_worker(asked) for asked in ("auto", "cpu", "gpu")] == [gpu, None, gpu]
     for given in ("", "-1", "NoDevFiles"):
         monkeypatch.setenv(GIVEN, given)
         assert device_of_worker("auto") is None
@@ -70,7 +70,7 @@ def test_a_worker_takes_the_gpu_that_it_was_given(monkeypatch: pytest.MonkeyPatc
 
 def test_the_option_names_the_devices() -> None:
     spec = BatchOptions.specs()["device"]
-    assert getattr(spec.kind, "names", None) == DEVICES
+    assert getattr(spec.kind, "names", None) == ("auto", "cpu", "gpu")
     assert BatchOptions().device == "auto"
 
 

@@ -18,6 +18,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods.ogd import OGD
 from ikmap.model_selection import CS, FOLDS
 from ikmap.racing import Value
+from ikmap.seed_paths import PASSES
 from ikmap.seeds import generator
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import block_sizes as layout
@@ -37,7 +38,6 @@ from pipeline.storage.models import load_model
 from pipeline.training import dual_tasks, stream_runner
 from pipeline.training.dual import DualRounds
 from pipeline.training.dual_tasks import problem_of
-from pipeline.training.stream_runner import PASS_STREAM
 from pipeline.training.train import train
 from tests.support.narrow import entries, number, present
 from tests.support.params_for import params_for
@@ -148,7 +148,7 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
     for k, ranges in enumerate(learning_blocks(y.size, packed_row_bytes(offsets), params.seed, shuffled=shuffled)):
         rows = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
-            rows = rows[generator(params.seed, PASS_STREAM, k).permutation(rows.size)]
+            rows = rows[generator(params.seed, PASSES, k).permutation(rows.size)]
         state.partial_fit(Cells(codes[rows], offsets), y[rows])
     return state
 

@@ -13,7 +13,6 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -21,6 +20,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
 

@@ -12,13 +12,13 @@ import pytest
 from ikmap.methods.lifetime import MULTIPLES
 from ikmap.methods.width import GAMMAS
 from pipeline.params import Params
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process
 

@@ -17,7 +17,6 @@ from flows.options.score import ScoreOptions
 from pipeline.errors import Damaged, InputError
 from pipeline.record_types import Result, TaskRecord
 from pipeline.running.dispatch import Task
-from pipeline.running.in_process import InProcess
 from pipeline.running.repair import until_verified
 from pipeline.running.stage import Stage
 from pipeline.runs.metrics import Invocation
@@ -34,6 +33,7 @@ from pipeline.storage.durable import read_arrays, read_json, write_arrays, write
 from pipeline.storage.store import Store
 from tests.soaks.power_cut import VARIANTS, Disk
 from tests.support.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
+from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, Snapshots, commands, forget, one_process, results, write_rows
 from tests.support.params_for import params_for
 from tests.support.runs import context, new_store
@@ -276,7 +276,7 @@ def test_a_part_of_the_scores_that_is_damaged_is_made_again(
     for k in range(2):
         heard = Heard()
         with Output(str(tmp_path / f"{k}.parquet")) as output:
-            score_all(InProcess(), model, data, output, heard)  # type: ignore[arg-type]
+            score_all(InProcess(), model, data, output, heard)
         found.append((tmp_path / f"{k}.parquet").read_bytes())
         monkeypatch.setattr(Output, "join", torn)
     assert found[0] == found[1]

@@ -17,7 +17,6 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -30,6 +29,7 @@ from pipeline.streams import intake as intake_module
 from pipeline.streams.label_file import LabelFile
 from pipeline.streams.schedule import Schedule
 from tests.support.damage import flip
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.one_process import forget, one_process
 from tests.support.params_for import params_for

@@ -25,7 +25,6 @@ from ikmap.tables.raw import coded
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
@@ -41,6 +40,7 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.arrived import joined
 from pipeline.streams.schedule import Schedule
+from tests.support.in_process import InProcess
 from tests.support.metrics import check_metrics
 from tests.support.narrow import present
 from tests.support.one_process import forget, one_process

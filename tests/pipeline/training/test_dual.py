@@ -16,13 +16,11 @@ import pytest
 from cluster import connect
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
-from ikmap.learners.dual.cocoa import fit_cocoa
 from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block
 from pipeline.params import Params
 from pipeline.record_types import TrainResult
-from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import learning_parts
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
@@ -31,9 +29,12 @@ from pipeline.storage.models import load_model
 from pipeline.training import dual, engine
 from pipeline.training.dual_tasks import problem_of
 from pipeline.training.train import train
+from tests.support.cocoa import fit_cocoa
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, training_cells
+
+SOLVERS = ("memory", "block", "distributed")
 
 pytestmark = pytest.mark.system
 
@@ -130,19 +131,20 @@ def test_the_three_solvers_reach_the_same_objective(
     C: float, loss: str, mapped_once: Callable[..., Mapped], tmp_path: Path
 ) -> None:
     objectives = {}
-    for solver in layout.SOLVERS:
+    for solver in SOLVERS:
         ctx, fitted = mapped_once(1000)(tmp_path / solver, params_for(t=9, solver=solver, C=C, loss=loss))
         result = entries(train(ctx, "svm", fitted))
         assert result["solver"] == solver
         assert result["duality_gap"] <= 1e-3
         assert ("parts" in result) == ("rounds" in result) == (solver == "distributed")
         objectives[solver] = result["objective"]
-    for solver in layout.SOLVERS:
+    for solver in SOLVERS:
         assert objectives[solver] == pytest.approx(objectives["memory"], rel=1e-3)
 
 
 def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dual, "BLOCK_BYTES", 4000)
+    monkeypatch.setattr(dual, "HELD_BYTES", 4000)
     ctx, fitted = mapped(tmp_path, 3000, params_for(**PARAMS))
     result = entries(train(ctx, "svm", fitted))
     codes, y = training_cells(ctx, fitted)

@@ -12,14 +12,13 @@ import pytest
 
 from pipeline.errors import Damaged
 from pipeline.record_types import TaskRecord
-from pipeline.running.dispatch import Task
-from pipeline.running.in_process import InProcess
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine
 from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
+from tests.support.in_process import InProcess
 from tests.support.params_for import params_for
 from tests.support.runs import context
 
@@ -124,8 +123,7 @@ def executor_of(name: str, path: Path) -> Executor:
     return OnWorkers(Stage(context(path / "run"), "train:toy", None))
 
 
-@pytest.mark.parametrize("kind", [Drifting, Settled])
-@pytest.mark.parametrize("name", ["threads", "workers"])
+@pytest.mark.parametrize(("name", "kind"), [("threads", Settled), ("workers", Settled), ("workers", Drifting)])
 def test_every_executor_gives_the_same_bits_and_so_does_one_that_is_killed(
     name: str, kind: type[Drifting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +158,7 @@ def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path, monkey
     written = Mortal(write_arrays, None)
     monkeypatch.setattr(engine, "write_arrays", written)
     with InThreads(in_memory=True) as executor:
-        solve(problem_in(Drifting, tmp_path), executor, Folder(tmp_path / "folder"))
+        solve(problem_in(Settled, tmp_path), executor, Folder(tmp_path / "folder"))
     assert not written.calls  # it took less than `CHECKPOINT_SECONDS`
 
 
@@ -218,9 +216,11 @@ def test_stored_shares_are_not_worked_on_again(tmp_path: Path, monkeypatch: pyte
 class Compiling(InProcess):
     """Every task compiles for a quarter of a second."""
 
-    def run_tasks(self, *args: Any) -> Iterator[Any]:
-        for task, record in super().run_tasks(*args):
-            yield task, {**record, "compile_seconds": 0.25, "worker": "one"}
+    def submit(self, func: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def compiled(*args: Any) -> Any:
+            return {**func(*args), "compile_seconds": 0.25, "worker": "one"}
+
+        return super().submit(compiled, *args, **options)
 
 
 def test_compiling_in_a_piece_is_counted_once(tmp_path: Path) -> None:
@@ -243,15 +243,14 @@ class Coming(InProcess):
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
-        self.homes: list[list[str | None]] = []
+        self.homes: list[str | None] = []
 
-    def scheduler_info(self, n_workers: int = 5) -> dict[str, Any]:  # noqa: ARG002
+    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
         return {"workers": {address: {} for address in self.addresses}}
 
-    def run_tasks(self, function: Any, tasks: Any, stop: Any = None) -> Iterator[Any]:
-        self.homes.append([task.worker for task in tasks])
-        assert all(isinstance(task, Task) for task in tasks)
-        return super().run_tasks(function, tasks, stop)
+    def submit(self, func: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        self.homes += options.get("workers", [None])
+        return super().submit(func, *args, **options)
 
 
 def test_a_piece_stays_with_its_worker(tmp_path: Path) -> None:
@@ -260,9 +259,9 @@ def test_a_piece_stays_with_its_worker(tmp_path: Path) -> None:
     problem, folder = problem_in(Settled, tmp_path), Folder(tmp_path / "folder")
     folder.begin()
     executor.begin(problem, folder, 0)
+    homes = []
     for addresses in (["a", "b"], ["a", "b", "c"], ["b", "c"], [], ["c"]):
-        client.addresses = addresses
+        client.addresses, client.homes = addresses, []
         list(executor.shares(0, None))
-    assert client.homes == [
-        ["a", "b", "a", "b"], ["a", "b", "a", "b"], ["c", "b", "c", "b"], [None] * 4, ["c"] * 4
-    ]  # fmt: skip
+        homes.append(client.homes)
+    assert homes == [["a", "b", "a", "b"], ["a", "b", "a", "b"], ["c", "b", "c", "b"], [None] * 4, ["c"] * 4]

@@ -27,6 +27,7 @@ from ikmap.methods import (
 )
 from ikmap.model import Model
 from ikmap.model_selection import folds
+from ikmap.seed_paths import PASSES
 from ikmap.seeds import generator
 from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import DoesNotFit, InputError
@@ -53,7 +54,6 @@ from pipeline.storage import durable
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
-from pipeline.training.stream_runner import PASS_STREAM
 from pipeline.training.train import train
 from pipeline.training.whole_runner import fit_rows
 from tests.support.metrics import check_metrics
@@ -122,7 +122,7 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
     state = ctx.params.learner_as(StreamLearner, "kernel-ogd", PSI).start(sample)
     rows = np.arange(240)
     if order == "shuffled":
-        rows = generator(ctx.params.seed, PASS_STREAM, 0).permutation(rows.astype(np.int32))
+        rows = generator(ctx.params.seed, PASSES, 0).permutation(rows.astype(np.int32))
     state.partial_fit(X[rows], y[rows])
     assert state.model([0, 1]).coef.tobytes() == model.coef.tobytes()
 

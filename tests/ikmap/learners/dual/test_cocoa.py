@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, Report, fit_cocoa, improve, survey
+from ikmap.learners.dual.cocoa import Coordinator, Report, improve, survey
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive import learners as naive
+from tests.support.cocoa import fit_cocoa
 
 T, PSI = 11, 7
 OFFSETS = np.arange(T + 1) * PSI
@@ -60,7 +62,7 @@ def test_rounds_follow_the_listing(loss: str) -> None:
     parts = np.array_split(np.arange(90), 3)
 
     def random(part: int, number: int) -> int:
-        return int(generator(4, cocoa.STREAM, part, number, 0, 0).integers(2**63))
+        return int(generator(4, seed_paths.COCOA, part, number, 0, 0).integers(2**63))
 
     X_parts, signs, costs = ([values[rows] for rows in parts] for values in (X, sign, cost))
     expected = np.concatenate(naive.cocoa(X_parts, signs, costs, loss, 25, random))

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from ikmap import seed_paths
 from ikmap.cells import Cells
-from ikmap.learners.dual import cocoa
-from ikmap.learners.dual.cocoa import fit_cocoa
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive.learners import shuffled
 from tests.naive.svr import svr_cocoa, svr_dual, svr_primal
+from tests.support.cocoa import fit_cocoa
 
 T, WIDTH = 4, 6
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -51,7 +51,7 @@ def test_rounds_follow_the_listing(loss: Any) -> None:
 
     def visits(part: int, number: int) -> list[int]:
         counted = np.flatnonzero(weight[parts[part]]).tolist()
-        return list(shuffled(counted, int(generator(4, cocoa.STREAM, part, number, 0, 0).integers(2**63)))[0])
+        return list(shuffled(counted, int(generator(4, seed_paths.COCOA, part, number, 0, 0).integers(2**63)))[0])
 
     orders = [[visits(part, number) for part in range(3)] for number in range(1, 26)]
     X_parts, z_parts, costs = ([values[rows] for rows in parts] for values in (X, z, cost))

@@ -17,6 +17,7 @@ from ikmap.learners.sweeps.ridge import RidgeSweep
 from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian, mondrian_splits
 from ikmap.seeds import generator
 from tests.naive import sweeps as naive
+from tests.support.sweeps import offsets_and_order
 
 ALPHA = 1e-2
 
@@ -46,7 +47,7 @@ def test_the_exact_sweep_is_ridge_at_every_checkpoint(growth: float) -> None:  #
     for point in sweep.follow(splits):
         at: MondrianPartitions = model.at(point.value)
         w, likelihood = directly(at.cells(X), y, ALPHA)
-        offsets, order = sweep.columns.offsets_and_order()
+        offsets, order = offsets_and_order(sweep.columns)
         np.testing.assert_array_equal(offsets, at.offsets)
         np.testing.assert_allclose(point.weights[order], w, rtol=1e-7, atol=1e-9)
         assert point.log_likelihood == pytest.approx(likelihood, rel=1e-7, abs=1e-7)
@@ -78,7 +79,7 @@ def test_many_checkpoints_have_one_factor(
         if count % 7 == 0:
             cells = model.at(point.value).cells(X)
             w, likelihood = directly(cells, y, alpha)
-            _, order = sweep.columns.offsets_and_order()
+            _, order = offsets_and_order(sweep.columns)
             rounding = 1e-7 if alpha == ALPHA else 1e-4  # of the direct solution
             np.testing.assert_allclose(point.weights[order], w, rtol=rounding, atol=rounding)
             assert point.log_likelihood == pytest.approx(likelihood, rel=1e-7)

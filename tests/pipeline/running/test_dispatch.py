@@ -1,4 +1,4 @@
-"""A client without a cluster does what a Dask client would have others do."""
+"""Tasks are sent to a client, here to one without a cluster, which does what a Dask client would have others do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from distributed import Client
 from pipeline.record_types import TaskRecord
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_ready, run_tasks, worker_addresses
-from pipeline.running.in_process import InProcess
 from pipeline.storage import durable
+from tests.support.in_process import InProcess
 from tests.support.runs import context
 
 
@@ -22,8 +22,7 @@ def count(rows: int) -> TaskRecord:
 
 
 def test_it_has_members_of_a_dask_client_only() -> None:
-    """Beside those that take the place of our functions for a Dask client."""
-    members = {name for name in vars(InProcess) if not name.startswith("_")} - {"run_tasks", "run_ready"}
+    members = {name for name in vars(InProcess) if not name.startswith("_")}
     assert {name for name in members if name != "id" and not hasattr(Client, name)} == set()
     assert InProcess().scheduler_info()["workers"].keys() == set(worker_addresses(InProcess()))
 
@@ -35,9 +34,10 @@ def test_tasks_are_done_here_in_their_order_until_they_are_enough() -> None:
     assert {record["outputs"][0] for _, record in records} == {str(os.getpid())}
     assert {"seconds", "worker", "peak_rss_bytes"} <= records[0][1].keys()
     done: list[Task] = []
-    for task, _ in run_tasks(InProcess(), "count", count, tasks, lambda: len(done) == 2):
+    for task, _ in run_tasks(InProcess(), "count", count, tasks, lambda: len(done) >= 2):
         done.append(task)
-    assert done == tasks[:2]
+    assert 2 <= len(done) < len(tasks)
+    assert done == tasks[: len(done)]
 
 
 class Halving:

@@ -1,0 +1,105 @@
+"""A client without a cluster: it does every task in this process, so that tests need no workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipeline.running import compiling
+
+if TYPE_CHECKING:
+    from distributed import Client as Base
+else:
+    Base = object
+
+ADDRESS = "in-process"
+"""Address of the only worker, which is this process."""
+
+
+class Pending:
+    """The future of a call that is made once its end or its result is asked for."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._call = partial(function, *args)
+        self._made = False
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def done(self) -> bool:
+        """Return whether the result may be asked for."""
+        return True
+
+    @property
+    def status(self) -> str:
+        """Dask's word for how the call ended."""
+        self._make()
+        return "finished" if self._error is None else "error"
+
+    def result(self) -> Any:
+        """Return the result of the call."""
+        self._make()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def release(self) -> None:
+        """Forget the result."""
+        self._value = None
+
+    def _make(self) -> None:
+        if not self._made:
+            self._made = True
+            try:
+                # As on a worker, which knows nothing of what its caller is about to promise.
+                self._value = Context().run(self._call)
+            except Exception as error:
+                self._error = error
+
+
+class InProcess(Base):
+    """A client without a cluster: it does every task in this process, one after the other.
+
+    It has those members of a Dask client that runs use, and takes the place of one.
+    """
+
+    id = ADDRESS
+
+    def __init__(self) -> None:
+        """Connect to nothing."""
+
+    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
+        """Return the description of the only worker."""
+        return {"workers": {ADDRESS: {"host": ADDRESS, "nthreads": 1}}}
+
+    def submit(self, func: Callable[..., Any], *args: Any, **_: Any) -> Any:
+        """Return the future of a call."""
+        if func is compiling._look:  # this process compiles what it calls
+            return Pending(tuple, (([], None),))
+        return Pending(func, args)
+
+    def gather(self, futures: Iterable[Any], *_: Any, **__: Any) -> Any:
+        """Return the results of futures."""
+        return [future.result() for future in futures]
+
+    def cancel(self, *_: Any, **__: Any) -> Any:
+        """Give up calls that are not made yet: they never will be."""
+
+    def call_stack(self, *_: Any, **__: Any) -> Any:
+        """Return what workers are at: nothing, whenever somebody has the time to ask."""
+        return {}
+
+    def restart_workers(self, workers: Sequence[str], *_: Any, **__: Any) -> Any:
+        """Restart workers, of which none is ever at work."""
+        assert not workers
+
+    def run(self, *_: Any, **__: Any) -> Any:
+        """Call a function in all other processes, of which there are none."""
+        return {}
+
+    def register_plugin(self, *_: Any, **__: Any) -> Any:
+        """Start a plug-in in all other processes, of which there are none."""
+
+    def log_event(self, *_: Any, **__: Any) -> Any:
+        """Tell a scheduler, of which there is none."""
