@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
+    from ikmap.estimators.forest import ForestMap
     from ikmap.estimators.gcws import GCWSMap
     from ikmap.estimators.kernels import (
         FourierRidge,
@@ -40,6 +41,7 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "ForestMap",
     "FourierRidge",
     "FourierSVC",
     "GCWSMap",

@@ -276,7 +276,9 @@ def refuse_redraw(names: Sequence[str], values: Mapping[str, Values]) -> None:
     for name, of_map, _ in maps_among(of):
         if capability(of_map, Redrawable) is None:
             able = ", ".join(each for each, kind in MAPS.items() if capability(kind.of_record({})[0], Redrawable))
-            why = "grow with the stream" if capability(of_map, Growable) else "do not depend on rows"
+            by_labels = of_map.description.sees_labels
+            alone = "are grown by labels of the first rows" if by_labels else "do not depend on rows"
+            why = "grow with the stream" if capability(of_map, Growable) else alone
             raise InputError(
                 f"--on-drift redraw: found --partitioner {name}, whose partitionings {why}; expected one of {able}"
             )

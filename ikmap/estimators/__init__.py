@@ -5,6 +5,7 @@ check the parameters.
 """
 
 from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
+from ikmap.estimators.forest import ForestMap
 from ikmap.estimators.gcws import GCWSMap
 from ikmap.estimators.kernels import FourierRidge, FourierSVC, KernelRidgeRegressor, KernelSVC, TwoStageGMMClassifier
 from ikmap.estimators.maps import IsolationKernelMap
@@ -26,6 +27,7 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "ForestMap",
     "FourierRidge",
     "FourierSVC",
     "GCWSMap",

@@ -50,6 +50,8 @@ class MapAbout(About, kw_only=True):
         intercept, which is their decision on a row without any cell.
     by_size : bool
         True if cells depend on the scale of one column relative to the others, as distances do.
+    sees_labels : bool
+        True if cells depend on the labels of the rows that the map is fitted on. Labels are hidden from other maps.
     """
 
     summary: str = ""
@@ -57,6 +59,7 @@ class MapAbout(About, kw_only=True):
     tables: frozenset[str] = frozenset()
     reaches_all: bool = True
     by_size: bool = False
+    sees_labels: bool = False
 
 
 class LearnerAbout(About, kw_only=True):

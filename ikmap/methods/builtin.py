@@ -6,6 +6,7 @@ from ikmap.methods.additive_chi2 import AdditiveChi2
 from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
 from ikmap.methods.chi2 import Chi2Linear, Chi2SVM
+from ikmap.methods.forest import Forest
 from ikmap.methods.fourier import FourierLinear
 from ikmap.methods.fourier_ridge import FourierRidge
 from ikmap.methods.gaussian import Gaussian
@@ -51,6 +52,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     GCWS,
     Mondrian,
     Binning,
+    Forest,
     LinearSVM,
     LogisticRegression,
     Ridge,

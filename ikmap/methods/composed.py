@@ -59,6 +59,7 @@ def described(abouts: Sequence[MapAbout]) -> MapAbout:
         tables=frozenset.intersection(*(about.tables for about in abouts)),
         reaches_all=any(about.reaches_all for about in abouts),
         by_size=any(about.by_size for about in abouts),
+        sees_labels=any(about.sees_labels for about in abouts),
     )
 
 

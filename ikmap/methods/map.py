@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ikmap.rows import Rows
 
 type T = Annotated[
-    int, Ge(1), Doc("partitionings, the integers per row; of all maps (default: 300 for iforest, 100 for others)")
+    int,
+    Ge(1),
+    Doc("partitionings, the integers per row; of all maps (default: 300 for iforest and forest, 100 for others)"),
 ]
 """Number of partitionings."""
 

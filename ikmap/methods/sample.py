@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ikmap.cells import Cells
     from ikmap.json_values import Label
     from ikmap.learners.rows import Block
+    from ikmap.methods.about import MapAbout
     from ikmap.rows import Rows
     from ikmap.tasks import Task
 
@@ -24,7 +25,7 @@ class Sample:
     ----------
     n_rows, n_columns : int
     task : Task or None
-        Task of a learner; None for a map, which sees no labels.
+        Task of the rows; None for a map that sees no labels.
     take : callable
         Return the rows with these numbers, which must ascend; it may be called again and again, and reads from the
         store each time.
@@ -36,6 +37,8 @@ class Sample:
         Tables on the cells, by the names that the learner needs (``about.needs_tables``).
     reaches_all : bool
         True if every row has a cell in some partitioning (:attr:`MapAbout.reaches_all`).
+    targets : callable or None
+        Return the targets of the rows with these numbers, which must ascend; None where labels are hidden.
     """
 
     n_rows: int
@@ -46,11 +49,16 @@ class Sample:
     offsets: np.ndarray | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     reaches_all: bool = True
+    targets: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def n_classes(self) -> int:
         """Number of classes, or 0 if targets are not classes."""
         return len(self.task.codec.classes) if self.task else 0
+
+    def seen_by(self, description: MapAbout) -> Sample:
+        """Return the sample as a map sees it: without labels, unless its cells depend on them."""
+        return self if description.sees_labels else replace(self, task=None, targets=None)
 
 
 @dataclass(frozen=True)

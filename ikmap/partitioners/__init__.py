@@ -11,6 +11,7 @@ import numpy as np
 
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.binning import BinningPartitions
+from ikmap.partitioners.forest import ForestPartitions
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.mondrian import MondrianPartitions
@@ -23,6 +24,7 @@ from ikmap.rows import Rows
 __all__ = [
     "METHODS",
     "BinningPartitions",
+    "ForestPartitions",
     "GCWSPartitions",
     "IForestPartitions",
     "MondrianPartitions",

@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from ikmap._threads import for_each_block
-from ikmap.arrays import Floats
-from ikmap.cells import Cells
-from ikmap.device import Device
 from ikmap.partitioners._iforest_csr_loops import grow_csr
 from ikmap.partitioners._iforest_loops import LEAF, grow_dense
-from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
-from ikmap.partitioners.base import Partitions
-from ikmap.partitioners.iforest_descent import Descent
 from ikmap.partitioners.iforest_nodes import nodes_of
-from ikmap.partitioners.mapper import Place
+from ikmap.partitioners.trees import TreePartitions
 from ikmap.rows import Rows, as_rows, csr_arrays, take_rows
 from ikmap.seeds import generator
 
-ROUTE_BLOCK = 2048
-CACHE_BYTES = 1 << 19
-"""Bytes of values of the rows that walk a tree together."""
 SPLITS = 1
 """Second number of the seed path of a tree's splits; its subsample uses the path without it."""
 
 
 @dataclass(frozen=True, eq=False)
-class IForestPartitions(Partitions):
+class IForestPartitions(TreePartitions):
     """t axis-parallel random trees, each of which isolates psi of the training points.
 
     Parameters
     ----------
-    feature : ndarray of int32, shape (N,)
-        Nodes of all trees, each tree in preorder: the attribute to compare, or -1 in a leaf.
-    threshold : ndarray of float64, shape (N,)
-        A row goes left, to the next node, when its value is below.
-    right : ndarray of int32, shape (N,)
-        Right child, counted from the tree's root; in a leaf: the number of its cell.
-    roots : ndarray of int64, shape (t + 1,)
-        Where each tree begins.
-    psi, n_features : int
+    feature, threshold, right, roots, n_features
+        As in :class:`~ikmap.partitioners.trees.TreePartitions`.
+    psi : int
     max_depth : str, int or None
         None: trees grow until every point is isolated. "log2": they stop at depth ceil(log2 psi). A number: they are
         those of None without what lies below this depth.
@@ -55,64 +39,18 @@ class IForestPartitions(Partitions):
 
     kind: ClassVar[str] = "iforest"
 
-    feature: np.ndarray
-    threshold: Floats
-    right: np.ndarray
-    roots: np.ndarray
     psi: int
-    n_features: int
     max_depth: str | int | None = None
-
-    @property
-    def n_partitions(self) -> int:
-        return int(self.roots.size - 1)
 
     @property
     def offsets(self) -> np.ndarray:
         return np.arange(self.n_partitions + 1, dtype=np.int64) * self.psi
 
-    @property
-    def n_leaves(self) -> np.ndarray:
-        """Number of cells in use, shape (t,): psi for different points and unlimited depth."""
-        return np.add.reduceat(self.feature == LEAF, self.roots[:-1], dtype=np.int64)
-
     def part(self, start: int, stop: int) -> IForestPartitions:
         """Return the trees ``start .. stop - 1``."""
         own, roots = slice(self.roots[start], self.roots[stop]), self.roots[start : stop + 1] - self.roots[start]
         nodes = (self.feature[own], self.threshold[own], self.right[own])
-        return IForestPartitions(*nodes, roots, self.psi, self.n_features, self.max_depth)
-
-    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
-        """Map points to cells.
-
-        Parameters
-        ----------
-        X : float64 ndarray or csr_array, shape (n, d)
-        n_threads : int, optional
-            At most this many threads; default: all usable cores.
-
-        Returns
-        -------
-        Cells
-            int32 codes of shape (n, t), each in [0, psi).
-        """
-        n = X.shape[0]
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
-        codes = np.empty((n, self.n_partitions), dtype=np.int32)
-        nodes, heights, used, slot = self._forest
-        at_once = rows_at_once(used.size)
-
-        def work(start: int, stop: int) -> None:
-            rows = as_rows(X[start:stop])
-            trees = (nodes, self.roots, heights, at_once, codes[start:stop])
-            if isinstance(rows, np.ndarray):
-                walk_dense(rows, used, *trees)
-            else:
-                walk_csr(*csr_arrays(rows), slot, used.size, *trees)
-
-        for_each_block(work, n, ROUTE_BLOCK, n_threads)
-        return Cells(codes, self.offsets)
+        return IForestPartitions(*nodes, roots, self.n_features, self.psi, self.max_depth)
 
     def at(self, depth: int) -> IForestPartitions:
         """Return the trees, cut at a depth; a cell has the same number at all depths.
@@ -138,35 +76,6 @@ class IForestPartitions(Partitions):
             n_features=self.n_features,
             max_depth=int(depth),
         )
-
-    def mapper(self, device: Device, budget: int | None = None) -> Descent:
-        """Return a mapper of the trees on a device."""
-        _, heights, used, _ = self._forest
-        height = int(heights.max(initial=0))
-        place = Place(device, self.offsets, self.n_features, budget)
-        return Descent(self.feature, self.threshold, self.right, self.roots, height, used, place)
-
-    @cached_property
-    def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Nodes in the layout of the loops, the height of each tree, the attributes in use, and the slot of each."""
-        used = np.unique(self.feature[self.feature != LEAF])
-        slot = np.full(self.n_features, -1, dtype=np.int32)
-        slot[used] = np.arange(used.size, dtype=np.int32)
-        nodes = np.empty((self.feature.size, 2), dtype=np.uint64)
-        heights = np.empty(self.n_partitions, dtype=np.int64)
-        for i in range(self.n_partitions):
-            own = slice(self.roots[i], self.roots[i + 1])
-            heights[i] = pack_tree(self.feature[own], self.threshold[own], self.right[own], slot, nodes[own])
-        return nodes, heights, used, slot
-
-
-def rows_at_once(n_slots: int) -> int:
-    """Return the number of rows that go down one tree before the next tree, a multiple of LANES.
-
-    The more, the longer a tree stays in the second-level cache; but their values have to fit in beside it.
-    """
-    rows = CACHE_BYTES // (8 * max(n_slots, 1))
-    return max(LANES, min(rows, ROUTE_BLOCK) // LANES * LANES)
 
 
 def fit_iforest(

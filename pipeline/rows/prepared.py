@@ -86,6 +86,7 @@ class PreparedRows:
             seed,
             offsets,
             reaches_all=reaches_all,
+            targets=lambda numbers: self.take(numbers).y,
         )
 
     def where(self, row: int) -> str:

@@ -95,7 +95,7 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Fitte
     """Task: fit and store the model, which is the same for any number of threads."""
     train = PreparedRows(store, "train")
     seen = _Seen(train)
-    sample = replace(train.sample(params.seed), task=None, take=seen.take)
+    sample = replace(train.sample(params.seed), take=seen.take).seen_by(params.map.description)
     if capability(params.map, FitsByPartitioning) is not None:
         refuse_too_large(params, value, train.read(0, train.n_rows).rows)
     model = params.map_at(value).fit(sample, n_threads)

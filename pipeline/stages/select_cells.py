@@ -110,7 +110,10 @@ def score_cells(
         for name in learners_of_value
     }
     learned_rows = X[fit]
-    sample = Sample(learned_rows.shape[0], learned_rows.shape[1], None, learned_rows.__getitem__, params.seed)
+    n_learned, n_columns = learned_rows.shape
+    sample = Sample(
+        n_learned, n_columns, task, learned_rows.__getitem__, params.seed, targets=y[fit].__getitem__
+    ).seen_by(params.map.description)
     path = cells_of_values(params.map, params.map_searched, list(learners), sample, [learned_rows, X[held_out]])
     fold_scores = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
     bytes_read = nbytes_of(X)

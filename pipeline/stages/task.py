@@ -78,3 +78,9 @@ def refuse_unsuited(params: Params, task: TaskKind, reason: str) -> None:
                 f"--learner {name}: found task {task.name} ({reason}), which has no labels to choose numbers by; "
                 f"expected --task {task.name}, with which learners have numbers of their own, or numbers, as --psi 32"
             )
+    on_cells = any(LEARNERS[name].about.on == "cells" for name in params.learners)
+    if on_cells and params.map.description.sees_labels and not task.labels.needed:
+        raise InputError(
+            f"--partitioner {params.partitioner}: found task {task.name} ({reason}), which has no labels to grow trees "
+            "by; expected a map that needs none, as --partitioner iforest"
+        )

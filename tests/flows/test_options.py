@@ -108,7 +108,10 @@ FEATURES = BatchOptions(
     codes=64,
     code_bits=4,
 )
-SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
+FOREST = BatchOptions(
+    dataset="a9a", partitioner="forest", splits="best", max_features=0.25, min_leaf=9, criterion="entropy"
+)
+SAMPLES = (BATCH, DATASET, TREES, FOREST, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
@@ -342,6 +345,9 @@ GIVEN: dict[str, dict[str, Any]] = {
     "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
     "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
     "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
+    "splits": {"partitioner": "forest", "splits": "best"}, "min_leaf": {"partitioner": "forest", "min_leaf": 2},
+    "criterion": {"partitioner": "forest", "criterion": "entropy"},
+    "max_features": {"partitioner": "forest", "max_features": 0.25},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
     **(of_papers.GIVEN if of_papers else {}),
 }  # fmt: skip

@@ -15,9 +15,13 @@ CLOSE = 1e-9
 
 NEWER = frozenset({
     "intersection", "kernel-ridge", "mondrian-forest", "online-ridge", "fourier-ridge", "two-stage-gmm",
+    "forest",
 })  # fmt: skip
 """Methods that have come since the runs were recorded."""
-NEWER_OPTIONS = {"orthogonal": "false", "sweep_by": '"auto"', "codes": "256", "code_bits": "8"}
+NEWER_OPTIONS = {
+    "orthogonal": "false", "sweep_by": '"auto"', "codes": "256", "code_bits": "8", "splits": '"random"',
+    "max_features": "0.5", "min_leaf": "5", "criterion": '"gini"',
+}  # fmt: skip
 """Options that were recorded later, with their defaults as JSON; others are found by themselves."""
 
 type Entries = dict[str, Any]

@@ -167,7 +167,7 @@ def _searches(method: Method, searched: frozenset[str]) -> None:
             for value in candidates.values:
                 given = method.at({path: value}).value_at(path)
                 true(given == value, f"{path} = {value}: the field has {given}, expected the same")
-        of_rows = method.search_space(searched, N, sample_of(rows_to_check()))
+        of_rows = method.search_space(searched, N, sample_of(method, rows_to_check()))
         sizes = {path: len(candidates.values) for path, candidates in space.items()}
         true(
             {path: len(candidates.values) for path, candidates in of_rows.items()} == sizes,

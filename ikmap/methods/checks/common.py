@@ -13,6 +13,7 @@ from ikmap.conformance import CheckFailed, json_values, member, true
 from ikmap.methods.composed import Composed
 from ikmap.methods.fields import fields_of
 from ikmap.methods.learner import Learner
+from ikmap.methods.map import Map
 from ikmap.methods.method import Method
 from ikmap.methods.registry import missing_members
 from ikmap.methods.sample import Sample
@@ -21,7 +22,7 @@ from ikmap.methods.values import at_value
 from ikmap.model import Model, from_parts
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from ikmap.tasks import TASKS, LabelRequest, Task
+from ikmap.tasks import CLASSIFICATION, TASKS, LabelRequest, Task
 
 N, D, SEED = 90, 4, 7
 """Sizes and seed of the rows that methods are checked on."""
@@ -35,9 +36,12 @@ def rows_to_check(dense: bool = True, n: int = N) -> Rows:
     return values if dense else sp.csr_array(values)
 
 
-def sample_of(X: Rows, seed: int = SEED) -> Sample:
-    """Return the sample of the rows for a map."""
-    return Sample(X.shape[0], X.shape[1], None, X.__getitem__, seed)
+def sample_of(method: Method, X: Rows, seed: int = SEED) -> Sample:
+    """Return the sample of the rows as a method sees it: with two classes, or without labels for most maps."""
+    y = (generator(seed, N).random(X.shape[0]) + X.sum(axis=1) > 0.5 + 0.35 * D).astype(np.int32)
+    task = CLASSIFICATION.of([0, 1])
+    sample = Sample(X.shape[0], X.shape[1], task, X.__getitem__, seed, targets=y.__getitem__)
+    return sample.seen_by(method.description) if isinstance(method, Map) else sample
 
 
 def tasks_of(learner: Learner) -> Iterator[tuple[str, Task]]:

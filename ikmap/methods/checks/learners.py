@@ -148,7 +148,7 @@ def _map_of(learner: Learner) -> tuple[Map, Partitions]:
     kind = Anne if Anne.about.tables.issuperset(about.needs_tables) else MAPS[about.usual_map]
     of_map, searched = configured_for_checks(kind)
     small = of_map.at({"psi": 4} if "psi" in searched else {}).at({"t": 5})
-    return small, small.fit(sample_of(rows_to_check()))
+    return small, small.fit(sample_of(small, rows_to_check()))
 
 
 def _tables(learner: Learner) -> Mapping[str, NDArray[np.float64]]:
@@ -158,7 +158,7 @@ def _tables(learner: Learner) -> Mapping[str, NDArray[np.float64]]:
     of_map, model = _map_of(learner)
     tables = capability(of_map, CellTables)
     assert tables is not None
-    return tables.cell_tables(model, sample_of(rows_to_check()))
+    return tables.cell_tables(model, sample_of(of_map, rows_to_check()))
 
 
 def _sample(rows: Rows, offsets: NDArray[np.int64] | None, task: Task) -> Sample:

@@ -49,7 +49,7 @@ def checks_of_map(method: Map, searched: frozenset[str]) -> Iterator[tuple[str, 
 
 def _fitted(method: Map, dense: bool, seed: int = SEED, n_threads: int = 1) -> Partitions:
     with member(method, "fit"):
-        model = method.fit(sample_of(rows_to_check(dense), seed), n_threads)
+        model = method.fit(sample_of(method, rows_to_check(dense), seed), n_threads)
         true(isinstance(model, Partitions), f"found a {type(model).__name__}, expected ikmap.partitioners.Partitions")
         return model
 
@@ -87,13 +87,13 @@ def _cells(method: Map, dense: bool) -> None:
 
 def _path(method: Map, searched: frozenset[str], dense: bool) -> None:
     X = rows_to_check(dense)
-    search = search_of(method, searched, N, sample_of(X)) if searched else None
+    search = search_of(method, searched, N, sample_of(method, X)) if searched else None
     if search is None:
         return
     values = [value for value in search.values if refused_on(at_value(method, searched, value), N) is None][:4]
     path = capability(method, Path)
     with member(method if path is None else path, "fit" if path is None else "path"):
-        cells = list(cells_of_values(method, searched, values, sample_of(X), [X, X[:9]]))
+        cells = list(cells_of_values(method, searched, values, sample_of(method, X), [X, X[:9]]))
         same([value for value, _ in cells], values, "values of the path")
         for value, (whole, few) in cells:
             model = _fitted(at_value(method, searched, value), dense)
@@ -111,7 +111,7 @@ def check_splits(method: Map, sweep: Sweepable) -> None:
         The same map, with no more cells than every fold of the rows allows.
     """
     X = rows_to_check(n=N + 30)
-    sample = sample_of(X[:N])
+    sample = sample_of(method, X[:N])
     with member(method, "search_space"):
         space = method.search_space(frozenset({sweep.swept}), N, sample)
         candidates = space.get(sweep.swept, Candidates(()))
@@ -149,7 +149,7 @@ def _memory(method: Map) -> None:
 def _model_memory(method: Map) -> None:
     X = generator(SEED).random((MODEL_ROWS, D))
     with member(method, "fit"):
-        model = method.fit(sample_of(X))
+        model = method.fit(sample_of(method, X))
     taken = sum(array.nbytes for array in model.arrays().values())
     with member(method, "memory"):
         estimate = method.memory(RowsInfo(MODEL_ROWS, D, 8.0 * D, True)).model
@@ -162,7 +162,7 @@ def _model_memory(method: Map) -> None:
 def _growing(method: Map, growing: Growable) -> None:
     X = rows_to_check(n=N + 60)
     with member(method, "fit"):
-        first = method.fit(sample_of(X[:N]))
+        first = method.fit(sample_of(method, X[:N]))
     hash_before, before = first.content_hash, first.cells(X, 1).codes
     with member(growing, "extend"):
         whole, cells = growing.extend(first, X[N:])
@@ -185,7 +185,7 @@ def _redrawing(method: Map, redrawable: Redrawable) -> None:
     X, t = rows_to_check(n=N + 60), method.n_partitions
     first = _fitted(method, True)
     hash_before, before = first.content_hash, first.cells(X, 1)
-    sample = sample_of(X[N:], SEED + 1)
+    sample = sample_of(method, X[N:], SEED + 1)
     with member(redrawable, "redrawn"):
         model, drawn = redrawable.redrawn(first, sample, 1, 1)
         true(first.content_hash == hash_before, "it has changed the map that it was given")
@@ -221,7 +221,7 @@ def _parts(method: Map, parts: FitsByPartitioning) -> None:
 def _tables(method: Map, tables: CellTables) -> None:
     model = _fitted(method, True)
     with member(tables, "cell_tables"):
-        by_name = tables.cell_tables(model, sample_of(rows_to_check()))
+        by_name = tables.cell_tables(model, sample_of(method, rows_to_check()))
         names = method.description.tables
         true(set(by_name) == names, f"found {sorted(by_name)}, expected what about.tables names: {sorted(names)}")
         for name, table in by_name.items():

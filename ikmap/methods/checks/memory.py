@@ -56,7 +56,8 @@ def _fitted(kind: type[Method], n: int) -> int:
         small = [value for value in search.values if size_of(value) <= most]
         subject = at_value(subject, searched, small[-1])
     if isinstance(subject, Map):
-        model = subject.fit(Sample(n, D, None, X.__getitem__, SEED))
+        sample = Sample(n, D, task, X.__getitem__, SEED, targets=y.__getitem__)
+        model = subject.fit(sample.seen_by(subject.description))
         cells = model.cells(X, 1)
         memory = subject.memory(RowsInfo(n, D, 8.0 * D, True))
         return int(memory.model + memory.scratch) + X.nbytes + cells.codes.nbytes

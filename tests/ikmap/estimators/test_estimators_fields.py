@@ -109,6 +109,10 @@ TABLE = (
         "IsolationKernelMap", ("iforest",), given={"method": "iforest"}, own=frozenset({"method", "disjoint"}),
         defaults={"max_samples": BY_ROWS, "n_estimators": AS_PAPER, "max_depth": "None is the word none of commands"},
     ),
+    Stands(
+        "ForestMap", own=frozenset({"task"}),
+        defaults={"max_samples": BY_ROWS, "max_depth": "None is the word none of commands"},
+    ),
     Stands("GCWSMap", lacks={"bits": "partitionings are given by their number"},
            ranges={"p": "beyond 1e6 codes leave an int64"}),
     Stands("MondrianMap", defaults=TREES),

@@ -64,6 +64,7 @@ CHECKED: list[BaseEstimator] = [
     ikmap.TwoStageGMMClassifier(codes=32, code_bits=4, n_jobs=1),
     ikmap.IsolationKernelMap("anne", **SMALL),
     ikmap.IsolationKernelMap("iforest", **SMALL),
+    ikmap.ForestMap(**SMALL),
     ikmap.GCWSMap(10, n_jobs=1, random_state=0),
     ikmap.MondrianMap(**SMALL),
     ikmap.MondrianRegressor(terminal=3.0, **SMALL),

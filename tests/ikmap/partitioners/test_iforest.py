@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ikmap.partitioners import draw_subsamples, iforest
+from ikmap.partitioners import draw_subsamples, trees
 from ikmap.partitioners._iforest_walk_loops import LANES
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from tests.naive.partitioners import Split, isolation_trees, preorder, tree_cells
@@ -186,7 +186,7 @@ def test_grouping_of_rows_and_threads_do_not_matter(layout: str, monkeypatch: py
     models = [fit_iforest(X, draws, SEED, n_threads=n) for n in (1, 2, 4, None)]
     assert len({model.content_hash for model in models}) == 1
     expected = models[0].cells(queries, n_threads=1).codes
-    monkeypatch.setattr(iforest, "ROUTE_BLOCK", 7)
+    monkeypatch.setattr(trees, "ROUTE_BLOCK", 7)
     for n_threads in (1, 2, 4, None):
         np.testing.assert_array_equal(models[0].cells(queries, n_threads).codes, expected)
     one = [models[0].cells(queries[[r]]).codes for r in range(queries.shape[0])]
@@ -210,8 +210,8 @@ def test_no_rows_and_one_cell(layout: str) -> None:
 
 @pytest.mark.parametrize(("n_slots", "rows"), [(0, 2048), (1, 2048), (54, 1208), (256, 256), (8191, 8), (10**6, 8)])
 def test_rows_that_share_the_cache(n_slots: int, rows: int) -> None:
-    assert iforest.rows_at_once(n_slots) == rows
-    assert rows == LANES or rows * n_slots * 8 <= iforest.CACHE_BYTES
+    assert trees.rows_at_once(n_slots) == rows
+    assert rows == LANES or rows * n_slots * 8 <= trees.CACHE_BYTES
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 1207, 1209, 2049])

@@ -143,6 +143,10 @@ def test_however_rows_are_put_together_to_chunks(file: Path, tmp_path: Path, mon
             {"partitioner": "mondrian", "psi": None},
             "found --partitioner mondrian, whose partitionings grow ",
         ),
+        (
+            {"partitioner": "forest"},
+            "found --partitioner forest, whose partitionings are grown by labels of the first rows; ",
+        ),
         ({"partitioner": "gcws", "psi": None}, "found --partitioner gcws, whose partitionings do not depend on rows; "),
         ({"learner": ("kernel-ogd",)}, "--on-drift redraw: found --learner kernel-ogd, which has no partitionings; "),
         (

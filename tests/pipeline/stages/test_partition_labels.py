@@ -1,0 +1,79 @@
+"""Labels that maps are given: none, or those of the fitted rows where cells depend on labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ikmap.methods import Sample
+from ikmap.methods.anne import Anne
+from ikmap.methods.forest import Forest
+from ikmap.tasks import NOVELTY
+from pipeline.errors import InputError
+from pipeline.stages.partition import partition
+from pipeline.stages.select import select
+from pipeline.stages.task import refuse_unsuited
+from tests.support.params_for import params_for
+from tests.support.runs import context, points, store_rows
+
+ROWS = 300
+
+
+@pytest.fixture
+def samples(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
+    """The samples that maps are fitted on, in order."""
+    seen: list[Sample] = []
+    for kind in (Anne, Forest):
+
+        def fit(method: Any, sample: Sample, n_threads: int = 1, fit: Any = kind.fit) -> Any:
+            seen.append(sample)
+            return fit(method, sample, n_threads)
+
+        monkeypatch.setattr(kind, "fit", fit)
+    return seen
+
+
+def test_trees_grow_by_labels_of_training_rows(tmp_path: Path, samples: list[Sample]) -> None:
+    run = context(tmp_path, params_for(partitioner="forest", t=3, psi=50, learners=("svm",), C=1.0))
+    X, y = points(ROWS, classes=3)
+    store_rows(run.store, X, y, part_rows=100)
+    partition(run, [50])
+    (sample,) = samples
+    assert sample.targets is not None
+    assert sample.n_classes == 3
+    numbers = np.arange(0, ROWS, 7)
+    rows, targets = sample.take(numbers), sample.targets(numbers)
+    labels = {row.tobytes(): label for row, label in zip(np.asarray(X, dtype=np.float64), y, strict=True)}
+    assert sample.task is not None
+    classes = sample.task.codec.classes
+    assert [classes[k] for k in targets] == [labels[row.tobytes()] for row in np.asarray(rows)]
+
+
+def test_rows_that_are_held_out_grow_no_tree(tmp_path: Path, samples: list[Sample]) -> None:
+    run = context(tmp_path, params_for(partitioner="forest", t=3, learners=("svm",), C=1.0))
+    store_rows(run.store, *points(ROWS, classes=2), part_rows=100)
+    select(run)
+    assert samples
+    for sample in samples:
+        assert sample.n_rows == ROWS * 4 // 5
+        assert sample.targets is not None
+        assert sample.targets(np.arange(sample.n_rows)).size == sample.n_rows
+
+
+def test_other_maps_see_no_labels(tmp_path: Path, samples: list[Sample]) -> None:
+    run = context(tmp_path, params_for(partitioner="anne", t=3, learners=("svm",), C=1.0))
+    store_rows(run.store, *points(ROWS, classes=2), part_rows=100)
+    select(run)
+    partition(run, [4])
+    assert samples
+    assert [(sample.task, sample.targets) for sample in samples] == [(None, None)] * len(samples)
+
+
+@pytest.mark.parametrize("partitioner", ["forest", "iforest,forest"])
+def test_novelty_has_no_labels_to_grow_trees_by(partitioner: str) -> None:
+    params = params_for(partitioner=partitioner, t=4, psi=(4, 4) if "," in partitioner else 4, learners=("idk",))
+    with pytest.raises(InputError, match=f"^--partitioner {partitioner}: found task novelty .*, which has no labels"):
+        refuse_unsuited(params, NOVELTY, "--task novelty")
