@@ -14,13 +14,12 @@ from benchmarks.linear_svm import TOL, mapped
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
+from pipeline.rows.cell_blocks import VISIT_ROWS
 from tests.support.cocoa import fit_cocoa
 
 TITLE = "Solvers beyond memory"
 ABOUT = "objective of the block and the distributed solver against the solver in memory, relative difference"
 
-VISIT_ROWS = 1024
-"""Rows of a block, as the pipeline cuts them."""
 PARTS = 4
 """Parts of the distributed solver; each stands for the shards of one worker."""
 

@@ -163,7 +163,7 @@ class Stream:
 
 
 @dataclass
-class Arrivals:
+class StreamSupply:
     """The rows of a stream that are in the store: all of them, from the first chunk to the last.
 
     A subclass, such as :class:`~pipeline.streams.intake.Intake`, brings further rows there between :meth:`start` and

@@ -28,7 +28,7 @@ from pipeline.record_types import (
     TaskRecord,
 )
 from pipeline.rows.prepared import DATA, PreparedRows
-from pipeline.rows.stream_data import Arrivals, Stream
+from pipeline.rows.stream_data import Stream, StreamSupply
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
 from pipeline.running.repair import until_verified
@@ -67,7 +67,7 @@ from pipeline.streams.schedule import Schedule, chunks_in_records
 from pipeline.streams.streamed_learner import StreamedLearner
 from pipeline.streams.take_initial import take_initial
 
-type _Begun = tuple[IngestResult, ShuffleResult, Arrivals]
+type _Begun = tuple[IngestResult, ShuffleResult, StreamSupply]
 """The result of taking in rows, how the stream was cut, and the stream."""
 
 
@@ -303,7 +303,7 @@ def _from_files(
     pooled: IngestResult = {**ingested, "rows_train": n_rows, "rows_test": 0}
     check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
     check_largest(context, pooled, invocation, show=invocation.explain)
-    return ingested, taken, Arrivals(taken["chunks"], taken["rows_stream"])
+    return ingested, taken, StreamSupply(taken["chunks"], taken["rows_stream"])
 
 
 def _from_feed(
@@ -329,7 +329,7 @@ def _from_feed(
 def _stream(
     context: Context,
     online: OnlineParams,
-    arrivals: Arrivals,
+    arrivals: StreamSupply,
     learners: list[StreamedLearner],
     taken: ShuffleResult,
     alerts_path: str | None,

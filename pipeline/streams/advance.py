@@ -12,7 +12,7 @@ from pipeline.rows.stream_data import Stream
 from pipeline.running.foreign import checked_decisions
 from pipeline.running.working_clock import working_clock
 from pipeline.streams.labels import scores_of, tally_of
-from pipeline.streams.participant import Answers, Block, Participant, Standing
+from pipeline.streams.participant import Answers, Participant, Standing, StreamBlock
 from pipeline.training.traces import traces_of
 
 
@@ -28,7 +28,7 @@ class Witness(Participant, ABC):
     beside: Sequence[Participant] = ()
 
     @abstractmethod
-    def predict(self, standing: Standing, block: Block) -> None:
+    def predict(self, standing: Standing, block: StreamBlock) -> None:
         """Give a block its predictions, which are on disk from then on."""
 
 
@@ -52,14 +52,14 @@ class Live(Witness):
     def begin_chunk(self, standing: Standing, k: int) -> None:
         self._task, self._criterion = standing.task, criterion_of(standing.task)
 
-    def predict(self, standing: Standing, block: Block) -> None:
+    def predict(self, standing: Standing, block: StreamBlock) -> None:
         began, decisions = working_clock(), self._task.decisions
         block.decision = checked_decisions(standing.learner, block.rows, self.name, decisions.outputs)
         block.predicted = decisions.predict(block.decision)
         block.predict_seconds += working_clock() - began
         standing.predictions.write(block.first, len(block), block.predicted, block.decision)
 
-    def rows_learned(self, standing: Standing, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: StreamBlock) -> None:
         self._answers += block.answers
         seconds = round(block.predict_seconds, 6), round(block.learn_seconds, 6)
         self.seconds += sum(seconds) + block.map_seconds
@@ -77,11 +77,11 @@ class Replay(Witness):
         stream = standing.stream
         self._predicted = standing.predictions.read(stream.first_of(k), stream.rows_of(k))
 
-    def predict(self, standing: Standing, block: Block) -> None:
+    def predict(self, standing: Standing, block: StreamBlock) -> None:
         block.predicted = self._predicted[block.at]
 
 
-def advance(standing: Standing, block: Block, witness: Witness) -> Standing:
+def advance(standing: Standing, block: StreamBlock, witness: Witness) -> Standing:
     """Take a learner past a block of rows: they are predicted, then labels are shown, then they are learned from.
 
     1. The rows come. Late labels of earlier rows, which were there before, are learned; a map that grows takes in new
@@ -119,9 +119,9 @@ def go_through(standing: Standing, k: int, witness: Witness) -> tuple[Standing, 
     return standing, fields
 
 
-def blocks_of(stream: Stream, k: int) -> Iterator[Block]:
+def blocks_of(stream: Stream, k: int) -> Iterator[StreamBlock]:
     """Yield the blocks of chunk k, before anything is known of them."""
     n, first, numbers, weights = stream.rows_of(k), stream.first_of(k), stream.numbers(k), stream.weights(k)
     for number, start in enumerate(range(0, n, stream.block_rows)):
         at = slice(start, min(start + stream.block_rows, n))
-        yield Block(number, at, first + start, numbers[at], weights_of(weights, at))
+        yield StreamBlock(number, at, first + start, numbers[at], weights_of(weights, at))

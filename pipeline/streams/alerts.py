@@ -25,7 +25,7 @@ from pipeline.errors import Damaged, InputError, writing
 from pipeline.record_types import Alert, LearnRecord
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams.participant import Block, Participant, Standing
+from pipeline.streams.participant import Participant, Standing, StreamBlock
 
 STANDARD_OUTPUT = "-"
 OWN_FILE = "alerts.jsonl"
@@ -41,7 +41,7 @@ class AlertedRows(Participant):
         self._ids = standing.stream.ids(k)
         self._alerts: list[Alert] = []
 
-    def rows_predicted(self, standing: Standing, block: Block) -> None:
+    def rows_predicted(self, standing: Standing, block: StreamBlock) -> None:
         alerting = capability(standing.task, AlertsRows)
         if alerting is None or block.decision is None:
             return

@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.drift import DETECTORS
 from ikmap.tasks.criteria import drift_losses
 from pipeline.record_types import LearnRecord
-from pipeline.streams.participant import Block, Participant, Standing
+from pipeline.streams.participant import Participant, Standing, StreamBlock
 
 
 class DriftWatch(Participant):
@@ -34,7 +34,7 @@ class DriftWatch(Participant):
     def begin_chunk(self, standing: Standing, k: int) -> None:
         self._drifts: list[int] = []
 
-    def rows_learned(self, standing: Standing, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: StreamBlock) -> None:
         for answers in block.answers:
             losses = drift_losses(standing.task, answers.targets, answers.predicted)
             for at in self._detector.update(losses).tolist():

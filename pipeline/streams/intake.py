@@ -19,7 +19,7 @@ from pipeline.rows.encoding import load_encoder
 from pipeline.rows.parts import IDS, LATE, arrays_of_part
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import STREAM_DATA, PreparedRows
-from pipeline.rows.stream_data import LABELS_AT_END, Arrivals, chunk_name
+from pipeline.rows.stream_data import LABELS_AT_END, StreamSupply, chunk_name
 from pipeline.running.side_by_side import stop_on_request
 from pipeline.sources.columns.checks import other_columns
 from pipeline.sources.columns.plan import Plan
@@ -54,7 +54,7 @@ def _equal(arrived: np.ndarray, stored_array: np.ndarray) -> bool:
     return np.array_equal(arrived, stored_array, equal_nan=arrived.dtype.kind == "f")
 
 
-class Intake(Arrivals):
+class Intake(StreamSupply):
     """The way of the rows of an unbounded source into the store; a thread takes in the stream. A context manager.
 
     A chunk is whole blocks, as many as have come when the learners need one, and at most `chunk_rows` rows: how rows

@@ -18,7 +18,7 @@ from pipeline.record_types import EndRecord, LearnRecord
 from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.stream_data import LateBatch, Stream
 from pipeline.running.working_clock import working_clock
-from pipeline.streams.participant import Answers, Block, Participant, Standing
+from pipeline.streams.participant import Answers, Participant, Standing, StreamBlock
 from pipeline.streams.rows import StoredRows, StreamRows
 
 type RowsAt = Callable[[np.ndarray | None], tuple[LearnerRows, Floats | None]]
@@ -57,7 +57,7 @@ class ShownLabels(Participant):
     def begin_chunk(self, standing: Standing, k: int) -> None:
         self._hidden = standing.stream.labels(k, standing.predictions.path)
 
-    def rows_predicted(self, standing: Standing, block: Block) -> None:
+    def rows_predicted(self, standing: Standing, block: StreamBlock) -> None:
         y = self._hidden.reveal(block.at.start, block.at.stop)
 
         def rows_at(wanted: np.ndarray | None) -> tuple[LearnerRows, Floats | None]:
@@ -89,11 +89,11 @@ class LateLabels(Participant):
         self._come = LateRows(standing.stream, standing.stream.labels_with(k), self._rows, k)
         self._labelled: list[int] = []
 
-    def rows_come(self, standing: Standing, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: StreamBlock) -> None:
         if block.number == 0:
             self._learn(standing, block, 0)
 
-    def rows_predicted(self, standing: Standing, block: Block) -> None:
+    def rows_predicted(self, standing: Standing, block: StreamBlock) -> None:
         self._learn(standing, block, block.number + 1)
         self._labelled.append(sum(answer.targets.size for answer in block.answers))
 
@@ -109,7 +109,7 @@ class LateLabels(Participant):
         labelled, scored = sum(answer.targets.size for answer in answers), scores_of(criterion_of(task), answers)
         return {"at_end": {"labelled": labelled, "scored": scored, "tally": tally_of(task, answers)}}
 
-    def _learn(self, standing: Standing, block: Block, before: int) -> None:
+    def _learn(self, standing: Standing, block: StreamBlock, before: int) -> None:
         began = working_clock()
         block.answers += self._shown(standing, self._come, before)
         block.learn_seconds += working_clock() - began

@@ -41,7 +41,7 @@ class Answers:
 
 
 @dataclass(eq=False)
-class Block:
+class StreamBlock:
     """A block of rows on its way past a learner, and what has become of it so far.
 
     Attributes
@@ -102,13 +102,13 @@ class Participant:
     def begin_chunk(self, standing: Standing, k: int) -> None:
         """Take up chunk k."""
 
-    def rows_come(self, standing: Standing, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: StreamBlock) -> None:
         """Act before the rows of a block are predicted."""
 
-    def rows_predicted(self, standing: Standing, block: Block) -> None:
+    def rows_predicted(self, standing: Standing, block: StreamBlock) -> None:
         """Act when the predictions of a block are on disk."""
 
-    def rows_learned(self, standing: Standing, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: StreamBlock) -> None:
         """Act when the learner has learned from all labels that are known by now."""
 
     def end_chunk(self) -> LearnRecord:

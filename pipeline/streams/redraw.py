@@ -27,7 +27,7 @@ from ikmap.rows import Rows
 from pipeline.record_types import EndRecord, LearnRecord
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.models import save_model
-from pipeline.streams.participant import Block, Standing
+from pipeline.streams.participant import Standing, StreamBlock
 from pipeline.streams.rows import StoredRows, StreamRows
 from pipeline.streams.streamed_learner import StreamedLearner
 
@@ -85,12 +85,12 @@ class RedrawnCells(StreamRows):
         self._redraws: list[int] = []
         self._seconds: list[float] = []
 
-    def rows_come(self, standing: Standing, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: StreamBlock) -> None:
         began = working_clock()
         block.rows = self.taken(self._rows[block.at])
         block.map_seconds += working_clock() - began
 
-    def rows_learned(self, standing: Standing, block: Block) -> None:
+    def rows_learned(self, standing: Standing, block: StreamBlock) -> None:
         began, least_rows = working_clock(), self._streamed.redraw_rows or LEAST_ROWS
         if self._gathered is not None:
             self._gathered.append(self._rows[block.at].copy())

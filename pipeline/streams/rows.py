@@ -17,7 +17,7 @@ from pipeline.rows.stream_data import Stream
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.map_chunks import cells_of_chunk
-from pipeline.streams.participant import Block, Participant, Standing
+from pipeline.streams.participant import Participant, Standing, StreamBlock
 
 type StoredRows = Rows | Int32s
 """Rows as they are stored for a learner: rows, or the codes of their cells, as whole numbers."""
@@ -37,7 +37,7 @@ class StreamRows(Participant):
     def begin_chunk(self, standing: Standing, k: int) -> None:
         self._chunk = self.taken(self.stored(standing.stream, k))
 
-    def rows_come(self, standing: Standing, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: StreamBlock) -> None:
         block.rows = self._chunk[block.at]
 
     def end_chunk(self) -> LearnRecord:
@@ -88,7 +88,7 @@ class GrowingCells(StreamCells):
         _, arrays = standing.stream.store.read_group(cells_of_chunk(self.fitted, k))
         self._codes, self._offsets = arrays["codes"], arrays["offsets"]
 
-    def rows_come(self, standing: Standing, block: Block) -> None:
+    def rows_come(self, standing: Standing, block: StreamBlock) -> None:
         began = working_clock()
         self._grow(standing.learner, self._offsets[block.number + 1])
         block.rows = self.taken(self._codes[block.at])

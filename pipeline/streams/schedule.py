@@ -26,7 +26,7 @@ from pipeline.record_types import (
     SavedRecord,
     TaskRecord,
 )
-from pipeline.rows.stream_data import Arrivals, Stream
+from pipeline.rows.stream_data import Stream, StreamSupply
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context
 from pipeline.stages.named_rows import give_ids, listed_rows
@@ -59,7 +59,7 @@ class Schedule:
     ----------
     context : Context
     stream : Stream
-    arrivals : Arrivals
+    arrivals : StreamSupply
     learners : list of StreamedLearner
     limit_seconds : float or None
         Most seconds of predicting and learning, for each learner.
@@ -73,7 +73,7 @@ class Schedule:
         self,
         context: Context,
         stream: Stream,
-        arrivals: Arrivals,
+        arrivals: StreamSupply,
         learners: list[StreamedLearner],
         limit_seconds: float | None,
         n_threads: int,

@@ -57,8 +57,8 @@ class Survey:
 class Improvement:
     """The order of a further round, with the weights after the last round and after the one before."""
 
-    rounds: cocoa.Rounds
-    order: cocoa.Order
+    rounds: cocoa.RoundConstants
+    order: cocoa.RoundOrder
     w: np.ndarray
     w_before: np.ndarray
 
@@ -140,7 +140,7 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
         if isinstance(order, Survey):
             surveyed = cast("list[Surveyed]", list(shares))
             surveys, columns = [survey for survey, _ in surveyed], surveyed[0][1]
-            return Coordinator(cocoa.Rounds.of(self.problem, self.n_classes, self.group, surveys), columns)
+            return Coordinator(cocoa.RoundConstants.of(self.problem, self.n_classes, self.group, surveys), columns)
         assert state is not None
         state.absorb(order.order, cast("Iterator[Report]", shares))
         return state

@@ -27,7 +27,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
 
-WEIGHTS = ("coef", "intercept")
+SOLUTION_ARRAYS = ("coef", "intercept")
 OF_TARGETS = ("center", "scale")
 ROOM = 0.5
 """Share of a worker's free memory: cells that take more, and are visited block by block, are in a file."""
@@ -99,7 +99,7 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Solu
     """Store the solutions of a group of classes until they are merged; return a record."""
     name = solved_name(learner, number)
     numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS} | {key: getattr(fit, key) for key in OF_TARGETS}
-    written = store.write_group(name, {key: getattr(fit, key) for key in WEIGHTS}, numbers)
+    written = store.write_group(name, {key: getattr(fit, key) for key in SOLUTION_ARRAYS}, numbers)
     return {
         "bytes_written": written,
         "outputs": [name],

@@ -42,7 +42,7 @@ SOLVER: Mapping[str, JsonObject] = {
 type RowsKey = tuple[str, str, Fitted | None]
 
 
-class Source(Protocol):
+class CountingSource(Protocol):
     """A source of rows that counts the bytes that are read from it."""
 
     bytes_read: int
@@ -57,7 +57,7 @@ class Held[Data]:
     data
         The rows in the form in which the work takes them.
     rows : int
-    sources : tuple of Source
+    sources : tuple of CountingSource
         What the rows are read from, when they are opened and as the work goes on.
     rest : callable
         Function that releases until the next round what can be read again from a file.
@@ -65,7 +65,7 @@ class Held[Data]:
 
     data: Data
     rows: int
-    sources: tuple[Source, ...]
+    sources: tuple[CountingSource, ...]
     rest: Callable[[], object] = lambda: None
 
     @property

@@ -19,7 +19,7 @@ from pipeline.running.worker_memory import worker_limit
 from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds
 from pipeline.training.runner import CellSizes
 
-VISIT_ROWS = 8192
+SUM_ROWS = 8192
 """Number of rows that are read from a file at once."""
 HELD_SHARE = 0.5
 """Pieces are held in memory up to this share of a worker's memory; those beyond it are in temporary files."""
@@ -72,7 +72,7 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
         train, method, offsets = self.train, self.method, self.offsets
         assert self.fitted is not None
         begin, end = method.pieces(train.n_rows, offsets)[piece]
-        ranges = [[(start, min(start + VISIT_ROWS, end))] for start in range(begin, end, VISIT_ROWS)]
+        ranges = [[(start, min(start + SUM_ROWS, end))] for start in range(begin, end, SUM_ROWS)]
         weight_of = weight_rule(train.preparation.task)
         blocks = CellBlocks(self.store, self.fitted.cells_name("train"), offsets, ranges, weight_of)
         if in_memory:

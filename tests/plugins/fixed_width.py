@@ -9,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from pipeline.errors import InputError
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
@@ -33,7 +33,7 @@ class FixedTable(LinesTable):
 
     format: ClassVar[str] = "fixed"
 
-    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
         rows = [fields_of(row) for row in text.decode().splitlines()]
         for k, row in enumerate(rows):
             if len(row) != len(self.own_names):
@@ -45,7 +45,7 @@ class FixedTable(LinesTable):
             place = self.own_names.index(column.name)
             where = partial(self._where, column.name, line)
             columns.append(column_of([row[place] for row in rows], column, pa.float64(), wanted.missing, where))
-        return Block(columns, line, len(text), len(rows))
+        return ColumnBlock(columns, line, len(text), len(rows))
 
     def _where(self, name: str, first: int, row: int) -> str:
         return f"{self.file.url}: line {first + row}, column {name!r}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, Rounds, improve, survey
+from ikmap.learners.dual.cocoa import Coordinator, RoundConstants, improve, survey
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, problem_numbers, warn_unless_solved
 from ikmap.learners.rows import Blocks
 
@@ -47,7 +47,7 @@ def fit_cocoa(
     if len(parts) == 0:
         raise ValueError("no parts to learn from")
     readers = [BlockReader(blocks, n_classes, cell_value, params.normalize) for blocks in parts]
-    rounds = Rounds.of(params, n_classes, problems, [survey(reader, n_classes) for reader in readers])
+    rounds = RoundConstants.of(params, n_classes, problems, [survey(reader, n_classes) for reader in readers])
     columns = {reader.columns for reader in readers if reader.columns is not None}
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")

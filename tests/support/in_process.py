@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pipeline.running import compiling
+from pipeline.running.measured import measured
 
 if TYPE_CHECKING:
     from distributed import Client as Base
@@ -19,17 +22,23 @@ ADDRESS = "in-process"
 
 
 class Pending:
-    """The future of a call that is made once its end or its result is asked for."""
+    """The future of a call that is made once its end or its result is asked for.
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self._call = partial(function, *args)
-        self._made = False
+    Parameters
+    ----------
+    waiting : list of Pending
+        Calls of the same kind that are not made yet, in their order.
+    """
+
+    def __init__(self, key: str, function: Callable[..., Any], args: tuple[Any, ...], waiting: list[Pending]) -> None:
+        self.key, self._call, self._waiting = key, partial(function, *args), waiting
         self._value: Any = None
         self._error: Exception | None = None
+        waiting.append(self)
 
     def done(self) -> bool:
-        """Return whether the result may be asked for."""
-        return True
+        """Return whether the result may be asked for: one task after the other is done."""
+        return self not in self._waiting or self._waiting[0] is self
 
     @property
     def status(self) -> str:
@@ -44,18 +53,28 @@ class Pending:
             raise self._error
         return self._value
 
+    def cancel(self) -> None:
+        """Give up the call if it is not made yet."""
+        if self in self._waiting:
+            self._waiting.remove(self)
+
     def release(self) -> None:
         """Forget the result."""
         self._value = None
 
     def _make(self) -> None:
-        if not self._made:
-            self._made = True
+        if self in self._waiting:
+            self._waiting.remove(self)
             try:
                 # As on a worker, which knows nothing of what its caller is about to promise.
                 self._value = Context().run(self._call)
             except Exception as error:
                 self._error = error
+
+
+def _looked(*_: object) -> tuple[list[object], None]:
+    """Return that there is nothing to compile: this process compiles what it calls."""
+    return [], None
 
 
 class InProcess(Base):
@@ -67,24 +86,27 @@ class InProcess(Base):
     id = ADDRESS
 
     def __init__(self) -> None:
-        """Connect to nothing."""
+        self._waiting: dict[object, list[Pending]] = defaultdict(list)
 
     def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
         """Return the description of the only worker."""
         return {"workers": {ADDRESS: {"host": ADDRESS, "nthreads": 1}}}
 
-    def submit(self, func: Callable[..., Any], *args: Any, **_: Any) -> Any:
+    def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **_: Any) -> Any:
         """Return the future of a call."""
-        if func is compiling._look:  # this process compiles what it calls
-            return Pending(tuple, (([], None),))
-        return Pending(func, args)
+        if func is not measured:
+            return Pending(key, _looked if func is compiling._look else func, args, [])
+        task, _args, *stage = args
+        return Pending(key, func, args, self._waiting[get_ident(), task, *stage])
 
     def gather(self, futures: Iterable[Any], *_: Any, **__: Any) -> Any:
         """Return the results of futures."""
         return [future.result() for future in futures]
 
-    def cancel(self, *_: Any, **__: Any) -> Any:
-        """Give up calls that are not made yet: they never will be."""
+    def cancel(self, futures: Sequence[Any], *_: Any, **__: Any) -> Any:
+        """Give up calls that are not made yet."""
+        for future in futures:
+            future.cancel()
 
     def call_stack(self, *_: Any, **__: Any) -> Any:
         """Return what workers are at: nothing, whenever somebody has the time to ask."""

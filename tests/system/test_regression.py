@@ -54,7 +54,7 @@ def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "LEAST_ROWS", 40)
     monkeypatch.setattr(sums, "ROWS_PER_CELL", 1)
-    monkeypatch.setattr(sums_rounds, "VISIT_ROWS", 16)
+    monkeypatch.setattr(sums_rounds, "SUM_ROWS", 16)
 
 
 def test_a_table(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class _Sums:
 
 
 type Objective = loops.Objective | svr_loops.Targets
-type Order = tuple[Floats, Int32s, int, float]
+type VisitOrder = tuple[Floats, Int32s, int, float]
 """Dual variables, the order of the active rows, their number, and the threshold for leaving rows out."""
 
 
@@ -144,7 +144,7 @@ class BlockProblem:
         return loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
 
     def sweep(
-        self, shared: SharedPass | None, rows: RowArrays, norms: Floats, objective: Objective, *order: *Order
+        self, shared: SharedPass | None, rows: RowArrays, norms: Floats, objective: Objective, *order: *VisitOrder
     ) -> Swept:
         """Make one sweep like ``one_pass`` of the loops, by two threads if that is worthwhile."""
         if self.numbers is None or self.counted is None:

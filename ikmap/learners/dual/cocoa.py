@@ -46,7 +46,7 @@ OPTIMISM = 0.8
 
 
 @dataclass(frozen=True)
-class Order:
+class RoundOrder:
     """The order of a round for all parts.
 
     Attributes
@@ -90,7 +90,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class RoundConstants:
     """Constants of all rounds.
 
     Attributes
@@ -120,7 +120,7 @@ class Rounds:
     @classmethod
     def of(
         cls, params: SVMParams, n_classes: int, problems: tuple[int, ...], surveys: Sequence[Sequence[float]]
-    ) -> Rounds:
+    ) -> RoundConstants:
         """Return the constants for parts with these results of :func:`survey`."""
         if n_classes:
             counts = np.sum([np.asarray(survey) for survey in surveys], axis=0)
@@ -159,10 +159,10 @@ def survey(reader: BlockReader, n_classes: int) -> list[float]:
 
 
 def improve(
-    rounds: Rounds,
+    rounds: RoundConstants,
     part: int,
     reader: BlockReader,
-    order: Order,
+    order: RoundOrder,
     alpha: Floats,
     alpha_before: Floats,
     w: Floats,
@@ -220,7 +220,7 @@ class Coordinator:
 
     Parameters
     ----------
-    rounds : Rounds
+    rounds : RoundConstants
     n_columns : int
 
     Attributes
@@ -233,7 +233,7 @@ class Coordinator:
         Certificates of each problem.
     """
 
-    def __init__(self, rounds: Rounds, n_columns: int) -> None:
+    def __init__(self, rounds: RoundConstants, n_columns: int) -> None:
         self.rounds = rounds
         n = len(rounds.problems)
         self.w = np.zeros((n, n_columns + 1))
@@ -247,14 +247,14 @@ class Coordinator:
         self._certify_at = min(3, rounds.params.max_iter)
 
     @property
-    def order(self) -> Order | None:
+    def order(self) -> RoundOrder | None:
         """Order of the next round; None when everything is solved or ``max_iter`` is reached."""
         if not self._unsolved:
             return None
         beta = tuple((self._theta[p] - 1.0) / _next(self._theta[p]) for p in self._unsolved)
-        return Order(self.round + 1, tuple(self._unsolved), beta, self.round >= self._certify_at)
+        return RoundOrder(self.round + 1, tuple(self._unsolved), beta, self.round >= self._certify_at)
 
-    def absorb(self, order: Order, reports: Iterable[Report]) -> None:
+    def absorb(self, order: RoundOrder, reports: Iterable[Report]) -> None:
         """Take the reports of all parts, in the order of the parts, on what `order` asked for."""
         finished = self.round >= self.rounds.params.max_iter
         count = len(order.problems)
@@ -321,7 +321,7 @@ class Coordinator:
         """Return the state from which :meth:`checkpoint` made the arrays."""
         numbers = json.loads(arrays["numbers"].tobytes())
         constants = numbers["n_parts"], tuple(numbers["class_cost"]), numbers["center"], numbers["scale"]
-        self = cls(Rounds(params, n_classes, tuple(numbers["problems"]), *constants), arrays["w"].shape[1] - 1)
+        self = cls(RoundConstants(params, n_classes, tuple(numbers["problems"]), *constants), arrays["w"].shape[1] - 1)
         self.w, self.w_before, self.round = arrays["w"], arrays["w_before"], int(numbers["round"])
         self.history = [[(entry[0], *entry[1:]) for entry in problem] for problem in numbers["history"]]
         self.n_support, self._dual, self._theta = numbers["n_support"], numbers["dual"], numbers["theta"]

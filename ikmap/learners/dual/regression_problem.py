@@ -18,7 +18,7 @@ from ikmap.learners.dual import _linear_svr_loops as loops
 from ikmap.learners.dual import _momentum_svr_loops as momentum_loops
 from ikmap.learners.dual._linear_svm_loops import squared_length
 from ikmap.learners.dual._linear_svr_loops import Targets
-from ikmap.learners.dual.block_minimization import BlockProblem, Objective, Order
+from ikmap.learners.dual.block_minimization import BlockProblem, Objective, VisitOrder
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.momentum import LONGER
 from ikmap.learners.dual.shared_pass import SharedPass, Swept
@@ -73,7 +73,7 @@ class RegressionProblem(BlockProblem):
         rows: RowArrays,
         norms: Floats,
         objective: Objective,
-        *order: *Order,
+        *order: *VisitOrder,
     ) -> Swept:
         swept: Swept
         if self.numbers is None or self.counted is None:

@@ -10,7 +10,7 @@ import numpy as np
 HELD = 4
 """Matrices of float64 that are in memory at once: counts, as they are enlarged, a factor, and what it is made of."""
 
-WEIGHTS = 4
+NUMBERS_PER_OUTPUT = 4
 """Numbers that a sweep by gradient descent holds for each output of each column: weights have room for more columns,
 and there are two arrays of them while they are enlarged."""
 FOLLOWED = 700
@@ -19,7 +19,7 @@ FOLLOWED = 700
 
 def followed_bytes(n_outputs: int) -> int:
     """Return the bytes of a sweep by gradient descent, for each column, beside the map and the rows."""
-    return 8 * WEIGHTS * n_outputs + FOLLOWED
+    return 8 * NUMBERS_PER_OUTPUT * n_outputs + FOLLOWED
 
 
 def sweep_bytes(n_rows: int, n_columns: int) -> int:

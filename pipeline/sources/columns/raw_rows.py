@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ColumnBlock:
     """Some consecutive rows, as the columns that were wanted.
 
     Attributes

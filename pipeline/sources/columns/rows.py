@@ -22,7 +22,7 @@ from pipeline.sources.columns.cells import (
     label_words,
 )
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.raw_rows import ColumnBlock, RawRows
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.table import Table
 from pipeline.sources.columns.weights import weights_in
@@ -80,7 +80,7 @@ def wanted_of(file: Table, plan: Plan) -> Wanted:
     return Wanted(list(kinds), list(kinds.values()), count, request.missing_cells, plan.label, request.weight)
 
 
-def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
+def rows_of(file: Table, block: ColumnBlock, wanted: Wanted, plan: Plan) -> RawRows:
     """Return the rows of a block, as a plan has them.
 
     Raises
@@ -113,7 +113,7 @@ def rows_of(file: Table, block: Block, wanted: Wanted, plan: Plan) -> RawRows:
 class _Cells:
     """The cells of a block by the names of their columns; those that the names of folders give are the same in all."""
 
-    def __init__(self, file: Table, block: Block, wanted: Wanted) -> None:
+    def __init__(self, file: Table, block: ColumnBlock, wanted: Wanted) -> None:
         self.file, self.block, self.missing = file, block, wanted.missing
         self._together = {} if block.numbers is None else {n: k for k, n in enumerate(wanted.names[: wanted.numbers])}
         self._columns = dict(zip(wanted.names[len(self._together) :], block.columns, strict=True))

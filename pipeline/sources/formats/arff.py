@@ -19,7 +19,7 @@ from ikmap.tables import NUMBER, TIME, ColumnPlan
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import is_text, number_in
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File, LongLine, read_record
@@ -53,7 +53,7 @@ class ArffTable(LinesTable):
 
     nominal: tuple[tuple[str, frozenset[str]], ...]
 
-    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
         parts = text.split(b"\n")
         lines = [k for k, part in enumerate(parts) if part.strip() and not part.lstrip().startswith(b"%")]
         rows = [parts[k].strip() for k in lines]
@@ -66,7 +66,7 @@ class ArffTable(LinesTable):
         if columns is None:
             columns = self._careful(rows, [line + k for k in lines], wanted, read_as)
         self._refuse_undeclared(columns, wanted.names, [line + k for k in lines])
-        return Block(columns, line, len(text), len(rows), line_of=line_of_row(lines, line))
+        return ColumnBlock(columns, line, len(text), len(rows), line_of=line_of_row(lines, line))
 
     def _parsed(
         self, rows: Sequence[bytes], names: Sequence[str], types: Sequence[pa.DataType]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline.errors import InputError
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
@@ -63,7 +63,7 @@ class ArrowStream(TypedColumns):
     def fragments(self, plan: Plan) -> list[Fragment]:  # noqa: ARG002
         return [Fragment(0, 0, None)]
 
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:  # noqa: ARG002
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:  # noqa: ARG002
         per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
         places = {name: k for k, name in enumerate(self.own_names)}
         row = skip * per_block
@@ -71,7 +71,7 @@ class ArrowStream(TypedColumns):
             reader = _stream_reader(self.file, stream, [places[name] for name in wanted.names])
             batches = (batch.select(wanted.names) for batch in _batches_in_order(self.file.url, reader))
             for table in in_blocks(batches, per_block, row):
-                yield Block(table.columns, row + 1, table.nbytes, table.num_rows)
+                yield ColumnBlock(table.columns, row + 1, table.nbytes, table.num_rows)
                 row += table.num_rows
 
 

@@ -23,7 +23,7 @@ from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import LABEL, arrow_floats, boolean_columns, float_values, number_of_word
 from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
 from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
@@ -150,7 +150,7 @@ class CsvTable(TextTable):
     def least_rows(self) -> int:
         return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
-    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
         at = self._places(wanted.names)
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: by rows is faster.
         if wanted.numbers:
@@ -158,14 +158,14 @@ class CsvTable(TextTable):
             if block is not None:
                 return block
         columns = self._columns(text, line, at, wanted)
-        return Block(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
+        return ColumnBlock(columns, line, len(text), len(columns[0]), line_of=partial(self._line_of, text, line))
 
     def _line_of(self, text: bytes, line: int, row: int) -> int:
         """Return the line of a row of some text that begins with `line`; asked in need only."""
         rows = records(text, self.file.url, self.delimiter, line)
         return next((at for at, _ in islice(rows, row, None)), line + row)
 
-    def _at_once(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
+    def _at_once(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> ColumnBlock | None:
         """Return a block of a table of numbers alone, whose cells Arrow parses as one column; None where it cannot."""
         if b'"' in text or any(kind != NUMBER for kind in wanted.kinds) or self.decimal != ".":
             return None
@@ -192,9 +192,9 @@ class CsvTable(TextTable):
             return None
         X, n = values.reshape(ends.size, self.width), wanted.numbers
         others = [arrow_floats(X[:, j]) for j in at[n:]]
-        return Block(others, line, len(text), ends.size, X[:, at[:n]], partial(self._line_of, text, line))
+        return ColumnBlock(others, line, len(text), ends.size, X[:, at[:n]], partial(self._line_of, text, line))
 
-    def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> Block | None:
+    def _by_rows(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> ColumnBlock | None:
         """Return a block of a table of numbers, parsed row by row; None where a cell is none, or some row is amiss."""
         n = wanted.numbers
         X: list[Floats] = []
@@ -212,7 +212,7 @@ class CsvTable(TextTable):
                 return None
             column = pa.array(cells, pa.string())
             columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
-        return Block(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
+        return ColumnBlock(columns, line, len(text), len(X), numbers, partial(self._line_of, text, line))
 
     def _columns(self, text: bytes, line: int, at: Sequence[int], wanted: Wanted) -> list[pa.ChunkedArray]:
         if not text.strip():

@@ -20,7 +20,7 @@ from ikmap.tables import NUMBER
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import is_text
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
@@ -40,7 +40,7 @@ class JsonLines(LinesTable):
 
     format: ClassVar[str] = "jsonl"
 
-    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
         parts = text.split(b"\n")
         lines = [k for k, part in enumerate(parts) if part.strip()]
         types = dict(self.fields)
@@ -50,7 +50,7 @@ class JsonLines(LinesTable):
             columns = _parsed(text, pa.schema(list(zip(wanted.names, read_as, strict=True))), len(lines))
         if columns is None:
             columns = self._careful(parts, lines, line, wanted)
-        return Block(columns, line, len(text), len(lines), line_of=line_of_row(lines, line))
+        return ColumnBlock(columns, line, len(text), len(lines), line_of=line_of_row(lines, line))
 
     def _careful(
         self, parts: Sequence[bytes], lines: Sequence[int], first: int, wanted: Wanted

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.raw_rows import ColumnBlock, RawRows
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
@@ -74,7 +74,7 @@ class TableFile(DataFile):
         """
 
     @abstractmethod
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:
         """Yield blocks `skip`, ... of a fragment."""
 
     def plan(self, given: str, files: Sequence[DataFile], request: ReadRequest) -> Plan:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import ClassVar
 
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block, RawRows
+from pipeline.sources.columns.raw_rows import ColumnBlock, RawRows
 from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
 from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
@@ -43,7 +43,7 @@ class TextTable(TableFile):
     data_line: int
 
     @abstractmethod
-    def block(self, text: bytes, line: int, wanted: Wanted) -> Block:
+    def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
         """Return the rows of some whole records, of which the first stands in that line.
 
         Raises
@@ -57,7 +57,7 @@ class TextTable(TableFile):
         )
         return [Fragment(k, start, stop, first=line) for k, (start, stop, line) in enumerate(ranges)]
 
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:
         part = TextRange(fragment.start, fragment.stop, fragment.first)
         blocks = range_blocks(self.file, part, self.data_start, self.block_bytes, quotes=self.quotes)
         for line, text in islice(blocks, skip, None):

@@ -14,7 +14,7 @@ from pipeline.sources.columns.cells import is_number, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.plan import Plan
-from pipeline.sources.columns.raw_rows import Block
+from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
@@ -79,7 +79,7 @@ class TypedTable(TypedColumns):
         limit = max(1, min(FRAGMENT_ROWS, self.fragment_bytes // (CELL_BYTES * columns)))
         return fragments_of(self.group_rows, limit)
 
-    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[Block]:
+    def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:
         per_block = even_block(
             sum(self.group_rows[fragment.start : fragment.stop]),
             max(1, self.block_bytes // (CELL_BYTES * len(wanted.names))),
@@ -87,7 +87,7 @@ class TypedTable(TypedColumns):
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):
-            yield Block(table.columns, row + 1, table.nbytes, table.num_rows)
+            yield ColumnBlock(table.columns, row + 1, table.nbytes, table.num_rows)
             row += table.num_rows
         refuse_fewer(self.file.url, row, self.group_rows, fragment)
 

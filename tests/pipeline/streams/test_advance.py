@@ -16,7 +16,7 @@ from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, Replay, Witness, advance, go_through
 from pipeline.streams.labels import ShownLabels
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state, standing_before
-from pipeline.streams.participant import Block, Participant, Standing
+from pipeline.streams.participant import Participant, Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests.support.params_for import params_for
@@ -41,7 +41,7 @@ def test_participants_are_told_of_a_block_in_their_order_and_the_witness_last() 
     standing = Standing(
         nothing, nothing, CLASSIFICATION.of([0, 1]), predictions, [told("labels", calls), told("rows", calls)]
     )
-    block = Block(0, slice(0, 2), 0, np.arange(2), None)
+    block = StreamBlock(0, slice(0, 2), 0, np.arange(2), None)
     assert advance(standing, block, witness) is standing
     everyone = ("alerts", "labels", "rows", "witness")
     expected = [[f"{name} {hook}" for name in everyone] for hook in HOOKS]
@@ -73,7 +73,7 @@ def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
         streamed = StreamedLearner("kernel-ogd", None, 8, str(file), str(tmp_path / f"{at}.npz"), drift=("adwin", 0.5))
         left = at
 
-        def stopping(self: ShownLabels, standing: Standing, block: Block) -> None:
+        def stopping(self: ShownLabels, standing: Standing, block: StreamBlock) -> None:
             nonlocal left
             left -= 1
             shown(self, standing, block)

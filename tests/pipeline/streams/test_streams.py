@@ -48,7 +48,7 @@ from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, go_through
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, standing_before
 from pipeline.streams.map_chunks import map_chunk
-from pipeline.streams.participant import Block, Standing
+from pipeline.streams.participant import Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
@@ -218,7 +218,7 @@ def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
 class Forgetful(Live):
     """A witness that does not write down what it is told."""
 
-    def predict(self, standing: Standing, block: Block) -> None:
+    def predict(self, standing: Standing, block: StreamBlock) -> None:
         block.decision = standing.learner.decision_function(block.rows)
         block.predicted = standing.task.decisions.predict(block.decision)
 

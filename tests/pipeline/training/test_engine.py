@@ -242,6 +242,7 @@ class Coming(InProcess):
     """Workers that come and go."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.addresses: list[str] = []
         self.homes: list[str | None] = []
 

@@ -136,7 +136,7 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
     cells, y = problem(150, 3)
     params = SVMParams(C=2.0, tol=1e-6)
     readers = [BlockReader(part, 3, None, True) for part in divided(cells, y, 4)]
-    rounds = cocoa.Rounds.of(params, 3, (0, 1, 2), [survey(reader, 3) for reader in readers])
+    rounds = cocoa.RoundConstants.of(params, 3, (0, 1, 2), [survey(reader, 3) for reader in readers])
 
     def solve(interrupted: bool) -> Coordinator:
         coordinator = Coordinator(rounds, cells.n_columns)
@@ -164,7 +164,7 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
 
 def certificates(gap_at: Callable[[int], float], tol: float, max_iter: int = 100) -> list[int]:
     """Rounds at which there is a certificate, of a problem whose gap after so many rounds is this."""
-    rounds = cocoa.Rounds(SVMParams(tol=tol, max_iter=max_iter), 2, (0,), 1, (1.0, 1.0))
+    rounds = cocoa.RoundConstants(SVMParams(tol=tol, max_iter=max_iter), 2, (0,), 1, (1.0, 1.0))
     coordinator = Coordinator(rounds, 3)
     while (order := coordinator.order) is not None:
         gap = np.array([gap_at(coordinator.round)])
