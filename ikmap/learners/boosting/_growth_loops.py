@@ -1,5 +1,7 @@
 """Compiled loops of gradient boosting: bins of rows, histograms of whole numbers, splits, and rows on their way down.
 
+A byte of a row is the bin of one column, or says in which of several columns of two bins the row is in the upper bin.
+
 All sums are of whole numbers, so that they have the same bits in any order, and the histogram of one child is that of
 its parent less that of the other child. A second word of each row holds its hessian, shifted by some bits, plus 1: its
 sum holds the sum of the hessians and the number of rows.
@@ -40,6 +42,34 @@ def fill_bins(X, edges, begins, codes):
             codes[i, j] = low - begins[j]
 
 
+@compiled({"boosting": "u1[:, ::1], i8, b1[::1]"})
+def overlaps(codes, column, taken):
+    """Return whether some row is in the upper bin of a column of two bins and is taken."""
+    for i in range(taken.size):  # noqa: SIM110
+        if codes[i, column] and taken[i]:
+            return True
+    return False
+
+
+@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], u1[:, ::1]"})
+def fill_bytes(codes, places, members, stored):
+    """Write the bytes of rows from the bins of their columns; `stored` is of zeros.
+
+    Parameters
+    ----------
+    places : (d,)
+        Byte of each column.
+    members : (d,)
+        Number of the column in a byte for several columns, from 1; 0 if it has a byte of its own.
+    """
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if members[j] == 0:
+                stored[i, places[j]] = codes[i, j]
+            elif codes[i, j]:
+                stored[i, places[j]] = members[j]
+
+
 @compiled({"boosting": "f8[::1], f8[::1], f8, f8, i8, i8[:, ::1]"})
 def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
     """Write the two words of each row: its gradient as a whole number; its hessian, shifted, plus 1."""
@@ -50,16 +80,17 @@ def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
 
 @compiled({"boosting": "u1[:, ::1], u4[::1], i8[:, ::1], i8[::1], i8[::1], i8[:, ::1]"})
 def add_rows(codes, rows, words, columns, first_bins, histogram):
-    """Add the words of some rows to the bins of each column.
+    """Add the words of some rows to the histogram of each byte.
 
     Parameters
     ----------
-    codes : (n, d)
+    codes : (n, number of bytes of a row)
     rows : (m,)
         Numbers of the rows.
-    columns : (any number of columns,)
-    first_bins : (d + 1,)
-        Number of the first bin of each column.
+    columns : (any number,)
+        Numbers of the bytes.
+    first_bins : (number of bytes of a row + 1,)
+        Number of the first bin of each byte.
     histogram : (number of all bins, 2)
     """
     n_columns = columns.size
@@ -79,8 +110,10 @@ def _score(gradient, hessian, l2):
     return gradient * gradient / (hessian + l2) if hessian + l2 > 0.0 else 0.0
 
 
-@compiled({"boosting": "i8[:, ::1], i8[::1], i8[::1], f8, f8, i8, i8, f8, f8"})
-def best_split(histogram, columns, first_bins, gradient_unit, hessian_unit, shift, min_leaf, min_hessian, l2):
+@compiled({"boosting": "i8[:, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8, f8, i8, i8, f8, f8"})
+def best_split(
+    histogram, columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf, min_hessian, l2
+):
     """Return gain, column and first bin on the right of the best split; the column is LEAF if no split is allowed.
 
     Of equal splits, that of the first column and the first bin is taken. A gain that could be one of rounding is none.
@@ -91,7 +124,7 @@ def best_split(histogram, columns, first_bins, gradient_unit, hessian_unit, shif
         Gradient and hessian that a 1 in the sums stands for.
     """
     low_bits = (np.int64(1) << shift) - 1
-    begin, end = first_bins[columns[0]], first_bins[columns[0] + 1]
+    begin, end = first_bins[places[columns[0]]], first_bins[places[columns[0]] + 1]
     whole_first = whole_second = np.int64(0)
     for b in range(begin, end):
         whole_first += histogram[b, 0]
@@ -101,8 +134,22 @@ def best_split(histogram, columns, first_bins, gradient_unit, hessian_unit, shif
     best, best_column, best_cut = ROUNDING * whole, np.int64(LEAF), np.int64(0)
     for k in range(columns.size):
         column = columns[k]
-        begin, end = first_bins[column], first_bins[column + 1]
+        begin, end = first_bins[places[column]], first_bins[places[column] + 1]
         first = second = np.int64(0)
+        member = members[column]
+        if member:  # two bins, of which the upper one has a bin of its own
+            first = whole_first - histogram[begin + member, 0]
+            second = whole_second - histogram[begin + member, 1]
+            n_left = second & low_bits
+            left = (second >> shift) * hessian_unit
+            right = (histogram[begin + member, 1] >> shift) * hessian_unit
+            if n_left < min_leaf or n - n_left < min_leaf or left < min_hessian or right < min_hessian:
+                continue
+            gain = _score(first * gradient_unit, left, l2) + _score((whole_first - first) * gradient_unit, right, l2)
+            gain -= whole
+            if gain > best:
+                best, best_column, best_cut = gain, column, np.int64(1)
+            continue
         for b in range(begin, end - 1):
             if histogram[b, 1] == 0:
                 continue
@@ -126,14 +173,15 @@ def best_split(histogram, columns, first_bins, gradient_unit, hessian_unit, shif
     return best, best_column, best_cut
 
 
-@compiled({"boosting": "u1[:, ::1], u4[::1], i8, i8, u4[::1]"})
-def divide(codes, rows, column, cut, scratch):
-    """Put the rows whose bin is below the cut before the others, in the same order; return their number."""
+@compiled({"boosting": "u1[:, ::1], u4[::1], i8, i8, i8, u4[::1]"})
+def divide(codes, rows, place, low, high, scratch):
+    """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number."""
     n_left, n_right = np.uint64(0), np.uint64(0)
-    place = np.uint64(column)
+    place = np.uint64(place)
     for i in range(rows.size):
         row = rows[i]
-        left = np.uint64(codes[np.uint64(row), place] < cut)
+        code = np.int64(codes[np.uint64(row), place])
+        left = np.uint64((code < low) | (code >= high))
         scratch[n_right] = row
         rows[n_left] = row
         n_left += left
@@ -161,11 +209,20 @@ def add_value(rows, value, margin):
         margin[np.uint64(rows[i])] += value
 
 
-@compiled({"boosting": "u1[:, ::1], i4[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
-def add_tree(codes, feature, cut, right, values, margin):
-    """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of each row."""
+@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
+def add_tree(codes, places, low, high, right, values, margin):
+    """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of each row.
+
+    Parameters
+    ----------
+    places, low, high : (number of nodes,)
+        Byte of each node, or LEAF; a row goes right if its byte is in [low, high).
+    right : (number of nodes,)
+        Right child, or the number of the leaf.
+    """
     for i in range(margin.size):
         node = 0
-        while feature[node] != LEAF:
-            node = node + 1 if codes[i, feature[node]] < cut[node] else right[node]
+        while places[node] != LEAF:
+            code = codes[i, places[node]]
+            node = right[node] if low[node] <= code < high[node] else node + 1
         margin[i] += values[right[node]]

@@ -115,7 +115,7 @@ def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed
     bins = binned(X, seed, n_threads)
     held_codes = bins.codes[held]
     if held.size:
-        bins = Bins(bins.codes[kept], bins.edges, bins.begins)
+        bins = bins.take(kept)
     fits = [_Fit(loss, np.ascontiguousarray(y[kept]), y[held]) for y in targets.T]
     n_kept = kept.size
     gradient, hessian = np.empty(n_kept), np.empty(n_kept)
@@ -137,7 +137,7 @@ def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed
                 rows, columns = _drawn(n_kept, d, settings, seed, number, k)
                 tree = grower.grow(rows, whole_words(gradient, hessian, words), columns)
                 value = _leaf_values(tree, rows, gradient, hessian, fit, settings)
-                _improve(fit, tree, value, rows, bins.codes, held_codes, grower)
+                _improve(fit, tree, value, rows, bins, held_codes, grower)
                 trees.append(tree)
                 values.append(value)
             if held.size:
@@ -196,10 +196,10 @@ def _leaf_values(
 
 
 def _improve(
-    fit: _Fit, tree: Tree, values: Floats, rows: np.ndarray, codes: np.ndarray, held_codes: np.ndarray, grower: Grower
+    fit: _Fit, tree: Tree, values: Floats, rows: np.ndarray, bins: Bins, held_codes: np.ndarray, grower: Grower
 ) -> None:
     """Add the values of a tree to the margins of all rows."""
-    nodes = tree.feature, tree.cut, tree.right, values
+    nodes = *bins.ranges(tree.feature, tree.cut), tree.right, values
 
     def walk(codes: np.ndarray, margin: Floats) -> None:
         grower.each(lambda start, stop: add_tree(codes[start:stop], *nodes, margin[start:stop]), margin.size, MANY_ROWS)
@@ -208,7 +208,7 @@ def _improve(
         for leaf, value in zip(tree.leaves, values.tolist(), strict=True):
             add_value(rows[leaf.begin : leaf.end], value, fit.margin)
     else:
-        walk(codes, fit.margin)
+        walk(bins.codes, fit.margin)
     walk(held_codes, fit.held_margin)
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
-from ikmap.learners.boosting._growth_loops import add_rows, best_split, divide, fill_bins, fill_words
+from ikmap.learners.boosting._growth_loops import (
+    add_rows,
+    best_split,
+    divide,
+    fill_bins,
+    fill_bytes,
+    fill_words,
+    overlaps,
+)
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners.forest import bin_edges
 from ikmap.rows import Rows, as_dense
@@ -23,6 +31,10 @@ EDGE_ROWS = 200_000
 """Largest number of rows that the edges of bins are taken from."""
 EDGES = 1_000_012
 """Seed path of the rows that the edges of bins are taken from."""
+MOST_BINS = 256
+"""Largest number of bins of a byte."""
+OPEN_BYTES = 8
+"""Number of bytes that a column of two bins is tried to share."""
 PARALLEL_WORK = 1 << 18
 """Number of values from which on a histogram is made by several threads."""
 WORD_BITS = 62
@@ -37,24 +49,48 @@ MIN_HESSIAN = 1e-3
 class Bins:
     """Rows whose values are numbers of bins.
 
+    Columns of two bins share a byte if no row is in the upper bin of two of them, as the columns of one-hot words.
+
     Attributes
     ----------
-    codes : ndarray of uint8, shape (n, d)
+    codes : ndarray of uint8, shape (n, number of bytes of a row)
     edges : ndarray of float64
         Ascending edges of the bins of each column, column after column: a value is in bin b if b edges are at or below.
     begins : ndarray of int64, shape (d + 1,)
         Where the edges of each column begin.
+    places : ndarray of int64, shape (d,)
+        Byte of each column.
+    members : ndarray of int64, shape (d,)
+        What a byte for several columns is for rows in the upper bin of this one, from 1; 0 for a column whose byte is
+        the number of its bin.
     """
 
     codes: np.ndarray
     edges: Floats
     begins: np.ndarray
+    places: np.ndarray
+    members: np.ndarray
 
     @property
     def first_bins(self) -> np.ndarray:
-        """Number of the first bin of each column among the bins of all columns, shape (d + 1,)."""
-        first_bins: np.ndarray = self.begins + np.arange(self.begins.size)
+        """Number of the first bin of each byte among the bins of all bytes, shape (number of bytes + 1,)."""
+        sizes = np.ones(self.codes.shape[1], dtype=np.int64)
+        alone = self.members == 0
+        sizes[self.places[alone]] = np.diff(self.begins)[alone] + 1
+        np.maximum.at(sizes, self.places, self.members + 1)
+        first_bins: np.ndarray = np.r_[0, np.cumsum(sizes)]
         return first_bins
+
+    def ranges(self, feature: np.ndarray, cut: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the byte of each node, or LEAF, and the range [low, high) of the bytes of rows that go right."""
+        inner = feature != LEAF
+        members = np.where(inner, self.members[feature], 0)
+        places = np.where(inner, self.places[feature], LEAF)
+        return places, np.where(members, members, cut), np.where(members, members + 1, MOST_BINS)
+
+    def take(self, rows: np.ndarray) -> Bins:
+        """Return some rows, by number."""
+        return replace(self, codes=self.codes[rows])
 
 
 def binned(X: Rows, seed: int, n_threads: int | None = None) -> Bins:
@@ -72,7 +108,43 @@ def binned(X: Rows, seed: int, n_threads: int | None = None) -> Bins:
         fill_bins(np.ascontiguousarray(as_dense(X[start:stop])), every, begins, codes[start:stop])
 
     for_each_block(work, n, BIN_BLOCK, n_threads)
-    return Bins(codes, every, begins)
+    places, members = _shared_bytes(codes, np.flatnonzero(np.diff(begins) == 1))
+    if members.any():
+        full, codes = codes, np.zeros((n, int(places.max()) + 1), dtype=np.uint8)
+
+        def join(start: int, stop: int) -> None:
+            fill_bytes(full[start:stop], places, members, codes[start:stop])
+
+        for_each_block(join, n, BIN_BLOCK, n_threads)
+    return Bins(codes, every, begins, places, members)
+
+
+def _shared_bytes(codes: np.ndarray, two_bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the byte of each column and its number in it, by the bins of rows and the columns of two bins.
+
+    Each column of two bins goes to the first byte none of whose columns it overlaps, among the last :data:`OPEN_BYTES`.
+    """
+    shared: list[list[int]] = []
+    taken: list[np.ndarray] = []
+    for column in two_bins.tolist():
+        for number in range(max(0, len(shared) - OPEN_BYTES), len(shared)):
+            if len(shared[number]) < MOST_BINS - 1 and not overlaps(codes, column, taken[number]):
+                break
+        else:
+            number = len(shared)
+            shared.append([])
+            taken.append(np.zeros(len(codes), dtype=np.bool_))
+            if number >= OPEN_BYTES:
+                taken[number - OPEN_BYTES] = np.empty(0, dtype=np.bool_)
+        shared[number].append(column)
+        taken[number] |= codes[:, column] > 0
+    places, members = np.full(codes.shape[1], -1, dtype=np.int64), np.zeros(codes.shape[1], dtype=np.int64)
+    several = [columns for columns in shared if len(columns) > 1]
+    for number, columns in enumerate(several):
+        places[columns], members[columns] = number, np.arange(1, len(columns) + 1)
+    alone = np.flatnonzero(places < 0)
+    places[alone] = len(several) + np.arange(alone.size)
+    return places, members
 
 
 @dataclass(frozen=True)
@@ -212,7 +284,8 @@ class Grower:
         columns : ndarray of int64
             Ascending numbers of columns.
         """
-        root = Leaf(0, rows.size, self._sum(rows, words, columns))
+        places = np.unique(self._bins.places[columns])
+        root = Leaf(0, rows.size, self._sum(rows, words, places))
         self._find_split(root, words, columns)
         leaves = [root]
         while len(leaves) < self._settings.max_leaves:
@@ -220,20 +293,24 @@ class Grower:
             if best.column == LEAF:
                 break
             leaves.remove(best)
-            leaves += self._split(best, rows, words, columns)
+            leaves += self._split(best, rows, words, columns, places)
         for leaf in leaves:
             self._give_back(leaf)
         return _in_preorder(root, len(leaves))
 
-    def _split(self, leaf: Leaf, rows: np.ndarray, words: Words, columns: np.ndarray) -> list[Leaf]:
+    def _split(self, leaf: Leaf, rows: np.ndarray, words: Words, columns: np.ndarray, places: np.ndarray) -> list[Leaf]:
         assert leaf.histogram is not None
         own = rows[leaf.begin : leaf.end]
-        middle = leaf.begin + divide(self._bins.codes, own, leaf.column, leaf.cut, self._scratch)
+        member, low, high = self._bins.members[leaf.column], leaf.cut, MOST_BINS
+        if member:
+            low, high = member, member + 1
+        place = self._bins.places[leaf.column]
+        middle = leaf.begin + divide(self._bins.codes, own, place, low, high, self._scratch)
         leaf.left, leaf.right = Leaf(leaf.begin, middle), Leaf(middle, leaf.end)
         small, large = sorted((leaf.left, leaf.right), key=lambda child: child.end - child.begin)
         least = 2 * self._settings.min_leaf
         if large.end - large.begin >= least:
-            small.histogram = self._sum(rows[small.begin : small.end], words, columns)
+            small.histogram = self._sum(rows[small.begin : small.end], words, places)
             large.histogram, leaf.histogram = leaf.histogram, None
             large.histogram -= small.histogram
             self._find_split(large, words, columns)
@@ -249,13 +326,15 @@ class Grower:
         settings = self._settings
         units = words.gradient_unit, words.hessian_unit, words.shift
         limits = settings.min_leaf, MIN_HESSIAN, settings.l2
-        leaf.gain, leaf.column, leaf.cut = best_split(leaf.histogram, columns, self._first_bins, *units, *limits)
+        leaf.gain, leaf.column, leaf.cut = best_split(
+            leaf.histogram, columns, self._bins.places, self._bins.members, self._first_bins, *units, *limits
+        )
         if leaf.column == LEAF:
             leaf.gain = 0.0
             self._give_back(leaf)
 
-    def _sum(self, rows: np.ndarray, words: Words, columns: np.ndarray) -> np.ndarray:
-        """Return the histogram of some rows."""
+    def _sum(self, rows: np.ndarray, words: Words, places: np.ndarray) -> np.ndarray:
+        """Return the histograms of some rows by some of their bytes."""
         parts: list[np.ndarray] = []
 
         def work(start: int, stop: int) -> None:
@@ -264,10 +343,10 @@ class Grower:
             except IndexError:
                 histogram = np.empty((int(self._first_bins[-1]), 2), dtype=np.int64)
             histogram[:] = 0
-            add_rows(self._bins.codes, rows[start:stop], words.words, columns, self._first_bins, histogram)
+            add_rows(self._bins.codes, rows[start:stop], words.words, places, self._first_bins, histogram)
             parts.append(histogram)
 
-        self.each(work, rows.size, max(1, PARALLEL_WORK // max(1, columns.size)))
+        self.each(work, rows.size, max(1, PARALLEL_WORK // max(1, places.size)))
         first, *others = parts
         for other in others:
             first += other

@@ -99,6 +99,31 @@ def test_bins_of_dense_and_sparse_rows() -> None:
     assert dense.first_bins.tolist() == np.r_[0, np.cumsum([len(own) + 1 for own in edges])].tolist()
 
 
+def one_hot(n: int = N) -> np.ndarray:
+    """Return two columns, one-hot words in nine, of which two are joined by others, and a column of two numbers."""
+    rng = np.random.default_rng(3)
+    words = np.eye(9)[rng.integers(0, 9, n)]
+    words[:, 4] += words[:, 5]
+    return np.column_stack([rng.normal(size=n), words, rng.integers(0, 2, n), np.round(rng.normal(size=n), 1)])
+
+
+@pytest.mark.parametrize("kind", ["even", "uneven"])
+@pytest.mark.parametrize("columns", [None, [2, 5, 6, 9, 10]])
+def test_columns_of_two_bins_share_bytes_and_trees_are_the_same(kind: str, columns: list[int] | None) -> None:
+    X = one_hot()
+    bins = binned(X, 0)
+    assert bins.codes.shape == (N, 5)  # six words with one of the two, the other with the column of two numbers alone
+    tree = grown(X, kind, columns=columns, min_leaf=4, max_leaves=20)
+    expected = naive.preorder(
+        naive.grow(
+            naive.bins_of(X)[1], list(range(N)), *derivatives(X, kind), columns=columns, min_leaf=4, max_leaves=20
+        )
+    )
+    assert tree.feature.tolist() == [node.column if node.children else -1 for node in expected]
+    assert [leaf.end - leaf.begin for leaf in tree.leaves] == [len(n.rows) for n in expected if not n.children]
+    assert len({1, 2, 3, 5, 6, 7, 8, 9, 10} & set(tree.feature.tolist())) > 2
+
+
 def test_edges_of_many_rows_are_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(n=2000)
     monkeypatch.setattr(growth, "EDGE_ROWS", 300)
