@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ikmap.estimators.boosting import CellBoostingClassifier, CellBoostingRegressor
     from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
     from ikmap.estimators.forest import ForestMap
     from ikmap.estimators.gcws import GCWSMap
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ikmap.estimators.table_encoder import TableEncoder
     from ikmap.tables.frames import FrameModel
 __all__ = [
+    "CellBoostingClassifier",
+    "CellBoostingRegressor",
     "CellLogisticRegression",
     "CellNormaClassifier",
     "CellNormaDetector",

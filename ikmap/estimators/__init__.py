@@ -4,6 +4,7 @@ Open ``base.py`` first. Each class declares in ``methods`` which methods its par
 check the parameters.
 """
 
+from ikmap.estimators.boosting import CellBoostingClassifier, CellBoostingRegressor
 from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
 from ikmap.estimators.forest import ForestMap
 from ikmap.estimators.gcws import GCWSMap
@@ -18,6 +19,8 @@ from ikmap.estimators.ridge import CellRidge
 from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
+    "CellBoostingClassifier",
+    "CellBoostingRegressor",
     "CellLogisticRegression",
     "CellNormaClassifier",
     "CellNormaDetector",

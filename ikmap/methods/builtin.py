@@ -5,6 +5,7 @@ from __future__ import annotations
 from ikmap.methods.additive_chi2 import AdditiveChi2
 from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
+from ikmap.methods.boosting import Boosting
 from ikmap.methods.chi2 import Chi2Linear, Chi2SVM
 from ikmap.methods.forest import Forest
 from ikmap.methods.fourier import FourierLinear
@@ -71,6 +72,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     FourierLinear,
     FourierRidge,
     TwoStageGMM,
+    Boosting,
     IDK,
     IForestScore,
 )

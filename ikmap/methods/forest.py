@@ -16,6 +16,10 @@ from ikmap.methods.sample import Sample
 if TYPE_CHECKING:
     from ikmap.partitioners import Partitions
 
+type MinLeaf = Annotated[
+    int, Ge(1), Doc("least number of training rows in a leaf (default: 5 for forest, 20 for boosting)")
+]
+"""Least number of training rows in a leaf of a tree that is grown by labels."""
 PSIS = (1024, 4096, 16384)
 """Numbers of rows of a tree that cross-validation tries."""
 MOST_BYTES = 1 << 30
@@ -66,7 +70,7 @@ class Forest(Map):
     max_depth: Annotated[
         int | Literal["none"], Ge(1), Doc("most splits above a leaf of forest: any number (none), or a number")
     ] = "none"
-    min_leaf: Annotated[int, Ge(1), Doc("least number of training rows in a leaf of forest")] = 5
+    min_leaf: MinLeaf = 5
     criterion: Annotated[
         Literal["gini", "entropy"],
         Doc("impurity of classes that splits of forest reduce; of numbers it is always the squared error"),

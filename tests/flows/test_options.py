@@ -111,7 +111,11 @@ FEATURES = BatchOptions(
 FOREST = BatchOptions(
     dataset="a9a", partitioner="forest", splits="best", max_features=0.25, min_leaf=9, criterion="entropy"
 )
-SAMPLES = (BATCH, DATASET, TREES, FOREST, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
+BOOSTING = BatchOptions(
+    dataset="a9a", task="regression", learner=("boosting",), rounds=50, shrinkage=0.05, max_leaves=15, min_leaf=7,
+    l2=1.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
+)  # fmt: skip
+SAMPLES = (BATCH, DATASET, TREES, FOREST, BOOSTING, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
@@ -345,9 +349,12 @@ GIVEN: dict[str, dict[str, Any]] = {
     "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
     "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
     "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
-    "splits": {"partitioner": "forest", "splits": "best"}, "min_leaf": {"partitioner": "forest", "min_leaf": 2},
+    "splits": {"partitioner": "forest", "splits": "best"}, "min_leaf": {"min_leaf": 2},
     "criterion": {"partitioner": "forest", "criterion": "entropy"},
     "max_features": {"partitioner": "forest", "max_features": 0.25},
+    "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 1.0},
+    "row_share": {"row_share": 0.5}, "column_share": {"column_share": 0.5}, "held_out": {"held_out": 0.2},
+    "patience": {"patience": 9}, "quantile_level": {"quantile_level": 0.9, "task": "regression"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
     **(of_papers.GIVEN if of_papers else {}),
 }  # fmt: skip

@@ -109,6 +109,8 @@ TABLE = (
         "IsolationKernelMap", ("iforest",), given={"method": "iforest"}, own=frozenset({"method", "disjoint"}),
         defaults={"max_samples": BY_ROWS, "n_estimators": AS_PAPER, "max_depth": "None is the word none of commands"},
     ),
+    Stands("CellBoostingClassifier", lacks={"quantile_level": "a class has none"}),
+    Stands("CellBoostingRegressor"),
     Stands(
         "ForestMap", own=frozenset({"task"}),
         defaults={"max_samples": BY_ROWS, "max_depth": "None is the word none of commands"},

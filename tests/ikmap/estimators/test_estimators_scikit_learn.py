@@ -64,6 +64,8 @@ CHECKED: list[BaseEstimator] = [
     ikmap.TwoStageGMMClassifier(codes=32, code_bits=4, n_jobs=1),
     ikmap.IsolationKernelMap("anne", **SMALL),
     ikmap.IsolationKernelMap("iforest", **SMALL),
+    ikmap.CellBoostingClassifier(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
+    ikmap.CellBoostingRegressor(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
     ikmap.ForestMap(**SMALL),
     ikmap.GCWSMap(10, n_jobs=1, random_state=0),
     ikmap.MondrianMap(**SMALL),

@@ -1,0 +1,228 @@
+"""Compiled loops of gradient boosting: bins of rows, histograms of whole numbers, splits, and rows on their way down.
+
+A byte of a row is the bin of one column, or says in which of several columns of two bins the row is in the upper bin.
+
+All sums are of whole numbers, so that they have the same bits in any order, and the histogram of one child is that of
+its parent less that of the other child. A second word of each row holds its hessian, shifted by some bits, plus 1: its
+sum holds the sum of the hessians and the number of rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ikmap.compiled import compiled
+from ikmap.partitioners._iforest_loops import LEAF
+
+ROUNDING = 1e-12
+"""Gain, as a share of the score of the whole leaf, that a split must exceed."""
+
+
+@compiled({"boosting": "f8[:, ::1], f8[::1], i8[::1], u1[:, ::1]"})
+def fill_bins(X, edges, begins, codes):
+    """Write the bin of each value: how many of the edges of its column are at or below it.
+
+    Parameters
+    ----------
+    edges : (number of all edges,)
+        Ascending edges of each column, column after column.
+    begins : (d + 1,)
+        Where the edges of each column begin.
+    """
+    n, d = X.shape
+    for i in range(n):
+        for j in range(d):
+            value, low, high = X[i, j], begins[j], begins[j + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if edges[middle] <= value:
+                    low = middle + 1
+                else:
+                    high = middle
+            codes[i, j] = low - begins[j]
+
+
+@compiled({"boosting": "u1[:, ::1], i8, b1[::1]"})
+def overlaps(codes, column, taken):
+    """Return whether some row is in the upper bin of a column of two bins and is taken."""
+    for i in range(taken.size):  # noqa: SIM110
+        if codes[i, column] and taken[i]:
+            return True
+    return False
+
+
+@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], u1[:, ::1]"})
+def fill_bytes(codes, places, members, stored):
+    """Write the bytes of rows from the bins of their columns; `stored` is of zeros.
+
+    Parameters
+    ----------
+    places : (d,)
+        Byte of each column.
+    members : (d,)
+        Number of the column in a byte for several columns, from 1; 0 if it has a byte of its own.
+    """
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if members[j] == 0:
+                stored[i, places[j]] = codes[i, j]
+            elif codes[i, j]:
+                stored[i, places[j]] = members[j]
+
+
+@compiled({"boosting": "f8[::1], f8[::1], f8, f8, i8, i8[:, ::1]"})
+def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
+    """Write the two words of each row: its gradient as a whole number; its hessian, shifted, plus 1."""
+    for i in range(gradient.size):
+        words[i, 0] = np.int64(np.rint(gradient[i] * gradient_scale))
+        words[i, 1] = (np.int64(np.rint(hessian[i] * hessian_scale)) << shift) + 1
+
+
+@compiled({"boosting": "u1[:, ::1], u4[::1], i8[:, ::1], i8[::1], i8[::1], i8[:, ::1]"})
+def add_rows(codes, rows, words, columns, first_bins, histogram):
+    """Add the words of some rows to the histogram of each byte.
+
+    Parameters
+    ----------
+    codes : (n, number of bytes of a row)
+    rows : (m,)
+        Numbers of the rows.
+    columns : (any number,)
+        Numbers of the bytes.
+    first_bins : (number of bytes of a row + 1,)
+        Number of the first bin of each byte.
+    histogram : (number of all bins, 2)
+    """
+    n_columns = columns.size
+    for i in range(rows.size):
+        row = np.uint64(rows[i])
+        first, second = words[row, 0], words[row, 1]
+        for k in range(n_columns):
+            column = np.uint64(columns[k])
+            place = np.uint64(first_bins[column]) + np.uint64(codes[row, column])
+            histogram[place, 0] += first
+            histogram[place, 1] += second
+
+
+@compiled
+def _score(gradient, hessian, l2):
+    """Return by how much the best value of a leaf reduces the loss, times 2."""
+    return gradient * gradient / (hessian + l2) if hessian + l2 > 0.0 else 0.0
+
+
+@compiled({"boosting": "i8[:, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8, f8, i8, i8, f8, f8"})
+def best_split(
+    histogram, columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf, min_hessian, l2
+):
+    """Return gain, column and first bin on the right of the best split; the column is LEAF if no split is allowed.
+
+    Of equal splits, that of the first column and the first bin is taken. A gain that could be one of rounding is none.
+
+    Parameters
+    ----------
+    gradient_unit, hessian_unit : float
+        Gradient and hessian that a 1 in the sums stands for.
+    """
+    low_bits = (np.int64(1) << shift) - 1
+    begin, end = first_bins[places[columns[0]]], first_bins[places[columns[0]] + 1]
+    whole_first = whole_second = np.int64(0)
+    for b in range(begin, end):
+        whole_first += histogram[b, 0]
+        whole_second += histogram[b, 1]
+    n = whole_second & low_bits
+    whole = _score(whole_first * gradient_unit, (whole_second >> shift) * hessian_unit, l2)
+    best, best_column, best_cut = ROUNDING * whole, np.int64(LEAF), np.int64(0)
+    for k in range(columns.size):
+        column = columns[k]
+        begin, end = first_bins[places[column]], first_bins[places[column] + 1]
+        first = second = np.int64(0)
+        member = members[column]
+        if member:  # two bins, of which the upper one has a bin of its own
+            first = whole_first - histogram[begin + member, 0]
+            second = whole_second - histogram[begin + member, 1]
+            n_left = second & low_bits
+            left = (second >> shift) * hessian_unit
+            right = (histogram[begin + member, 1] >> shift) * hessian_unit
+            if n_left < min_leaf or n - n_left < min_leaf or left < min_hessian or right < min_hessian:
+                continue
+            gain = _score(first * gradient_unit, left, l2) + _score((whole_first - first) * gradient_unit, right, l2)
+            gain -= whole
+            if gain > best:
+                best, best_column, best_cut = gain, column, np.int64(1)
+            continue
+        for b in range(begin, end - 1):
+            if histogram[b, 1] == 0:
+                continue
+            first += histogram[b, 0]
+            second += histogram[b, 1]
+            n_left = second & low_bits
+            if n_left < min_leaf:
+                continue
+            if n - n_left < min_leaf:
+                break
+            left = (second >> shift) * hessian_unit
+            right = ((whole_second - second) >> shift) * hessian_unit
+            if left < min_hessian:
+                continue
+            if right < min_hessian:
+                break
+            gain = _score(first * gradient_unit, left, l2) + _score((whole_first - first) * gradient_unit, right, l2)
+            gain -= whole
+            if gain > best:
+                best, best_column, best_cut = gain, column, b - begin + 1
+    return best, best_column, best_cut
+
+
+@compiled({"boosting": "u1[:, ::1], u4[::1], i8, i8, i8, u4[::1]"})
+def divide(codes, rows, place, low, high, scratch):
+    """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number."""
+    n_left, n_right = np.uint64(0), np.uint64(0)
+    place = np.uint64(place)
+    for i in range(rows.size):
+        row = rows[i]
+        code = np.int64(codes[np.uint64(row), place])
+        left = np.uint64((code < low) | (code >= high))
+        scratch[n_right] = row
+        rows[n_left] = row
+        n_left += left
+        n_right += np.uint64(1) - left
+    for i in range(np.int64(n_right)):
+        rows[np.int64(n_left) + i] = scratch[i]
+    return np.int64(n_left)
+
+
+@compiled({"boosting": "u4[::1], f8[::1], f8[::1]"})
+def sums(rows, gradient, hessian):
+    """Return the sums of the gradients and of the hessians of some rows."""
+    first = second = 0.0
+    for i in range(rows.size):
+        row = np.uint64(rows[i])
+        first += gradient[row]
+        second += hessian[row]
+    return first, second
+
+
+@compiled({"boosting": "u4[::1], f8, f8[::1]"})
+def add_value(rows, value, margin):
+    """Add a value to the margin of some rows."""
+    for i in range(rows.size):
+        margin[np.uint64(rows[i])] += value
+
+
+@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
+def add_tree(codes, places, low, high, right, values, margin):
+    """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of each row.
+
+    Parameters
+    ----------
+    places, low, high : (number of nodes,)
+        Byte of each node, or LEAF; a row goes right if its byte is in [low, high).
+    right : (number of nodes,)
+        Right child, or the number of the leaf.
+    """
+    for i in range(margin.size):
+        node = 0
+        while places[node] != LEAF:
+            code = codes[i, places[node]]
+            node = right[node] if low[node] <= code < high[node] else node + 1
+        margin[i] += values[right[node]]
