@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +22,13 @@ from cluster import ClusterHandle, connect
 os.environ["IKMAP_PACKAGES"] = "off"
 
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 TESTS = Path(__file__).parent
+
+# Tests are collected before any is run, and none of what that makes becomes garbage: it is not looked through again.
+gc.disable()
 
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
@@ -59,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in system:
             item.add_marker("system")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, but not among what has been collected."""
+    gc.freeze()
+    gc.enable()
 
 
 def _name(path: Path) -> str:
