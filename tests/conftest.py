@@ -37,7 +37,12 @@ LONGEST = (
     "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
     "pipeline/running/running_full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
+    "system/plugin", "benchmarks/benchmarks", "nets/models", "plugins/stream", "pipeline/reproduce/registry",
     "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",
+    "benchmarks/online", "pipeline/streams/label_file", "pipeline/sources/sources_types", "cluster/local",
+    "pipeline/sources/sources_table_runs", "plugins/format", "pipeline/rows/fitted_split", "system/monitoring",
+    "pipeline/stages/calibrate", "ikmap_papers/gmm/gmm", "ikmap/learners/kernel/working_set", "benchmarks/frontier",
+    "pipeline/storage/storage_flips", "plugins/weighted", "system/norma_killed", "benchmarks/runs",
 )  # fmt: skip
 """Files of tests, without their "test_", in the order in which `make test` gives them out.
 
