@@ -123,7 +123,9 @@ def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
     lines = [",".join(map(repr, [*row, 2 * row[0] + row[1]])) for row in X.tolist()]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,target", *lines]))
     asked = ["--input", str(tmp_path / "rows.csv"), "--task", "numbers", "--learner", "by-counts", "--workers", "2"]
-    status, out, err = finished(start(site, [*asked, "--psi", "8", "--run-dir", str(tmp_path / "run")]))
+    status, out, err = finished(
+        start(site, [*asked, "--psi", "8", "--no-dask-report", "--run-dir", str(tmp_path / "run")])
+    )
     assert status == 0, err
     found = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert found["data"]["task"] == "numbers"
