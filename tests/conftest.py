@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +22,13 @@ from cluster import ClusterHandle, connect
 os.environ["IKMAP_PACKAGES"] = "off"
 
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 TESTS = Path(__file__).parent
+
+# Tests are collected before any is run, and none of what that makes becomes garbage: it is not looked through again.
+gc.disable()
 
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
@@ -33,7 +37,12 @@ LONGEST = (
     "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
     "pipeline/running/running_full_disk",
     "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
+    "system/plugin", "benchmarks/benchmarks", "nets/models", "plugins/stream", "pipeline/reproduce/registry",
     "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",
+    "benchmarks/online", "pipeline/streams/label_file", "pipeline/sources/sources_types", "cluster/local",
+    "pipeline/sources/sources_table_runs", "plugins/format", "pipeline/rows/fitted_split", "system/monitoring",
+    "pipeline/stages/calibrate", "ikmap_papers/gmm/gmm", "ikmap/learners/kernel/working_set", "benchmarks/frontier",
+    "pipeline/storage/storage_flips", "plugins/weighted", "system/norma_killed", "benchmarks/runs",
 )  # fmt: skip
 """Files of tests, without their "test_", in the order in which `make test` gives them out.
 
@@ -59,6 +68,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in system:
             item.add_marker("system")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, but not among what has been collected."""
+    gc.freeze()
+    gc.enable()
 
 
 def _name(path: Path) -> str:

@@ -305,6 +305,7 @@ def test_script_of_a_gpu_worker_job(tmp_path: Path) -> None:
     assert "--cpus-per-task=8" in job_script(["gpus=2", "cores=8", f"logs={tmp_path}"])
 
 
+@pytest.mark.slow
 @needs("dask_jobqueue")
 def test_dask_jobqueue_leaves_interrupts_alone() -> None:
     """Importing it makes Ctrl-C end the process with status 0."""

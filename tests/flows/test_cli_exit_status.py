@@ -150,6 +150,7 @@ def test_an_ignored_signal_remains_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not tell which signals are handled")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("name", ["batch", "online", "score", "reproduce"])
@@ -158,6 +159,7 @@ def test_a_command_ends_with_130_from_its_first_line_on(name: str, number: signa
     assert interrupted(words, 0.0, number, from_start=False) == (130, LINE, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
 def test_reader_that_closes_stdout_is_no_failure(shown: str) -> None:
     code = (

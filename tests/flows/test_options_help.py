@@ -68,6 +68,7 @@ def test_what_help_leaves_out_can_be_given() -> None:
     assert {"t", "tol"} < {spec.name for spec in hidden}
 
 
+@pytest.mark.slow
 def test_options_load_no_heavy_package() -> None:
     code = (
         "import sys; from flows.options.batch import BatchOptions; import flows.cli\n"
@@ -81,6 +82,7 @@ def test_options_load_no_heavy_package() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_help_reads_only_the_annotations_of_what_it_shows() -> None:
     code = (
         "from flows.options.batch import BatchOptions\n"

@@ -34,7 +34,7 @@ import sys
 from flows import batch, score
 if __name__ == "__main__":  # Dask's workers import this file too
     run, source = "run", sys.argv[1]
-    options = "--psi 4 --t 5 --learner ogd --workers 1 --run-dir"
+    options = "--psi 4 --t 5 --learner ogd --workers 1 --no-dask-report --run-dir"
     assert batch.main(["--input", source, *options.split(), run]) == 0
     assert score.main(["--model", run, "--input", source, "--output", "p.parquet", "--workers", "1"]) == 0
     print("modules", *sorted(name for name in sys.modules if "prefect" in name))

@@ -19,6 +19,7 @@ def ragged_cells(draw: st.DrawFn, rows: st.SearchStrategy[int] = st.integers(0, 
     return Cells(codes, np.r_[0, np.cumsum(widths)].astype(np.int64))
 
 
+@pytest.mark.slow
 @given(cells=ragged_cells())
 def test_one_hot_form(cells: Cells) -> None:
     expected = np.zeros((cells.n_rows, cells.n_columns))
@@ -62,6 +63,7 @@ def test_other_matrices_are_not_one_hot(X: np.ndarray) -> None:
     assert Cells.from_csr(sp.csr_array(X)) is None
 
 
+@pytest.mark.slow
 @given(cells=ragged_cells())
 def test_packing_keeps_the_cells(cells: Cells) -> None:
     packed = cells.packed()
@@ -122,6 +124,7 @@ def test_no_cell_takes_a_number_of_its_own(width: int, dtype: type) -> None:
     assert gapped.packed().absent == np.iinfo(dtype).max
 
 
+@pytest.mark.slow
 @given(cells=gapped_cells())
 def test_one_hot_form_leaves_out_what_is_absent(cells: Cells) -> None:
     expected = np.zeros((cells.n_rows, cells.n_columns))

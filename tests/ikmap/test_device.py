@@ -287,7 +287,7 @@ COMPILERS = pytest.mark.parametrize("compiler", [by_nvcc, by_nvrtc])
 @COMPILERS
 @pytest.mark.parametrize(
     ("gpu", "n_features"),
-    [*((GPUS[0], n) for n in (1, 16, 17, 32, 33, 40, 41, 54, 64)), *product(GPUS[1:], (1, 33, 64))],
+    [*((GPUS[0], n) for n in (1, 17, 33, 41, 64)), *product(GPUS[1:], (64,))],
 )
 def test_the_kernel_compiles(gpu: str, n_features: int, compiler: Any, tmp_path: Path) -> None:
     code, said = compiler(fused.source(), gpu, options_of(fused.defines(n_features)), tmp_path)

@@ -27,6 +27,7 @@ def test_adwin_is_the_definition(values: np.ndarray) -> None:
     assert spread == pytest.approx(n * np.var(window), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_page_hinkley_is_the_definition() -> None:
     values = losses(0.05, 0.9, 0.05, 0.95, n=150)
     alarms = PageHinkley().update(values)

@@ -189,6 +189,7 @@ print(before, len(blas()))
 """
 
 
+@pytest.mark.slow
 def test_a_blas_that_is_loaded_later_has_one_thread_inside_too() -> None:
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, cwd=ROOT)
     before, after = map(int, done.stdout.split())

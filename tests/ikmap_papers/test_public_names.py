@@ -66,6 +66,7 @@ def test_the_checker_sees_private_names(source: str, names: list[str]) -> None:
     assert sorted(name for _, name in private_names(source)) == sorted(names)
 
 
+@pytest.mark.slow
 def test_listing_papers_and_methods_loads_no_pipeline() -> None:
     """``ikmap`` may ask for the methods of papers where Dask is not installed."""
     folders = sorted(str(path.parent.relative_to(ROOT)).replace("/", ".") for path in FOLDER.rglob("__init__.py"))

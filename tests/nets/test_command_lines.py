@@ -42,6 +42,7 @@ def test_a_line_comes_to_what_it_came_to(line: str) -> None:
     assert declarations.without_newer(differences(RECORDED[line], outcome(line))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", WITH_PLUGIN)
 def test_a_line_with_the_plugin_comes_to_what_it_came_to(line: str, with_plugin: dict[str, Any]) -> None:
     assert declarations.without_newer(differences(RECORDED[line], with_plugin[line])) == []

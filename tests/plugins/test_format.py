@@ -56,6 +56,7 @@ def write_rows(path: Path, n: int) -> None:
     path.write_text("\n".join([*lines, ""]))
 
 
+@pytest.mark.slow
 def test_its_files_are_read_in_ranges(tmp_path: Path) -> None:
     install(tmp_path, "fixed_width")
     write_rows(tmp_path / "t.fixed", 40)
@@ -80,6 +81,7 @@ def test_a_run_takes_it(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_help_imports_no_package(tmp_path: Path) -> None:
     install(tmp_path, "broken_format", "raise SystemExit('imported')")
     done = run(tmp_path, "-m", "flows.batch", "--format", "fixe")
@@ -96,6 +98,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", FAULTS)
 def test_a_faulty_package_is_named_where_it_is_wanted(text: str, tmp_path: Path) -> None:
     install(tmp_path, "broken_format", text)
@@ -106,6 +109,7 @@ def test_a_faulty_package_is_named_where_it_is_wanted(text: str, tmp_path: Path)
     assert FAULTS[text] in refused
 
 
+@pytest.mark.slow
 def test_a_command_names_a_faulty_package_in_a_line(tmp_path: Path) -> None:
     text, fault = next(iter(FAULTS.items()))
     install(tmp_path, "broken_format", text)
@@ -115,6 +119,7 @@ def test_a_command_names_a_faulty_package_in_a_line(tmp_path: Path) -> None:
     assert fault in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("opener", "said"),
     [

@@ -112,6 +112,7 @@ def log_lines(api: Any, run: Any, *beginnings: str) -> list[str]:
 
 
 @prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
 def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The embedded data set through both commands: what the terminal shows, and what the API knows."""
     path = tmp_path / "run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -26,6 +27,8 @@ import yaml
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+import flows.online
+from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
 from flows.options.online import OnlineOptions
@@ -34,6 +37,7 @@ from flows.options.score import ScoreOptions
 from tests import ROOT
 from tests.conftest import PREFECT_ALONE
 from tests.pipeline.report.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
+from tests.support.one_process import commands_in_this_process
 
 STAGES = ["ingest", "partition", "cells", "train:ogd", "evaluate:ogd"]
 FILES = {
@@ -240,7 +244,7 @@ def is_up(api: httpx.Client) -> bool:
 @pytest.fixture(scope="module")
 def finished(place: Place) -> str:
     """A run of `batch/default`, asked for as the form does, at its end; its id."""
-    run = place.start("batch/default", {"psi": 16, "t": 20, "learner": ["ogd"], "workers": 1})
+    run = place.start("batch/default", {"psi": 16, "t": 20, "learner": ["ogd"], "workers": 1, "no_dask_report": True})
     state = place.ended(run)
     assert state["type"] == "COMPLETED", state
     return run
@@ -294,8 +298,10 @@ def test_form_refuses_wrong_parameters(place: Place, wrong: dict[str, Any]) -> N
 
 
 @needs_server
-def test_cancelled_run_is_resumed(place: Place) -> None:
-    """A run that would wait for ever is cancelled: its processes end, and the same parameters go on with it."""
+def test_cancelled_run_is_resumed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that would wait for ever is cancelled: its processes end, and the command that its log names goes on."""
     rng = np.random.default_rng(0)
     stream = place.folder / "stream"
     stream.mkdir()
@@ -308,7 +314,7 @@ def test_cancelled_run_is_resumed(place: Place) -> None:
 
     add("1")
     given = {"input": "stream", "label": "y", "initial": 100, "psi": 4, "t": 5, "block_rows": 50, "workers": 1}
-    given |= {"idle_seconds": 3600.0, "run_dir": "online"}
+    given |= {"idle_seconds": 3600.0, "run_dir": "online", "no_dask_report": True}
     run = place.start("online/default", given)
     until(lambda: place.stages(run), lambda stages: "stream" in stages)
     family = [child for child in place.worker.children(recursive=True) if is_of(child, run)]
@@ -322,17 +328,20 @@ def test_cancelled_run_is_resumed(place: Place) -> None:
         lambda: [str(log["message"]) for log in place.post("/logs/filter", where)],
         lambda lines: any(line.startswith("Finished in state Cancelled") for line in lines),
     )
-    assert any(line.startswith("interrupted; run ") and "--run-dir online" in line for line in lines)
+    (words,) = [shlex.split(line)[2:-2] for line in lines if line.startswith("interrupted; run ")]
+    assert words[:3] == ["python", "-m", "flows.online"]
+    assert "--run-dir online" in " ".join(words)
     assert not any("Traceback" in line for line in lines)
     assert psutil.wait_procs(family, timeout=WAIT_SECONDS)[1] == []
     assert not (place.folder / "online" / "metrics.json").exists()
 
     add("2")
     (stream / "_SUCCESS").touch()
-    again = place.start("online/default", given)
-    state = place.ended(again)
-    assert state["type"] == "COMPLETED", state
-    assert "ingest" not in place.stages(again)
+    monkeypatch.chdir(place.folder)
+    monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
+    with commands_in_this_process():
+        assert run_command(flows.online.main, words[3:]) == 0
+    assert "ingest: done before" in capsys.readouterr().err
     metrics = json.loads((place.folder / "online" / "metrics.json").read_text())
     assert metrics["stages"][-1]["rows"] == 900
 

@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
-from cluster import connect
 from cluster.certificates import KEY
+from flows.options.batch import BatchOptions
 from tests import ROOT
+from tests.support.one_process import Command, one_process
 from tests.support.slurm_host import missing, one_host_slurm
-from tests.system.test_batch import environment, results, run, write_libsvm
+from tests.system.test_batch import environment, results, write_libsvm
 
 WAIT_SECONDS = 240
 
@@ -84,8 +85,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def expected(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The result of the same run on this host alone."""
     folder = tmp_path_factory.mktemp("local")
-    with connect("local", workers=2) as cluster:
-        run(cluster, folder, input=words[1], t=100, psi=256, shard_rows=100)
+    options = BatchOptions(input=words[1], partitioner="anne", learner=("svm", "ogd"), t=100, psi=256, shard_rows=100)
+    with one_process():
+        Command(options).run(folder)
     return results(folder)
 
 

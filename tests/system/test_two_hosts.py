@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import certificates, connect
-from tests.system.test_batch import environment, results, run, write_libsvm
+from cluster import certificates
+from flows.options.batch import BatchOptions
+from tests.support.one_process import Command, one_process
+from tests.system.test_batch import environment, results, write_libsvm
 
 ONE, TWO, PORT = "10.213.77.1", "10.213.77.2", 8786
 
@@ -111,22 +112,6 @@ def _appears(path: Path) -> None:
 def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
     one, _ = hosts
     folder = one.folder
-    # The workers are on the other host, and speak TLS.
-    code = (
-        "import json, sys; from cluster import connect\n"
-        f"with connect('tls://{ONE}:{PORT}', options=['tls=tls', 'wait=120']) as c:\n"
-        "    c.client.wait_for_workers(2, timeout=120)\n"
-        "    print(json.dumps(sorted(c.client.nthreads())))"
-    )
-    (folder / "ask.py").write_text(code)
-    asked = subprocess.run(
-        ["ip", "netns", "exec", one.name, sys.executable, "ask.py"], env=environment(), cwd=folder,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    addresses = json.loads(asked.stdout)
-    assert len(addresses) == 2
-    assert all(address.startswith(f"tls://{TWO}:") for address in addresses)
-
     file = write_libsvm(folder / "train.libsvm", 900, classes=3)
     words = [
         "--input",
@@ -143,12 +128,14 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
         "100",
     ]
     done = one.run(
-        "flows.batch", *words, "--run-dir", "far", "--cluster", "file:scheduler.json", "--cluster-option", "tls=tls"
+        "flows.batch", *words, "--no-dask-report", "--run-dir", "far", "--cluster", "file:scheduler.json",
+        "--cluster-option", "tls=tls", "--cluster-option", "wait=120",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "tls cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http://127.0.0.1:8787/status" in done.stderr
-    with connect("local", workers=1) as cluster:
-        run(cluster, folder / "near", input=str(file), t=13, psi=16, shard_rows=100)
+    options = BatchOptions(input=str(file), partitioner="anne", learner=("svm", "ogd"), t=13, psi=16, shard_rows=100)
+    with one_process():
+        Command(options).run(folder / "near")
     assert results(folder / "far") == results(folder / "near")
 
     secret = (folder / "tls" / certificates.KEY).read_text().splitlines()[2]
@@ -165,7 +152,7 @@ from pipeline.errors import InputError
 for where, tls in (word.split(",") for word in sys.argv[1:]):
     try:
         with connect(where, options=[f"tls={tls}"] if tls else []) as cluster:
-            print(cluster.client.submit(sum, [1, 2]).result())
+            print(cluster.client.submit(sum, [1, 2]).result(), *sorted(cluster.client.nthreads()))
     except InputError as error:
         print(error)
 """
@@ -185,4 +172,8 @@ def test_who_has_no_certificate_of_the_cluster_is_refused(hosts: tuple[Host, Hos
     assert "TLS needs a certificate, expected --cluster-option tls=DIR" in without
     assert "no Dask scheduler answered" in strange
     assert "no Dask scheduler answered" in plain
-    assert own == "3"  # nothing else was in their way
+    answer, *addresses = own.split()
+    assert answer == "3"  # nothing else was in their way
+    # The workers are on this host, the scheduler is on the other one; they speak TLS.
+    assert len(addresses) == 2
+    assert all(address.startswith(f"tls://{TWO}:") for address in addresses)

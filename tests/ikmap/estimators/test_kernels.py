@@ -52,7 +52,7 @@ def test_the_intersection_kernel_in_an_svm() -> None:
 def test_many_random_features_are_about_the_kernel(orthogonal: bool) -> None:
     X, y = rows()
     exact = KernelRidgeRegressor("gaussian", 2.0, alpha=0.1).fit(X, y).predict(X)
-    features = FourierRidge("gaussian", 2.0, 3000, orthogonal=orthogonal, alpha=0.1).fit(X, y)
+    features = FourierRidge("gaussian", 2.0, 1000, orthogonal=orthogonal, alpha=0.1).fit(X, y)
     assert np.abs(features.predict(X) - exact).max() < 0.06
     labels = np.digitize(y, [0.3, 0.9])
     classifier = FourierSVC("gaussian", 2.0, 300, orthogonal=orthogonal, C=10.0).fit(X, labels)

@@ -29,6 +29,7 @@ def test_a_process_that_has_imported_nothing_else_can_read_every_kind_of_model()
     assert {"linear", "kernel", "mapped", "fourier", "nystroem", "chi2"} <= set(done.stdout.strip().split(","))
 
 
+@pytest.mark.slow
 def test_declarations_import_nothing_heavy() -> None:
     script = "import sys, ikmap.methods; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -37,6 +37,7 @@ def test_cells_are_the_bins_of_the_definition() -> None:
     assert unseen > 10
 
 
+@pytest.mark.slow
 def test_the_share_of_common_bins_is_the_laplace_kernel() -> None:  # RB1
     X = np.random.default_rng(0).random((30, 2))
     K = np.exp(-4.0 * np.abs(X[:, None] - X[None]).sum(axis=2))

@@ -35,6 +35,7 @@ def test_whole_data_is_a_permutation() -> None:
     np.testing.assert_array_equal(np.sort(draw_subsamples(30, 4, 30, 0)), np.tile(np.arange(30), (4, 1)))
 
 
+@pytest.mark.slow
 def test_every_ordered_pair_is_equally_likely() -> None:
     draws = draw_subsamples(5, 20_000, 2, 0)
     counts = np.bincount(draws[:, 0] * 5 + draws[:, 1], minlength=25).reshape(5, 5)

@@ -151,7 +151,7 @@ def _near_ties(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(case=_near_ties(), seed=st.integers(0, 1000))
 def test_near_ties(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
     queries, centers = case
@@ -165,7 +165,7 @@ _ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     centers=hnp.arrays(np.float64, (6, 3), elements=_ANY_FLOAT),
     queries=hnp.arrays(np.float64, (5, 3), elements=_ANY_FLOAT),
@@ -182,7 +182,7 @@ _SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", [_dense, _sparse])
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     size=_SIZES,

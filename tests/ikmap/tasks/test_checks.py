@@ -418,6 +418,7 @@ class Hungry(Heavy):
         return replace(fewer, decisions=lambda decision: decision)
 
 
+@pytest.mark.slow
 def test_broken_capabilities_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     the_line(check_task(ByLargest), "ByLargest.sample_weight: weights of rows 10 to 19 alone")
     the_line(check_task(Hungry), "Hungry.threshold_refusal: found None, expected text")

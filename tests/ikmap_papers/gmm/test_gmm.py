@@ -285,6 +285,7 @@ def test_features_come_nearer_to_their_kernel_the_more_there_are() -> None:
     assert "Nystroem GMM: accuracy" in form.html(found)
 
 
+@pytest.mark.slow
 @pytest.mark.system
 def test_a_study_goes_on_with_more_parts_and_shows_what_it_found(tmp_path: Path) -> None:
     X, y = rows(80, 2)

@@ -77,6 +77,7 @@ def test_nothing_reaches_over_the_edge(show: Open, page: Path, width: int, schem
     assert wide == 0
 
 
+@pytest.mark.slow
 def test_pictures_are_seen_and_nothing_is_fetched(show: Open, page: Path) -> None:  # noqa: F811
     driver = show(page)
     assert [entry for entry in driver.get_log("browser") if entry["level"] != "DEBUG"] == []

@@ -27,6 +27,7 @@ from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.terminal import print_results
 from pipeline.storage.durable import read_json
 from tests.support.narrow import address_of
+from tests.support.one_process import commands_in_this_process
 from tests.support.runs import points
 
 pytestmark = pytest.mark.system
@@ -85,9 +86,15 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """Address of a cluster that is there already: to start one takes longer than what is done on it here."""
-    with connect("local", workers=2, options=["tls=off"]) as cluster:
-        yield address_of(cluster)
+    """A cluster that is this process: to start one takes longer than what is done on it here."""
+    with commands_in_this_process():
+        yield "local"
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run starts workers again, with memory of their own and tasks that can be stopped."""
+    monkeypatch.setattr(reproduce_runs, "connect", connect)
 
 
 def options(declared: Path, path: Path, **more: Any) -> ReproduceOptions:
@@ -247,17 +254,18 @@ def test_a_directory_that_cannot_be(tmp_path: Path, below: str) -> None:
         run(ReproduceOptions(table=("3",), run_dir=f"{tmp_path}/file{below}", quiet=True))
 
 
-def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(
-    declared: Path, scheduler: str, tmp_path: Path
-) -> None:
-    asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged", "cluster": scheduler}
-    for _ in range(2):  # the second time it is not begun
-        (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-3, **asked)), "table 5")
-        assert (row["status"], row["accuracy"], row["message"]) == ("stopped", None, "stopped after 0.001 s")
-    assert "stopped" in (tmp_path / "report.html").read_text()
-    (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-4, **asked)), "table 5")
-    assert row["message"] == "stopped after 0.001 s"  # the limit that it has reached, not a smaller one
-    (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
+@pytest.mark.usefixtures("workers")
+def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(declared: Path, tmp_path: Path) -> None:
+    with connect("local", workers=1, options=["tls=off"]) as cluster:
+        asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged"}
+        asked["cluster"] = address_of(cluster)
+        for _ in range(2):  # the second time it is not begun
+            (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-3, **asked)), "table 5")
+            assert (row["status"], row["accuracy"], row["message"]) == ("stopped", None, "stopped after 0.001 s")
+        assert "stopped" in (tmp_path / "report.html").read_text()
+        (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-4, **asked)), "table 5")
+        assert row["message"] == "stopped after 0.001 s"  # the limit that it has reached, not a smaller one
+        (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
     assert row["status"] == "finished"
     assert not (tmp_path / "clouds" / "nogd-nogd-averaged" / reproduce_runs.STOPPED).exists()
 
@@ -300,6 +308,7 @@ def test_a_defect_of_ours_in_one_run_is_told_and_ends_with_status_1(
     assert {row["status"] for row in rows_of(results, "figure 3")} == {"defect"}
 
 
+@pytest.mark.usefixtures("workers")
 def test_what_does_not_fit_is_marked_as_the_paper_does(tmp_path: Path) -> None:
     n = 6000
     rng = np.random.default_rng(0)
@@ -316,6 +325,7 @@ def test_what_does_not_fit_is_marked_as_the_paper_does(tmp_path: Path) -> None:
     assert "-ME-" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("workers")
 def test_what_does_not_fit_beside_others_is_made_alone(
     declared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

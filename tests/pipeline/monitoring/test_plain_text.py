@@ -6,13 +6,14 @@ import io
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import flows.batch
+import flows.score
 from flows.cli import run_command
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import printable
@@ -20,6 +21,7 @@ from pipeline.monitoring.progress import TerminalProgress
 from pipeline.monitoring.progress_log import LogProgress
 from pipeline.report.page import render_report
 from pipeline.report.result_tables import print_result
+from tests.support.one_process import commands_in_this_process
 from tests.system.test_batch import command, environment
 
 pytestmark = pytest.mark.system
@@ -97,7 +99,9 @@ def test_the_report() -> None:
     assert UNSAFE.findall(page) == []
 
 
-def test_a_run_on_hostile_names_and_labels(tmp_path: Path) -> None:
+def test_a_run_on_hostile_names_and_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """From the command line to the report; predictions are data, and hold the labels as they are."""
     rng = np.random.default_rng(0)
     labels = "yes\x1b[31m\u202e", "no\x07\x9b\nnext line"
@@ -106,20 +110,22 @@ def test_a_run_on_hostile_names_and_labels(tmp_path: Path) -> None:
     file.write_text("\n".join(["x\x1b]0;title\x07,y\u2066,class", *rows]) + "\n")
     run = tmp_path / "r\x1b[1mun"
     words = ["--input", str(file), "--t", "10", "--psi", "4", "--workers", "1", "--explain", "--run-dir", str(run)]
-    done = subprocess.run(command(*words), env=environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
+    with commands_in_this_process():
+        assert run_command(flows.batch.main, ["--no-dask-report", *words]) == 0
     output = tmp_path / "out.parquet"
     scored = ["--model", str(run), "--input", str(file), "--output", str(output), "--workers", "1"]
-    told = subprocess.run(
-        [sys.executable, "-m", "flows.score", *scored], env=environment(), capture_output=True, text=True
-    )
-    assert told.returncode == 0, told.stderr
+    with commands_in_this_process():
+        assert run_command(flows.score.main, scored) == 0
+    shown = "".join(capfd.readouterr())
+    assert "ingest" in shown
+    assert UNSAFE.findall(shown) == []
     refused = [
         subprocess.run(command("--input", name, "--label", "q\x1b"), env=environment(), capture_output=True, text=True)
         for name in (str(file), f"{file}\x1b[0m")
     ]
     assert [result.returncode for result in refused] == [2, 2]
-    for result in (done, told, *refused):
+    for result in refused:
         assert UNSAFE.findall(result.stdout + result.stderr) == []
     for result in refused:
         assert result.stderr.splitlines()[-1].startswith("error: ")

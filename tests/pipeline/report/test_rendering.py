@@ -100,6 +100,7 @@ def test_the_first_sentence_of_a_task() -> None:
     assert lead == ("svm", "takes 7 {value} rows, is off by ", "3 {rows}", " on 7 {value} rows.")
 
 
+@pytest.mark.slow
 def test_help_needs_no_templates() -> None:
     code = "import sys; from flows.batch import main\ntry: main(['--help'])\nfinally: print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -164,7 +164,7 @@ def test_what_is_no_confusion_matrix_is_left_out(matrix: Any) -> None:
 
 
 @given(low=st.floats(0, 0.999), width=st.floats(1e-6, 1))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_axes(low: float, width: float) -> None:
     high = min(1.0, low + width)
     a, b = share_domain([low, high])
@@ -519,7 +519,7 @@ points = st.tuples(st.floats(10, 390), st.floats(10, 190))
     width=st.floats(40, 130),
     lines=st.lists(st.lists(points, max_size=12), max_size=4),
 )
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_labels_lie_apart(marks: list[Any], width: float, lines: list[Any]) -> None:
     area = Box(0, 0, 400, 200)
     boxes = place_labels(marks, [width] * len(marks), 20, 9, lines, area)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from tests.support.runs import context
 
 pytestmark = pytest.mark.system
 
-FEW = {"iforest"}
+FEW = {"cell-masses", "kernel-terms"}
 MAPPED = ("anne", "inne", "mondrian", "anne,mondrian")
 """Words of few and short loops."""
 
@@ -243,11 +244,17 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
-@pytest.mark.parametrize("classes", [0, 2, 3], ids=["digits", "binary", "multiclass"])
-def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes: int, options: dict[str, Any]) -> None:
-    if classes and options.get("scale"):
-        pytest.skip("sparse rows are not scaled")
+@pytest.mark.parametrize(
+    ("classes", "name"),
+    [
+        *product((0, 2, 3), ("default", "given psi")),
+        (3, "anne"),
+        (0, "scaled"),  # sparse rows are not
+    ],
+)
+def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes: int, name: str) -> None:
+    """Of the digits (0 classes), and of sparse rows of two and three classes."""
+    options = RUNS[name]
     given = {"input": libsvm(tmp_path / "rows.libsvm", classes)} if classes else {}
     run = tmp_path / "run"
     metrics = run_batch(
@@ -256,7 +263,7 @@ def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes
     )
     assert compiled_late(run) == []
     assert metrics["run"]["compile_seconds"] <= metrics["run"]["seconds"]
-    if options != {"psi": 16}:
+    if name != "given psi":
         return
     again = run_batch(
         BatchOptions(run_dir=str(tmp_path / "again"), t=10, workers=1, memory_limit="2GB", **given, **options),

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import connect
+from flows.options.batch import BatchOptions
 from pipeline.errors import writing
-from tests.system.test_batch import command, environment, results, run, write_libsvm
+from tests.support.one_process import Command, one_process
+from tests.system.test_batch import command, environment, results, write_libsvm
 
 pytestmark = pytest.mark.system
 
@@ -138,6 +139,8 @@ def test_the_same_command_goes_on_when_there_is_room(small_disk: Path, tmp_path:
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
     done = again(run_directory)
     assert done.returncode == 0, done.stderr
-    with connect("local", workers=1) as cluster:
-        run(cluster, tmp_path / "other", input=str(file), t=40, psi=8, partitioner="anne", learner=("svm", "ogd"))
+    with one_process():
+        Command(BatchOptions(input=str(file), t=40, psi=8, partitioner="anne", learner=("svm", "ogd"))).run(
+            tmp_path / "other"
+        )
     assert results(run_directory) == results(tmp_path / "other")

@@ -8,6 +8,8 @@ import platform
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,22 +28,42 @@ def loaded() -> list[str]:
     return sorted(sys.modules)
 
 
-@pytest.fixture
-def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are not forked from a process that has imported everything: the plugin is for all others."""
-    monkeypatch.setattr("cluster.local.prepare", lambda: False)
+@dataclass
+class Seen:
+    """Modules that a worker has, and pages that it needs, before and after it is given the plugin."""
+
+    modules_before: set[str]
+    modules: set[str]
+    modules_of_restarted: set[str]
+    pages_before: int
+    pages: int
 
 
-@pytest.mark.usefixtures("spawned")
-def test_workers_present_and_restarted_have_imported_the_stages() -> None:
-    with connect("local", workers=1, memory_limit="1GB") as cluster:
-        before = set(cluster.client.submit(loaded, pure=False).result())
-        assert not before & set(MODULES)
-        for _ in range(2):
-            cluster.client.register_plugin(WarmUp())
-        assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
-        cluster.client.restart()
-        assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
+@pytest.fixture(scope="module")
+def seen() -> Iterator[Seen]:
+    """Of a worker that is not forked from a process that has imported everything: the plugin is for all others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cluster.local.prepare", lambda: False)
+        with connect("local", workers=1, memory_limit="1GB") as cluster:
+
+            def modules() -> set[str]:
+                return set(cluster.client.submit(loaded, pure=False).result())
+
+            def pages() -> int:
+                return int(cluster.client.submit(new_pages, pure=False).result())
+
+            modules_before, pages_before = modules(), pages()
+            for _ in range(2):
+                cluster.client.register_plugin(WarmUp())
+            modules_after, pages_after = modules(), pages()
+            cluster.client.restart()
+            yield Seen(modules_before, modules_after, modules(), pages_before, pages_after)
+
+
+def test_workers_present_and_restarted_have_imported_the_stages(seen: Seen) -> None:
+    assert not seen.modules_before & set(MODULES)
+    assert set(MODULES) <= seen.modules
+    assert set(MODULES) <= seen.modules_of_restarted
 
 
 ARRAYS, SIZE = 50, 1 << 20
@@ -57,14 +79,9 @@ def new_pages() -> int:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such setting")
-@pytest.mark.usefixtures("spawned")  # a worker that was forked has free memory from before
-def test_workers_keep_memory_that_they_will_need_again() -> None:
-    with connect("local", workers=1, memory_limit="1GB") as cluster:
-        returned = cluster.client.submit(new_pages, pure=False).result()
-        cluster.client.register_plugin(WarmUp())
-        kept = cluster.client.submit(new_pages, pure=False).result()
-    assert returned > ARRAYS * SIZE // resource.getpagesize() // 2
-    assert kept < returned // 10
+def test_workers_keep_memory_that_they_will_need_again(seen: Seen) -> None:
+    assert seen.pages_before > ARRAYS * SIZE // resource.getpagesize() // 2
+    assert seen.pages < seen.pages_before // 10
 
 
 def test_every_module_with_tasks_is_named() -> None:
@@ -91,7 +108,7 @@ import sys
 from ikmap.compiled import LOOPS
 from pipeline.running.compiling import compile_job, needed
 from pipeline.running.warm import load_compiled
-jobs = needed({"iforest"})
+jobs = needed({"cell-masses", "kernel-terms"})
 loops = [LOOPS[job.name].dispatcher for job in jobs]
 if sys.argv[1] == "compile":
     assert load_compiled() == 0

@@ -173,7 +173,7 @@ print(plan.worker_bytes, peak_rss_bytes())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", ["60000 20 100 64 anne 2", "20000 200 100 256 anne 3", "60000 20 100 256 iforest 2"])
+@pytest.mark.parametrize("sizes", ["20000 200 100 256 anne 3", "60000 20 100 256 iforest 2"])
 def test_the_estimate_is_not_below_the_truth(sizes: str, tmp_path: Path) -> None:
     """One process does all a worker may be given, which is more than the worst of it at a time."""
     n, d, classes = (int(sizes.split()[k]) for k in (0, 1, -1))
@@ -199,7 +199,7 @@ class Head:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     learners=st.sets(
         st.sampled_from(sorted(name for name, one in LEARNERS.items() if not one.about.needs_tables)),

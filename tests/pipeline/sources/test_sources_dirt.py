@@ -60,6 +60,7 @@ def test_odd_names_and_columns_without_a_value(tmp_path: Path) -> None:
     assert goes_through(tmp_path / "t.parquet", tmp_path).num_rows == N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
@@ -117,6 +118,7 @@ def test_labels_of_no_such_type(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [False, True])
 def test_new_rows_may_lack_their_label(word: bool, tmp_path: Path) -> None:
     shown = [("no", "yes")[y] if word else f"{y}" for y in Y]

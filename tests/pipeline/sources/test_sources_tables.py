@@ -149,6 +149,7 @@ def refused(path: Path | str, **more: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
     text = tmp_path / "t.csv"
     text.write_text("a,b,label\n1,2,x\n1,2\n")

@@ -66,7 +66,8 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("trained", ["booleans.parquet", "numbers.parquet", "booleans.arrow", "True.csv", "true.csv"])
+@pytest.mark.slow
+@pytest.mark.parametrize("trained", ["booleans.parquet", "numbers.parquet", "True.csv"])
 def test_a_column_of_booleans_is_the_same_in_every_format(trained: str, tmp_path: Path) -> None:
     def table(form: str) -> pa.Table:
         return pa.table({"a": A, "open": FORMS[form], "label": Y.astype(int)})
@@ -85,6 +86,7 @@ def test_a_column_of_booleans_is_the_same_in_every_format(trained: str, tmp_path
         assert scored(tmp_path / "run", numbers)["score"].to_pylist() == expected
 
 
+@pytest.mark.slow
 def test_booleans_of_parquet_are_true_and_false_anywhere_in_a_csv_file(tmp_path: Path) -> None:
     """The file that is scored shows no word where its kinds are found out."""
     table = pa.table({"a": A, "open": FORMS["booleans.parquet"], "label": Y.astype(int)})
@@ -110,6 +112,7 @@ LABELS: dict[str, tuple[pa.Array, list[Any]]] = {
 
 
 # Arrow files are read by what reads Parquet once their types are known.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "suffix"),
     [*product(LABELS, ("parquet", "csv")), *product(("decimal", "bool", "codes", "large"), ("arrow",))],
@@ -137,6 +140,7 @@ def test_labels_that_float64_would_make_equal_are_refused(suffix: str, tmp_path:
         Command(BatchOptions(input=file, **COMMON)).run(tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trained", ["bool", "True", "int"])
 def test_labels_that_say_true_and_false_are_known_in_every_form(trained: str, tmp_path: Path) -> None:
     labels = {"bool": pa.array(Y), "True": LABELS["True"][0], "int": pa.array(Y.astype(int))}
@@ -151,6 +155,7 @@ def test_labels_that_say_true_and_false_are_known_in_every_form(trained: str, tm
             assert scored(tmp_path / "run", new)["label"].to_pylist() == expected, (kind, suffix)
 
 
+@pytest.mark.slow
 def test_files_whose_labels_are_booleans_and_numbers(tmp_path: Path) -> None:
     common = {"a": A, "b": OPEN.astype(int)}
     for first, second, classes in (("bool", "int", ["false", "true"]), ("int", "bool", [0, 1])):
@@ -179,6 +184,7 @@ def test_novelty_knows_the_anomaly_in_every_form(tmp_path: Path) -> None:
     assert scored(tmp_path / "run", new)["label"].to_pylist() == expected
 
 
+@pytest.mark.slow
 def test_large_whole_numbers_are_said_and_ids_are_exact(tmp_path: Path) -> None:
     columns = {"id": np.arange(N) + 2**60, "big": np.arange(N) * 7 + 2**60, "word": ["u", "v"] * (N // 2), "label": Y}
     for suffix in ("parquet", "csv"):

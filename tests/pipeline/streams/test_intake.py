@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -41,7 +39,6 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake
 from pipeline.streams.take_initial import take_initial
-from tests import ROOT
 from tests.support.metrics import check_metrics
 from tests.support.narrow import present
 from tests.support.params_for import params_for
@@ -443,29 +440,3 @@ def test_options_that_a_stream_without_an_end_cannot_have(options: dict[str, Any
     assert is_unbounded(asked)
     with pytest.raises(InputError, match=said):
         check_unbounded(asked)
-
-
-def test_the_command_reads_standard_input(from_file: Callable[..., Path], tmp_path: Path) -> None:
-    words = ["--input", "-", "--format", "csv", "--label", "y", "--initial", str(INITIAL), "--block-rows", str(BLOCK)]
-    words += [
-        "--partitioner",
-        "anne",
-        "--t",
-        "10",
-        "--psi",
-        "8",
-        "--learner",
-        "ogd,kernel-ogd",
-        "--workers",
-        "1",
-        "--memory-limit",
-        "1GB",
-    ]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-    environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "flows.online", "--no-dask-report", *words, "--run-dir", str(tmp_path)],
-        input=csv_text(), env=environment, cwd=ROOT, capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert predictions(tmp_path) == predictions(from_file("none"))

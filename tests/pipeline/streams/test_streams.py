@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -399,60 +394,3 @@ def test_chunks_are_not_tiny() -> None:
 def test_batch_learners_are_refused_on_a_stream() -> None:
     with pytest.raises(InputError, match="--learner"):
         OnlineOptions(learner=("svm",))
-
-
-def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: ClusterHandle, tmp_path: Path) -> None:
-    """The command itself, killed with SIGKILL as soon as chunks are being learned."""
-    X, y = points(14_000, seed=4)
-    np.save(tmp_path / "rows.npy", np.c_[y, X])
-    learners = "ogd,kernel-ogd"
-    base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
-    base += [
-        "--partitioner",
-        "anne",
-        "--initial",
-        "1000",
-        "--block-rows",
-        "20",
-        "--workers",
-        "1",
-        "--memory-limit",
-        "1GB",
-        "--quiet",
-        "--no-dask-report",
-    ]
-
-    def command(folder: str) -> list[str]:
-        return [sys.executable, "-m", "flows.online", *base, "--run-dir", str(tmp_path / folder)]
-
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-    environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    params = params_for(t=20, psi=16, learners=tuple(learners.split(",")))
-    run(two_workers, tmp_path / "whole", tmp_path / "rows.npy", params, initial=1000, block_rows=20)
-    process = subprocess.Popen(
-        command("killed"), env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
-    records = tmp_path / "killed" / "records" / "stream"
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and len(list(records.glob("kernel-ogd-0*.json"))) < 2:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    done = len(list(records.glob("*.json")))
-    assert 0 < done < 4 * 5
-    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, check=False)
-    assert again.returncode == 0, again.stderr
-    found, expected = (
-        json.loads((tmp_path / folder / "metrics.json").read_text())["learners"] for folder in ("killed", "whole")
-    )
-    for name in learners.split(","):
-        for key in ("accuracy", "n_support", "rows"):
-            assert found[name][key] == expected[name][key]
-        assert found[name]["curve"]["accuracy"] == expected[name]["curve"]["accuracy"]
-        files = [(tmp_path / folder / "predictions" / f"{name}.int32").read_bytes() for folder in ("killed", "whole")]
-        assert files[0] == files[1]
-    (stage,) = [s for s in json.loads((tmp_path / "killed" / "metrics.json").read_text())["stages"]
-                if s["name"] == "stream"]  # fmt: skip
-    assert stage["tasks_skipped"] > 0

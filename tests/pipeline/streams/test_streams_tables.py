@@ -206,6 +206,7 @@ def beforehand(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return predictions(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "pipe of JSON lines", "csv", "parquet", "arrow", "jsonl"])
 def test_predictions_are_those_for_rows_encoded_beforehand(kind: str, beforehand: bytes, tmp_path: Path) -> None:
     feed: Feed
@@ -242,6 +243,7 @@ def test_weights_matter(beforehand: bytes, tmp_path: Path) -> None:
     assert predictions(tmp_path) != beforehand
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "csv", "parquet"])
 def test_killed_and_resumed_it_ends_with_the_same_bits(
     kind: str, beforehand: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -273,6 +275,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(
     assert predictions(tmp_path / "run") == beforehand
 
 
+@pytest.mark.slow
 def test_other_words_than_before_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished = Schedule.finished
 
@@ -303,6 +306,7 @@ def plain_text() -> bytes:
     return "\n".join(["a,b,w,delay", *(f"{k % 7},{k % 5},{k % 4},{k * k % 3 % 2}" for k in range(N))]).encode()
 
 
+@pytest.mark.slow
 def test_weights_of_a_file_and_of_a_pipe_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes(plain_text())
     found = []
@@ -370,6 +374,7 @@ def test_what_changes_in_mid_stream_is_told_with_its_place(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_file_with_other_columns_or_of_another_format_is_refused(tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     folder_of(incoming, "csv", 2)
@@ -471,6 +476,7 @@ def test_a_learner_that_counts_every_row_once_is_refused_before_a_row_is_read(tm
         run(tmp_path, piped(b"", REQUEST), of_params=wanted)
 
 
+@pytest.mark.slow
 def test_alerts_name_their_rows(tmp_path: Path) -> None:
     wanted = params_for(
         learners=("idk",), order="file", partitioner="iforest", t=20, psi=8, task="novelty", alert_rate=0.1
@@ -486,6 +492,7 @@ def test_alerts_name_their_rows(tmp_path: Path) -> None:
     assert all(alert["id"] == f"p{alert['row']}" for alert in alerts)
 
 
+@pytest.mark.slow
 def test_the_model_of_a_stream_takes_rows_as_they_come(tmp_path: Path) -> None:
     run(tmp_path, piped(csv_text()))
     model = load_run(tmp_path)

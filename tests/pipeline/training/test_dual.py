@@ -126,7 +126,7 @@ def test_the_stage_solves_as_one_process_does(
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("C", [0.01, 5.0])
 def test_the_three_solvers_reach_the_same_objective(
     C: float, loss: str, mapped_once: Callable[..., Mapped], tmp_path: Path
 ) -> None:

@@ -95,6 +95,7 @@ def test_fewer_sweeps_to_the_same_solution(
     assert with_it.n_iter[0] < without.n_iter[0]
 
 
+@pytest.mark.slow
 @EVERY_LOSS
 def test_each_of_many_classes_has_its_own(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     cells, y = problem(n_classes=10)

@@ -51,6 +51,7 @@ def begin(cells: Cells, bias: float, loss: Loss, seed: int) -> list[Any]:
     return [objective, w, alpha, rng.permutation(n).astype(np.int32)]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     n=st.integers(1, 90),
@@ -95,12 +96,14 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss: Loss) -> None:
     assert np.unique(alpha).size > 20
 
 
-@pytest.mark.parametrize("loss", sorted(LOSSES))
-@pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize(
-    "bounds",
-    [pytest.param([], id="one block"), pytest.param([100, 240, 420], id="four blocks", marks=pytest.mark.slow)],
-)
+    ("loss", "warm", "bounds"),
+    [
+        *[("hinge", False, []), ("squared_hinge", True, []), ("logistic", False, [])],
+        *[(loss, loss != "squared_hinge", [100, 240, 420]) for loss in sorted(LOSSES)],
+    ],
+)  # every two of them together
+@pytest.mark.slow
 def test_a_fit_on_two_threads_is_that_on_one(
     loss: Loss, warm: bool, bounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

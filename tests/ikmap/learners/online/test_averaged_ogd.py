@@ -93,6 +93,7 @@ def test_cells_that_come_later_have_weights_of_0_before(kind: int) -> None:
     np.testing.assert_allclose(averaged.model([]).decision_function(Cells(cells.codes, new)), before, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_decisions_are_steadier_than_those_of_the_last_weights() -> None:
     last, mean = [], []
     tested, _ = rows(500, 2, seed=99)

@@ -204,6 +204,7 @@ def test_steps_are_gradients_of_the_loss(loss: str) -> None:
             assert after == threshold
 
 
+@pytest.mark.slow
 def test_multiplying_out_the_scale_changes_nothing() -> None:
     """NM7: in each round, or never."""
     cells, numbers = a_stream()

@@ -145,6 +145,7 @@ def test_calibration_error_is_that_of_the_definition() -> None:
     assert accumulate(task, target, decision).metrics()["calibration_error"] == pytest.approx(off, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "shift"), [(3000, 0.0), (200, 0.0), (40, -6.0)])
 def test_calibration_error_by_chance_is_that_of_perfect_probabilities(n: int, shift: float) -> None:
     task, _, decision = rows(n)
@@ -206,6 +207,7 @@ def test_a_soft_maximum_is_the_same_for_decisions_of_any_scale() -> None:
         np.testing.assert_allclose(shares, np.bincount(target) / 900, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["platt", "isotonic"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_calibrated_probabilities(how: str, classes: int) -> None:
@@ -232,6 +234,7 @@ def test_calibrated_probabilities(how: str, classes: int) -> None:
     assert fit_calibrator(how, CLASSIFICATION.evidence_from(task, parts)).content_hash == reading.content_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "measure"),
     [

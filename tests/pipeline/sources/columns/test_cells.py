@@ -45,6 +45,7 @@ def test_columns_of_missing_cells_alone(kind: str, of_type: pa.DataType) -> None
     np.testing.assert_array_equal(values, [np.nan] * 3)
 
 
+@pytest.mark.slow
 def test_a_table_is_read_without_pandas(tmp_path: Path) -> None:
     table = {"a": [1.0, None], "b": [1, 2], "c": ["x", None], "y": ["p", "q"]}
     pq.write_table(pa.table(table), tmp_path / "t.parquet")

@@ -38,6 +38,7 @@ def words(draw: st.DrawFn) -> str:
 near = st.from_regex(r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?\Z")
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.one_of(words(), near, moments.map(str), st.sampled_from(["0000-01-01", "1900-01-01", "9:30", "NA"])))
 )

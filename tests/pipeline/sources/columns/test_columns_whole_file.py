@@ -63,6 +63,7 @@ NUMBERS, DATES = "numbers in the first rows", "dates or times in the first rows"
 EMPTY = "no value in the first 8,738 rows"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "kind", "why"),
     [
@@ -95,6 +96,7 @@ def test_a_few_faults_further_down_keep_their_line(tmp_path: Path) -> None:
     assert refused(path).startswith(f"{path}: line {ROWS + 1}, column 'c': found 'abc', expected a date or time such")
 
 
+@pytest.mark.slow
 def test_formatted_numbers_further_down_are_refused_with_their_line(tmp_path: Path) -> None:
     path = text(tmp_path / "t.csv", lambda k: f"{k % 1000}" if k < ROWS // 2 else f'"1,{k % 1000:03d}"')
     said = refused(path)
@@ -198,6 +200,7 @@ LATE = 100_000
 """Bytes of a block: each of the files below has several, and many rows before the first word."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["", "0", "1"])
 @pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", ",")])
 def test_true_and_false_are_numbers_in_every_block_of_a_csv_file(

@@ -78,6 +78,7 @@ def remote(address: str, *suffixes: str, **more: Any) -> DatasetSpec:
     return DatasetSpec(name="toy", files=(files,))
 
 
+@pytest.mark.slow
 def test_missing_files_are_downloaded_with_progress(site: tuple[str, type[Site]], tmp_path: Path) -> None:
     address, handler = site
     train, test = bz2.compress(os.urandom(3 << 20)), bz2.compress(LINE)

@@ -294,6 +294,7 @@ def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
         assert np.array_equal(np.concatenate([np.diff(csr(b.X).indptr) for b in blocks]), np.diff(X.indptr))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "label", "shape", "first"),

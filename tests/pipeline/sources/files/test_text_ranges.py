@@ -59,7 +59,8 @@ texts = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@pytest.mark.slow
+@settings(max_examples=80)
 @given(
     text=texts.map(str.encode),
     start=st.integers(0, 5),
@@ -173,6 +174,7 @@ def rows_of(source: Source) -> list[tuple[object, ...]]:
     return rows
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(text=tables(), block_bytes=st.integers(20, 90), blocks_per_range=st.integers(1, 4))
 def test_rows_are_those_of_the_whole_file(folder: Path, text: bytes, block_bytes: int, blocks_per_range: int) -> None:
@@ -209,6 +211,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "words"), FAULTS)
 @pytest.mark.parametrize("at", [0, 207, 399])
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -79,6 +79,7 @@ def test_what_no_csv_can_be_read_by_is_refused(more: dict[str, str], said: str) 
     assert str(error.value).startswith(said)
 
 
+@pytest.mark.slow
 def test_faults_are_said_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     assert refused(path, "a,b,y\n1,2,0\n\n3,4\n") == f"{path}: line 4: found 2 cells, expected 3"

@@ -41,7 +41,8 @@ def is_right(text: str) -> bool:
 positive = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=500)
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(value=5e-324)
 @example(value=2.2250738585072014e-308)
@@ -52,7 +53,8 @@ def test_shortest_form_is_read_without_help(value: float) -> None:
     assert (kind, found.hex()) == (EXACT, value.hex())
 
 
-@settings(max_examples=500)
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(value=positive, digits=st.sampled_from([1, 5, 17, 18, 19, 20, 30, 800]), up=st.booleans())
 def test_halfway_between_two_numbers(value: float, digits: int, up: bool) -> None:
     """The hardest texts there are: cut anywhere, in either direction."""
@@ -64,7 +66,8 @@ def test_halfway_between_two_numbers(value: float, digits: int, up: bool) -> Non
             assert is_right(str(+middle))
 
 
-@settings(max_examples=500)
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(
     whole=st.integers(0, 10**25),
     fraction=st.none() | st.text("0123456789", max_size=30),

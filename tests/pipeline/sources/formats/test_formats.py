@@ -336,6 +336,7 @@ def test_tables_without_row_numbers_views_and_names(tmp_path: Path) -> None:
     assert rows(opened(odd, label="y"))[1] == [0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_sqlite_values_of_another_type(tmp_path: Path) -> None:
     def said(place: int, cell: Any) -> str:
         other = [list(row) for row in CELLS]

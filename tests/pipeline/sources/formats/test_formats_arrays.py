@@ -80,6 +80,7 @@ def matrices(draw: st.DrawFn) -> np.ndarray:
 sizes = st.integers(1, 400)
 
 
+@pytest.mark.slow
 @given(A=matrices(), fragment_bytes=sizes, block_bytes=sizes, label=st.integers(-2, 1), skip=st.integers(0, 5))
 def test_npy(folder: Path, A: np.ndarray, fragment_bytes: int, block_bytes: int, label: int, skip: int) -> None:
     np.save(folder / "a.npy", A)

@@ -138,6 +138,7 @@ def test_equals_the_reference_however_it_is_cut(
         assert all(map(same, blocks, plain))
 
 
+@pytest.mark.slow
 @given(text=texts(), fragment_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80), skip=st.integers(0, 9))
 def test_skip_leaves_out_the_first_blocks(
     folder: Path, text: bytes, fragment_bytes: int, block_bytes: int, skip: int
@@ -151,7 +152,8 @@ def test_skip_leaves_out_the_first_blocks(
         assert all(map(same, blocks, expected))
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@settings(max_examples=100)
 @given(st.lists(numbers, min_size=1, max_size=20))
 def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
     finite = [v for v in values if np.isfinite(float(v))] or ["1"]
