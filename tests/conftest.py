@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,9 +26,6 @@ settings.register_profile("patient", max_examples=50, deadline=None, suppress_he
 settings.load_profile("patient")
 
 TESTS = Path(__file__).parent
-
-# Tests are collected before any is run, and none of what that makes becomes garbage: it is not looked through again.
-gc.disable()
 
 LONGEST = (
     "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
@@ -70,10 +67,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("system")
 
 
-def pytest_collection_finish() -> None:
-    """Look for garbage from here on, but not among what has been collected."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing of what is made as tests are collected becomes garbage: none is looked for, nor later among all that."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _name(path: Path) -> str:
