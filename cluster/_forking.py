@@ -17,6 +17,17 @@ from multiprocessing import forkserver, resource_tracker
 PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.running.preload"]
 """Modules that the process imports. A worker imports as it starts what cannot be imported there."""
 
+KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "134217728",
+    "MALLOC_TOP_PAD_": "33554432",
+}
+"""Settings of the C library's allocator, in bytes: arrays of up to 32 MB come from memory that the process keeps.
+
+By default the memory of each array is returned as it is dropped, and the system clears every page of the next one: a
+quarter of the processor time of ingest on a virtual machine. It keeps about 40 MB a worker.
+"""
+
 #: Every worker runs one task at a time on one core, so libraries must not start threads of their own.
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -24,6 +35,7 @@ WORKER_ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
     "DASK_LOGGING__DISTRIBUTED": "critical",
+    **KEPT_MEMORY,
 }
 
 
