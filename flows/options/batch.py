@@ -28,10 +28,10 @@ FORMAT = Choice((AUTO, *format_names()))
 """Formats of files, by the words of ``--format``."""
 
 OF_PARTITIONER = (
-    f"cells: {', '.join(f'{name} by {kind.about.title}' for name, kind in MAPS.items())}; auto: by the learner, mostly "
-    "iforest; several (iforest,anne): side by side"
+    f"cells: {', '.join(f'{name} by {kind.about.title}' for name, kind in MAPS.items())}; auto: mostly iforest; "
+    "several: iforest,anne"
 )
-OF_LEARNER = f"what to train: any of {', '.join(LEARNERS)}; auto: " + ", ".join(
+OF_LEARNER = f"any of {', '.join(LEARNERS)}; auto: " + ", ".join(
     f"{task.usual.learner} for {task.name}" for task in TASKS.values() if task.usual.learner
 )
 

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 from ikmap.methods.about import MapAbout
 from ikmap.methods.capabilities import DoesNotFit
 from ikmap.methods.fields import Doc, Searched, Symbol
-from ikmap.methods.map import Map, MapMemory, RowsInfo, T, points_drawn
+from ikmap.methods.map import PSI_DOC, Map, MapMemory, RowsInfo, T, points_drawn
 from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample
 
@@ -56,7 +56,7 @@ class Forest(Map):
     psi: Annotated[
         int,
         Ge(1),
-        Doc("training rows that a tree of forest is grown on; auto: by cross-validation"),
+        Doc(PSI_DOC),
         Searched(by_default=True),
         Symbol("ψ", "rows of a tree", "Trees of more rows have more and smaller cells."),
     ] = 4096

@@ -54,48 +54,58 @@ def _all_alike(classes, numbers):
 
 
 @compiled
-def _range(values, rows):
-    """Return the lowest and the highest bin of some rows."""
-    low = high = values[rows[0]]
-    for row in rows:
-        value = values[row]
-        low, high = min(low, value), max(high, value)
+def _gather(values, rows, own):
+    """Write the bins of some rows; return the lowest and the highest."""
+    for k in range(rows.size):
+        own[k] = values[np.uint64(rows[k])]
+    low = high = own[0]
+    for k in range(rows.size):
+        low, high = min(low, own[k]), max(high, own[k])
     return np.int64(low), np.int64(high)
 
 
 @compiled
-def _sum_below(values, rows, classes, numbers, split, sums):
-    """Add up the targets of the rows whose bin is below `split`; return how many rows these are."""
-    n_below = 0
+def _sum_below(own, classes, numbers, split, sums):
+    """Add up the targets of the rows whose bin is below `split`; return how many rows these are.
+
+    `own` has the bin of each row.
+    """
+    n_below, total = np.int64(0), np.int64(0)
     if sums.size == 1:
-        total = np.int64(0)
-        for k in range(rows.size):
-            below = np.int64(values[rows[k]] < split)
+        for k in range(own.size):
+            below = np.int64(own[k] < split)
             n_below += below
             total += numbers[k] * below
         sums[0] = total
         return n_below
+    if sums.size == 2:
+        for k in range(own.size):
+            below = np.int64(own[k] < split)
+            n_below += below
+            total += classes[k] * below
+        sums[0], sums[1] = n_below - total, total
+        return n_below
     sums[:] = 0
-    for k in range(rows.size):
-        below = np.int64(values[rows[k]] < split)
+    for k in range(own.size):
+        below = np.int64(own[k] < split)
         n_below += below
         sums[classes[k]] += below
     return n_below
 
 
 @compiled
-def _best_split(values, rows, classes, numbers, low, high, sums, min_leaf, criterion, scratch):
+def _best_split(own, classes, numbers, low, high, sums, min_leaf, criterion, scratch):
     """Return the best split of a column and the purity of its two sides; (0, -inf) if no split is allowed."""
     histogram, counts, left, other = scratch
-    n_outputs, n = sums.size, rows.size
+    n_outputs, n = sums.size, own.size
     if n_outputs == 1:
         for k in range(n):
-            value = values[rows[k]]
+            value = own[k]
             histogram[value, 0] += numbers[k]
             counts[value] += 1
     else:
         for k in range(n):
-            value = values[rows[k]]
+            value = own[k]
             histogram[value, classes[k]] += 1
             counts[value] += 1
     left[:] = 0
@@ -149,6 +159,11 @@ def grow_guided(
     stack = np.empty((m + 1, 4), dtype=np.int64)  # begin, end, depth, parent to patch (or -1)
     sums, left, other = np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64)
     scratch = np.zeros((BINS, n_outputs), dtype=np.int64), np.zeros(BINS, dtype=np.int64), left, other
+    own = np.empty(m, dtype=np.uint8)
+    other_rows, other_classes, other_numbers = rows.copy(), classes.copy(), numbers.copy()
+    # Nodes from the root to this one; and the node and its depth where a column was last found to be constant, which it
+    # is below that node, too.
+    path, constant_at, constant_depth = np.full(m + 1, -1), np.full(d, -2), np.zeros(d, np.int64)
     stack[0] = (0, m, 0, -1)
     height, n_nodes, n_leaves = 1, 0, 0
     while height:
@@ -156,36 +171,38 @@ def grow_guided(
         begin, end, depth, parent = stack[height]
         node = n_nodes
         n_nodes += 1
+        path[depth] = node
         if parent >= 0:
             right[parent] = node
         chosen, chosen_cut, best = LEAF, 0, -np.inf
         n = end - begin
         within, own_classes, own_numbers = rows[begin:end], classes[begin:end], numbers[begin:end]
         if n >= 2 * min_leaf and (max_depth < 0 or depth < max_depth) and not _all_alike(own_classes, own_numbers):
-            sums[:] = 0
-            for k in range(n):
-                sums[own_classes[k]] += own_numbers[k]
+            own[:n] = 0
+            _sum_below(own[:n], own_classes, own_numbers, 1, sums)
             tried, remaining = 0, d
             while tried < n_tried and remaining:
                 place = min(np.int64(next_uniform(state) * remaining), remaining - 1)
                 column = order[place]
                 remaining -= 1
                 order[place], order[remaining] = order[remaining], column
-                values = codes[column]
-                low, high = _range(values, within)
+                if constant_depth[column] < depth and path[constant_depth[column]] == constant_at[column]:
+                    continue
+                low, high = _gather(codes[column], within, own)
                 if low == high:
+                    constant_at[column], constant_depth[column] = node, depth
                     continue
                 tried += 1
                 if at_random:
                     split, both = low + 1 + min(np.int64(next_uniform(state) * (high - low)), high - low - 1), -np.inf
-                    n_left = _sum_below(values, within, own_classes, own_numbers, split, left)
+                    n_left = _sum_below(own[:n], own_classes, own_numbers, split, left)
                     if n_left >= min_leaf and n - n_left >= min_leaf:
                         for k in range(n_outputs):
                             other[k] = sums[k] - left[k]
                         both = purity(left, n_left, criterion) + purity(other, n - n_left, criterion)
                 else:
                     split, both = _best_split(
-                        values, within, own_classes, own_numbers, low, high, sums, min_leaf, criterion, scratch
+                        own[:n], own_classes, own_numbers, low, high, sums, min_leaf, criterion, scratch
                     )
                 if both > best:
                     chosen, chosen_cut, best = column, split, both
@@ -196,13 +213,22 @@ def grow_guided(
             n_leaves += 1
             continue
         values = codes[chosen]
-        middle = begin
-        for p in range(begin, end):
-            if values[rows[p]] < chosen_cut:
-                rows[middle], rows[p] = rows[p], rows[middle]
-                classes[middle], classes[p] = classes[p], classes[middle]
-                numbers[middle], numbers[p] = numbers[p], numbers[middle]
-                middle += 1
+        n_left = n_right = np.uint64(0)
+        for k in range(n):
+            row = within[k]
+            is_left = np.uint64(values[np.uint64(row)] < chosen_cut)
+            other_rows[n_right], other_classes[n_right] = row, own_classes[k]
+            within[n_left], own_classes[n_left] = row, own_classes[k]
+            if n_outputs == 1:
+                other_numbers[n_right] = own_numbers[k]
+                own_numbers[n_left] = own_numbers[k]
+            n_left += is_left
+            n_right += np.uint64(1) - is_left
+        middle = begin + np.int64(n_left)
+        rows[middle:end] = other_rows[: n - np.int64(n_left)]
+        classes[middle:end] = other_classes[: n - np.int64(n_left)]
+        if n_outputs == 1:  # the number of each class is 1
+            numbers[middle:end] = other_numbers[: n - np.int64(n_left)]
         stack[height] = (middle, end, depth + 1, node)
         stack[height + 1] = (begin, middle, depth + 1, -1)
         height += 2

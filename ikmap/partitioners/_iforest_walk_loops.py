@@ -36,7 +36,7 @@ _NAN = np.uint64(0x7FF8 << 48)
 
 @compiled(
     {
-        "iforest": "i4[::1], f8[::1], i4[::1], i4[::1], u8[:, ::1]",
+        "iforest, forest, boosting": "i4[::1], f8[::1], i4[::1], i4[::1], u8[:, ::1]",
     }
 )
 def pack_tree(feature, threshold, right, slot, nodes):
@@ -133,7 +133,9 @@ def _walk(nodes, roots, heights, values, codes):
 
 @compiled(
     {
-        "iforest dense": "f8[:, ::1], i4[::1], u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+        "iforest dense, forest dense, boosting dense": [
+            "f8[:, ::1], i4[::1], u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+        ],
     }
 )
 def walk_dense(points, used, nodes, roots, heights, at_once, codes):
@@ -152,7 +154,9 @@ def walk_dense(points, used, nodes, roots, heights, at_once, codes):
 
 @compiled(
     {
-        "iforest sparse": "f8[::1], i4[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+        "iforest sparse, forest sparse, boosting sparse": [
+            "f8[::1], i4[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+        ],
     }
 )
 def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_once, codes):

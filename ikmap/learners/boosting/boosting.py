@@ -7,7 +7,7 @@ a linear model on cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -138,13 +138,13 @@ def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed
                 tree = grower.grow(rows, whole_words(gradient, hessian, words), columns)
                 value = _leaf_values(tree, rows, gradient, hessian, fit, settings)
                 _improve(fit, tree, value, rows, bins, held_codes, grower)
-                trees.append(tree)
+                trees.append(replace(tree, leaves=[]))  # the values are all that is needed of leaves
                 values.append(value)
             if held.size:
                 losses.append(sum(fit.mean_loss() for fit in fits))
             if not held.size or losses[-1] < losses[best]:
                 best = number + 1
-            if number + 1 - best >= settings.patience or all(len(tree.leaves) == 1 for tree in trees[-len(fits) :]):
+            if number + 1 - best >= settings.patience or all(tree.feature.size == 1 for tree in trees[-len(fits) :]):
                 break
     finally:
         grower.close()
