@@ -10,7 +10,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import EllipsisType, ModuleType
 from typing import Protocol, cast
 
@@ -98,6 +98,7 @@ class Namespace(Protocol):
     def take(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int | None = None) -> DeviceArray: ...
     def take_along_axis(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int) -> DeviceArray: ...
     def where(self, condition: DeviceArray, x1: Operand, x2: Operand, /) -> DeviceArray: ...
+    def zeros(self, shape: Shape, *, dtype: Kind) -> DeviceArray: ...
 
 
 class CuPy(Namespace, Protocol):
@@ -121,7 +122,17 @@ class MemoryPool(Protocol):
 class RawModule(Protocol):
     """CUDA C that CuPy has compiled."""
 
-    def get_function(self, name: str) -> Kernel: ...
+    def get_function(self, name: str) -> RawKernel: ...
+
+
+class RawKernel(Protocol):
+    """A kernel of CuPy."""
+
+    max_dynamic_shared_size_bytes: int
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[object, ...], *, shared_mem: int = 0
+    ) -> None: ...
 
 
 class Device(ABC):
@@ -136,11 +147,14 @@ class Device(ABC):
     product_error : float
         By how much more than the roundoff of float32 a product of float32 matrices may be off, relative to
         the lengths of the factors.
+    shared_bytes : int
+        Shared memory that a block of threads of a kernel can have; 0 on a device that runs no kernels.
     """
 
     xp: Namespace
     name: str
     product_error: float = 0.0
+    shared_bytes: int = 0
 
     @abstractmethod
     def put(self, array: Array) -> DeviceArray:
@@ -158,9 +172,18 @@ class Device(ABC):
     def free_bytes(self) -> int:
         """Return the bytes of memory that can be allocated now."""
 
-    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:  # noqa: ARG002
-        """Compile a kernel in CUDA C, or return None on a device that runs no kernels."""
-        return None
+    def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
+        """Compile a kernel in CUDA C, on a device that has ``shared_bytes``.
+
+        Parameters
+        ----------
+        source, name : str
+        defines : mapping
+            Names that the source uses, and their values.
+        shared : int
+            Bytes of shared memory that each block gets beside what the source declares with a size.
+        """
+        raise NotImplementedError(f"{self.name} runs no kernels: {name}, {len(source)}, {len(defines)}, {shared}")
 
     def evidence(self) -> JsonObject:
         """Return JSON values on the device for the record of a run."""
@@ -202,6 +225,7 @@ class Gpu(Device):
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
+        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.product_error = LOOSE_ERROR if any(os.environ.get(v, "0") != "0" for v in LOOSE_PRODUCTS) else 0.0
 
     def put(self, array: Array) -> DeviceArray:
@@ -224,10 +248,13 @@ class Gpu(Device):
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free) + int(self.xp.get_default_memory_pool().free_bytes()) + _pool_of_rmm()
 
-    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:
+    def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
         options = ("-std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
-        kernel: Kernel = self.xp.RawModule(code=source, options=options).get_function(name)
-        return kernel
+        kernel = self.xp.RawModule(code=source, options=options).get_function(name)
+        if not shared:
+            return kernel
+        kernel.max_dynamic_shared_size_bytes = shared  # more than 48 KiB has to be asked for
+        return partial(kernel, shared_mem=shared)
 
     def try_out(self) -> None:
         """Compile something, and multiply matrices: raises what CUDA's libraries raise where they are not there."""

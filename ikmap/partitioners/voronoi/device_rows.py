@@ -53,12 +53,14 @@ type SparseBlock = DeviceBlock[DeviceCSR, Lists]
 class DeviceRows[Left, Held](Protocol):
     """Rows and centres of one layout on a device."""
 
+    norms: DeviceArray
     held_bytes: int
     row_bytes: int
     pair_bytes: int
 
     def block(self, X: Rows | DeviceArray) -> DeviceBlock[Left, Held]: ...
-    def score(self, block: DeviceBlock[Left, Held]) -> DeviceArray: ...
+    def products(self, block: DeviceBlock[Left, Held]) -> DeviceArray: ...
+    def operands(self, block: DeviceBlock[Left, Held]) -> tuple[object, ...]: ...
     def distances(self, block: DeviceBlock[Left, Held], row: DeviceArray, center: DeviceArray) -> DeviceArray: ...
 
 
@@ -96,11 +98,13 @@ class DenseRows:
             units = xp.where(whole & ((lengths + scores.reach) ** 2 <= 2.0**24 * scores.scale**2), 0.0, units)
         return DeviceBlock(left, lengths, units, (rows,))
 
-    def score(self, block: DenseBlock) -> DeviceArray:
-        """Return the scores, float32 of shape (n, U)."""
-        products = self.device.xp.matmul(block.left, self.right)
-        products += self.norms
-        return products
+    def products(self, block: DenseBlock) -> DeviceArray:
+        """Return the scores without the lengths of the centres, float32 of shape (n, U)."""
+        return self.device.xp.matmul(block.left, self.right)
+
+    def operands(self, block: DenseBlock) -> tuple[object, ...]:
+        """Return rows and centres, row after row in memory, as kernels take them."""
+        return in_order(self.device.xp, block.rows[0]), self.centers, np.int32(self.scores.n_lines)
 
     def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -154,15 +158,16 @@ class SparseRows:
         on_device = self.device.put_csr(left)
         return DeviceBlock(on_device, put(lengths[:, None]), put(units[:, None]), self._put_lists(rows))
 
-    def score(self, block: SparseBlock) -> DeviceArray:
-        """Return the scores, float32 of shape (n, U)."""
+    def products(self, block: SparseBlock) -> DeviceArray:
+        """Return the scores without the lengths of the centres, float32 of shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
-            products = block.left @ self._spread
-        else:
-            products = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
-        products += self.norms
-        return products
+            return in_order(xp, block.left @ self._spread)
+        return xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
+
+    def operands(self, block: SparseBlock) -> tuple[object, ...]:
+        """Return entries of rows and centres, as kernels take them."""
+        return (*block.rows[:4], *self.lists[:4])
 
     def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -189,6 +194,11 @@ class SparseRows:
         at = xp.where(there, xp.take(begin, row)[:, None] + place, columns.shape[0] - 1)
         flat = xp.reshape(at, (-1,))
         return xp.reshape(xp.take(columns, flat), at.shape), xp.reshape(xp.take(values, flat), at.shape)
+
+
+def in_order(xp: Namespace, array: DeviceArray) -> DeviceArray:
+    """Return the array, row after row in memory."""
+    return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 
 
 def _added_up(terms: DeviceArray) -> DeviceArray:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import numpy as np
 
-from ikmap.device import Device, DeviceArray, Kernel
+from ikmap.device import DeviceArray
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.device_rows import DenseRows
+from ikmap.partitioners.voronoi.device_rows import DenseRows, in_order
+from ikmap.partitioners.voronoi.kernels import source
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.rows import Rows
 
@@ -41,16 +40,6 @@ def fits(n_features: int, n_partitions: int) -> bool:
     return n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
 
 
-def source() -> str:
-    """Return the kernel in CUDA C."""
-    return (files(__package__) / "nearest.cu").read_text(encoding="utf-8")
-
-
-def compile_kernel(device: Device, n_features: int) -> Kernel | None:
-    """Compile the kernel for a number of columns, or return None on a device that runs no kernels."""
-    return device.compile(source(), NAME, defines(n_features))
-
-
 class Fused(Mapper):
     """Voronoi partitions on a device, by one kernel.
 
@@ -59,17 +48,16 @@ class Fused(Mapper):
     scores : DenseScores
         Scores of the centres, with at most ``MOST_FEATURES`` columns.
     members : ndarray of int32, shape (t, psi)
-    kernel : Kernel
-        Result of :func:`compile_kernel`.
     place : Place
     """
 
-    def __init__(self, scores: DenseScores, members: np.ndarray, kernel: Kernel, place: Place) -> None:
+    def __init__(self, scores: DenseScores, members: np.ndarray, place: Place) -> None:
         super().__init__(place)
         device = self.device
         # Its products are its own, in full float32.
         self._rows = DenseRows(scores, device, product_error=0.0)
-        self._kernel, self._reach = kernel, scores.reach
+        self._kernel = device.compile(source("nearest.cu"), NAME, defines(self.n_features))
+        self._reach = scores.reach
         self._t, self._psi = members.shape
         self._lines = self._filled_up(device.put(scores.scaled().astype(np.float32)))
         self._norms = device.put(scores.squared.astype(np.float32))
@@ -81,12 +69,8 @@ class Fused(Mapper):
     def _filled_up(self, rows: DeviceArray) -> DeviceArray:
         """Return float32 rows with zeros up to a multiple of LANES columns."""
         more = _filled(self.n_features) - self.n_features
-        return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
-
-    def _in_order(self, array: DeviceArray) -> DeviceArray:
-        """Return the array, row after row in memory."""
         xp = self.device.xp
-        return xp.reshape(xp.reshape(array, (-1,)), array.shape)
+        return in_order(xp, xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
 
     def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         block = self._rows.block(rows)
@@ -99,7 +83,7 @@ class Fused(Mapper):
             (
                 *(np.int32(n), np.int32(self._t), np.int32(self._psi), np.float64(self._reach)),
                 *(self._filled_up(block.left), block.lengths, block.units),
-                *(self._lines, self._norms, self._members, self._in_order(block.rows[0]), self._rows.centers, codes),
+                *(self._lines, self._norms, self._members, *self._rows.operands(block)[:2], codes),
             ),
         )
         return codes

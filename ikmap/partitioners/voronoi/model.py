@@ -16,7 +16,7 @@ from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.fused import Fused, compile_kernel, fits
+from ikmap.partitioners.voronoi.fused import Fused, fits
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.partitioners.voronoi.search import CentreSearch, choose_scores
@@ -109,10 +109,8 @@ class VoronoiPartitions(Partitions):
     def mapper(self, device: Device, budget: int | None = None) -> Mapper:
         """Return a mapper on a device: one kernel for short rows, else products of matrices."""
         scores, place = choose_scores(self.centers), Place(device, self.offsets, self.n_features, budget)
-        if isinstance(scores, DenseScores) and fits(self.n_features, self.n_partitions):
-            kernel = compile_kernel(device, self.n_features)
-            if kernel is not None:
-                return Fused(scores, self.members, kernel, place)
+        if isinstance(scores, DenseScores) and device.shared_bytes and fits(self.n_features, self.n_partitions):
+            return Fused(scores, self.members, place)
         return Products(scores, self.members, place)
 
     def _codes(self, X: Rows, psis: Sequence[int], n_threads: int | None) -> np.ndarray:

@@ -1,0 +1,152 @@
+"""Cells of Voronoi partitions from products of rows and centres, by the kernels of ``lowest.cu``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap.device import Device, DeviceArray
+from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, DeviceRows
+from ikmap.partitioners.voronoi.kernels import source
+
+THREADS = 1024
+"""Of a block that scores rows."""
+SETTLING_THREADS = 128
+"""Of a block that settles a pair of row and partitioning."""
+SETTLING_BLOCKS = 2048
+"""Blocks that settle pairs one after the other: as many as a large GPU runs at once."""
+ROWS = 2
+"""Rows whose scores a block holds in its shared memory; they share what is read about members."""
+MOST_NUMBERS = 1 << 16
+"""Numbers of members, and places of centres in a part, that half a word can hold."""
+NONE = MOST_NUMBERS - 1
+"""Number of no member, beside the place after the last centre of a part."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The members of all partitionings in the order in which threads read them.
+
+    Parameters
+    ----------
+    group : int
+        Number of partitionings whose members a block has.
+    slices : int
+        Number of threads that share the members of a partitioning.
+    part : int
+        Number of centres whose scores a block holds at a time.
+    begins : ndarray of int32
+        First line of each group and part; at the end, the number of lines.
+    words : ndarray of uint32, shape (lines, group * slices)
+        Place of a centre in its part, times 65,536, plus the number of the member; see ``lowest.cu``.
+    """
+
+    group: int
+    slices: int
+    part: int
+    begins: np.ndarray
+    words: np.ndarray
+
+
+def layout(members: np.ndarray, n_centers: int, part: int) -> Layout:
+    """Return the layout of members.
+
+    Parameters
+    ----------
+    members : ndarray of int32, shape (t, psi)
+    n_centers : int
+    part : int
+        Number of centres of a part.
+    """
+    t, psi = members.shape
+    groups, parts = -(-t // THREADS), -(-n_centers // part)
+    group = -(-t // groups)
+    slices = THREADS // group
+    width = group * slices
+    partitioning = np.repeat(np.arange(t), psi)
+    center = members.ravel().astype(np.int64)
+    line = partitioning // group * parts + center // part
+    # The members of a partitioning in a part go to its threads in turn.
+    run = partitioning * parts + center // part
+    by_run = np.argsort(run, kind="stable")
+    rank = np.empty(run.size, dtype=np.int64)
+    rank[by_run] = _ranks(run[by_run])
+    thread = rank % slices * group + partitioning % group
+    # Neighbouring threads begin with different banks of the shared memory and go around, so that they seldom meet.
+    banks = 32 // ROWS
+    order = np.argsort((line * width + thread) * banks + (center - thread) % banks, kind="stable")
+    step = np.empty(run.size, dtype=np.int64)
+    step[order] = _ranks((line * width + thread)[order])
+    lengths = np.zeros(groups * parts, dtype=np.int64)
+    np.maximum.at(lengths, line, step + 1)
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    words = np.full((begins[-1], width), part << 16 | NONE, dtype=np.uint32)
+    words[begins[line] + step, thread] = center % part << 16 | np.tile(np.arange(psi), t)
+    return Layout(group, slices, part, begins.astype(np.int32), words)
+
+
+def _ranks(ascending: np.ndarray) -> np.ndarray:
+    """Return the place of each number among those equal to it."""
+    first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+    return np.arange(ascending.size) - np.repeat(first, np.diff(np.append(first, ascending.size)))
+
+
+class KernelChoice:
+    """A choice of the nearest members by kernels.
+
+    Parameters
+    ----------
+    rows : DenseRows or SparseRows
+    members : ndarray of int32, shape (t, psi)
+        With psi at most ``MOST_NUMBERS``.
+    reach : float
+        Length of the longest centre.
+    device : Device
+        One that runs kernels.
+    """
+
+    def __init__(self, rows: DeviceRows[Any, Any], members: np.ndarray, reach: float, device: Device) -> None:
+        n_centers = rows.norms.shape[1]
+        self._rows, self._reach, self._xp = rows, reach, device.xp
+        self._t, self._psi = members.shape
+        part = min(n_centers, device.shared_bytes // (4 * ROWS) - 1, MOST_NUMBERS - 1)
+        self._layout = layout(members, n_centers, part)
+        shared = 4 * ROWS * max(part + 1, 3 * THREADS)
+        defines = {"ROWS": ROWS, "SPARSE": int(not isinstance(rows, DenseRows))}
+        text = source("lowest.cu")
+        self._lowest = device.compile(text, "lowest_scores", {"THREADS": THREADS, **defines}, shared)
+        self._settle = device.compile(text, "settle_close", {"THREADS": SETTLING_THREADS, **defines})
+        self._words, self._begins = device.put(self._layout.words), device.put(self._layout.begins)
+        self._members = device.put(np.ascontiguousarray(members, dtype=np.int32))
+        self.held_bytes = self._layout.words.nbytes + 4 * members.size
+        self.row_bytes = 20 * self._t
+
+    def codes[Left, Held](self, block: DeviceBlock[Left, Held], products: DeviceArray, budget: int) -> DeviceArray:  # noqa: ARG002
+        """Return the number of the nearest member in each partitioning, int32 of shape (n, t)."""
+        xp, own, t = self._xp, self._layout, self._t
+        n, n_centers = products.shape
+        codes = xp.empty((n, t), dtype=xp.int32)
+        n_close = xp.zeros((1,), dtype=xp.int64)
+        close, limits = xp.empty((n * t,), dtype=xp.int64), xp.empty((n * t,), dtype=xp.float64)
+        sizes = (n, t, own.group, own.slices, n_centers, own.part)
+        noted = (n_close, close, limits)
+        norms = self._rows.norms
+        self._lowest(
+            (-(-n // ROWS), -(-t // own.group)),
+            (THREADS,),
+            (
+                *(*map(np.int32, sizes), np.float64(self._reach), self._begins, self._words),
+                *(products, norms, block.lengths, block.units, *noted, codes),
+            ),
+        )
+        self._settle(
+            (min(n * t, SETTLING_BLOCKS), 1),
+            (SETTLING_THREADS,),
+            (
+                *(*map(np.int32, (t, self._psi, n_centers)), *noted, products, norms, self._members),
+                *(*self._rows.operands(block), codes),
+            ),
+        )
+        return codes
