@@ -64,7 +64,14 @@ class DeviceCSR(Protocol):
     """A CSR matrix on a device."""
 
     def __matmul__(self, other: DeviceArray, /) -> DeviceArray: ...
-    def toarray(self) -> DeviceArray: ...
+
+
+class CuPyArray(DeviceArray, Protocol):
+    """An array of CuPy."""
+
+    def __setitem__(self, key: DeviceArray, value: DeviceArray, /) -> None: ...
+    def get(self, *, out: Array) -> Array: ...
+    def set(self, array: Array, /) -> None: ...
 
 
 class Namespace(Protocol):
@@ -107,7 +114,8 @@ class CuPy(Namespace, Protocol):
     cuda: ModuleType
     __version__: str
 
-    def asarray(self, array: Array, /) -> DeviceArray: ...
+    def empty(self, shape: Shape, *, dtype: Kind) -> CuPyArray: ...
+    def zeros(self, shape: Shape, *, dtype: Kind) -> CuPyArray: ...
     def asnumpy(self, array: DeviceArray | Array, /) -> Array: ...
     def get_default_memory_pool(self) -> MemoryPool: ...
     def RawModule(self, *, code: str, options: tuple[str, ...]) -> RawModule: ...
@@ -164,9 +172,17 @@ class Device(ABC):
     def get(self, array: DeviceArray | Array) -> Array:
         """Return an array of this device as a NumPy array."""
 
+    def get_into(self, array: DeviceArray | Array, out: Array) -> None:
+        """Copy an array of this device, row after row in memory, to a NumPy array of the same type and shape."""
+        out[...] = self.get(array)
+
     @abstractmethod
     def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
-        """Return a CSR matrix on this device, with ``@`` for a matrix of the device, and ``toarray``."""
+        """Return a CSR matrix on this device, with ``@`` for a matrix of the device."""
+
+    def put_dense(self, rows: sp.csr_array) -> DeviceArray:
+        """Return sparse rows as a dense array on this device, row after row in memory."""
+        return self.put(rows.toarray())
 
     @abstractmethod
     def free_bytes(self) -> int:
@@ -229,10 +245,26 @@ class Gpu(Device):
         self.product_error = LOOSE_ERROR if any(os.environ.get(v, "0") != "0" for v in LOOSE_PRODUCTS) else 0.0
 
     def put(self, array: Array) -> DeviceArray:
-        return self.xp.asarray(array)
+        # CuPy's asarray copies the array on the host first.
+        here = self.xp.empty(array.shape, dtype=array.dtype)
+        if array.size:
+            here.set(np.ascontiguousarray(array))
+        return here
 
     def get(self, array: DeviceArray | Array) -> Array:
         return self.xp.asnumpy(array)
+
+    def get_into(self, array: DeviceArray | Array, out: Array) -> None:
+        cast(CuPyArray, array).get(out=out)
+
+    def put_dense(self, rows: sp.csr_array) -> DeviceArray:
+        # CuPy's toarray sorts the entries first.
+        n, d = rows.shape
+        place = np.repeat(np.arange(n, dtype=np.int64) * d, np.diff(rows.indptr)) + rows.indices
+        dense = self.xp.zeros((n * d,), dtype=rows.dtype)
+        if place.size:
+            dense[self.put(place)] = self.put(rows.data)
+        return self.xp.reshape(dense, (n, d))
 
     def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
         from cupyx.scipy.sparse import csr_matrix

@@ -31,6 +31,11 @@ def source() -> str:
     return (files(__package__) / "iforest_walk.cu").read_text(encoding="utf-8")
 
 
+def defines() -> dict[str, int]:
+    """Return the definitions with which the kernel is compiled."""
+    return {"THREADS": THREADS, "TREES": TREES}
+
+
 class Walk(Mapper):
     """Trees on a device that runs kernels.
 
@@ -62,28 +67,27 @@ class Walk(Mapper):
             nodes["feature"] = np.where(feature == LEAF, LEAF, np.searchsorted(used, feature))
         self._nodes = device.put(nodes.view(np.int32))
         self._roots = device.put(np.ascontiguousarray(roots[:-1], dtype=np.int64))
-        self._kernel = device.compile(source(), NAME, {"THREADS": THREADS, "TREES": TREES})
+        self._kernel = device.compile(source(), NAME, defines())
         self.held_bytes = nodes.nbytes
         self.row_bytes = 24 * (self.n_features if self._used is None else used.size) + 4 * (roots.size - 1)
         self.why = "trees, one kernel"
 
     def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         xp, n, t = self.device.xp, rows.shape[0], self._roots.shape[0]
-        values = self._values(rows)
+        values = in_order(xp, self._values(rows))
         codes = xp.empty((n, t), dtype=xp.int32)
         sizes = map(np.int32, (n, t, values.shape[1]))
         self._kernel((-(-n // WARP), -(-t // TREES)), (THREADS,), (*sizes, values, self._nodes, self._roots, codes))
         return codes
 
     def _values(self, rows: Rows | DeviceArray) -> DeviceArray:
-        """Return the columns that trees use, or all, row after row in the device's memory."""
+        """Return the columns that trees use, or all, on the device."""
         xp, used = self.device.xp, self._used
         if isinstance(rows, np.ndarray):
             dense = cast("Floats", rows)
             return self.device.put(dense if used is None else np.ascontiguousarray(dense[:, used]))
         if sp.issparse(rows):
             sparse = cast("sp.csr_array", rows)
-            sparse = sparse if used is None else sp.csr_array(sparse[:, used])
-            return in_order(xp, self.device.put_csr(sparse).toarray())
+            return self.device.put_dense(sparse if used is None else sp.csr_array(sparse[:, used]))
         on_device = cast(DeviceArray, rows)
-        return in_order(xp, on_device if used is None else xp.take(on_device, self.device.put(used), axis=1))
+        return on_device if used is None else xp.take(on_device, self.device.put(used), axis=1)

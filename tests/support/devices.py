@@ -50,9 +50,6 @@ class StrictMatrix:
     def __init__(self, device: Strict, rows: sp.csr_array) -> None:
         self._device, self._dense = device, device.put(rows.toarray())
 
-    def toarray(self) -> Any:
-        return self._dense
-
     def __matmul__(self, right: Any) -> Any:
         return self._device.xp.matmul(self._dense, right)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ikmap.device import Device, DeviceArray
 from ikmap.partitioners.voronoi.device_rows import DeviceBlock, DeviceRows, limits_of
+
+type Budget = Callable[[], int]
 
 LEAST_PIECE = 1 << 20
 """Bytes of a piece of exact work, at least."""
@@ -36,22 +39,22 @@ class ArrayChoice:
         self.held_bytes = 8 * members.size
         self.row_bytes = 4 * n_centers + 8 * self._group * self._psi + 128 * self._t
 
-    def codes[Left, Held](self, block: DeviceBlock[Left, Held], products: DeviceArray, budget: int) -> DeviceArray:
+    def codes[Left, Held](self, block: DeviceBlock[Left, Held], products: DeviceArray, budget: Budget) -> DeviceArray:
         """Return the number of the nearest member in each partitioning, int32 of shape (n, t).
 
         Parameters
         ----------
         block : DeviceBlock
         products : float32 array, shape (n, n_centers)
-        budget : int
-            Bytes that exact work can take.
+        budget : callable
+            Returns the bytes that exact work can take.
         """
         products += self._rows.norms
         choices = [self._nearest(block, products, members, budget) for members in self._members]
         return self.device.xp.concat(choices, axis=1)
 
     def _nearest[Left, Held](
-        self, block: DeviceBlock[Left, Held], scores: DeviceArray, members: DeviceArray, budget: int
+        self, block: DeviceBlock[Left, Held], scores: DeviceArray, members: DeviceArray, budget: Budget
     ) -> DeviceArray:
         """Return the number of the nearest member in each of some partitionings, int32 of shape (n, g)."""
         xp = self.device.xp
@@ -74,11 +77,16 @@ class ArrayChoice:
         return xp.where(doubtful, xp.reshape(found, doubtful.shape), chosen)
 
     def _settle[Left, Held](
-        self, block: DeviceBlock[Left, Held], near: DeviceArray, entries: DeviceArray, members: DeviceArray, budget: int
+        self,
+        block: DeviceBlock[Left, Held],
+        near: DeviceArray,
+        entries: DeviceArray,
+        members: DeviceArray,
+        budget: Budget,
     ) -> DeviceArray:
         """Return the exactly nearest of the near members for some pairs of row and partitioning, int32."""
         xp = self.device.xp
-        room = max(LEAST_PIECE, budget // 4)
+        room = max(LEAST_PIECE, budget() // 4)
         step = max(1, room // (32 * self._psi))
         found = [
             self._settle_some(block, near, entries[piece], members, room) for piece in _pieces(entries.shape[0], step)

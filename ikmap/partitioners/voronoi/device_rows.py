@@ -7,7 +7,7 @@ Written with functions of the array API standard only. Scores and the bounds of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,10 +16,15 @@ from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace
 from ikmap.partitioners.voronoi._nearest_loops import EVERYTHING
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 from ikmap.partitioners.voronoi.scores import FARTHEST, ROUNDOFF, DenseScores, SparseScores, squared_norms
-from ikmap.rows import Rows, as_csr, as_dense
+from ikmap.rows import Rows, as_csr
 
 CENTRE_BYTES = 256 << 20
 """Sparse centres are spread out over all columns in chunks of at most this size."""
+
+DENSE_COST = 64
+"""An entry of a sparse row costs a GPU as much as so many columns of a dense one."""
+DENSE_BYTES = 1 << 30
+"""Dense centres of sparse rows take at most so much."""
 
 
 type Lists = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, int]
@@ -64,6 +69,13 @@ class DeviceRows[Left, Held](Protocol):
     def distances(self, block: DeviceBlock[Left, Held], row: DeviceArray, center: DeviceArray) -> DeviceArray: ...
 
 
+def spread_out(centers: Rows) -> bool:
+    """Return whether a GPU scores sparse rows and centres faster by all their coordinates. Zeros change no distance."""
+    n, d = centers.shape
+    filled = int(np.count_nonzero(centers)) if isinstance(centers, np.ndarray) else int(centers.nnz)
+    return n * d <= DENSE_COST * max(filled, n) and 8 * n * d <= DENSE_BYTES
+
+
 class DenseRows:
     """Dense rows and centres on a device.
 
@@ -85,7 +97,10 @@ class DenseRows:
     def block(self, X: Rows | DeviceArray) -> DenseBlock:
         """Return rows on the device, copied if necessary."""
         xp, scores = self.device.xp, self.scores
-        rows = self.device.put(as_dense(X)) if isinstance(X, np.ndarray) or sp.issparse(X) else X
+        if sp.issparse(X):
+            rows = self.device.put_dense(cast("sp.csr_array", X))
+        else:
+            rows = self.device.put(X) if isinstance(X, np.ndarray) else cast(DeviceArray, X)
         moved = (rows - self.shift) * scores.scale
         lengths = xp.sqrt(xp.sum(moved * moved, axis=1, keepdims=True))
         within = lengths <= (FARTHEST if scores.scale else -1.0)  # not of a NaN
@@ -140,7 +155,7 @@ class SparseRows:
         """Return some centres as a dense array, float32 of shape (d, step)."""
         chosen = self.scores.scaled(slice(start, start + self._starts.step))
         chosen = sp.csr_array((chosen.data.astype(np.float32), chosen.indices, chosen.indptr), shape=chosen.shape)
-        return self.device.xp.matrix_transpose(self.device.put_csr(chosen).toarray())
+        return self.device.xp.matrix_transpose(self.device.put_dense(chosen))
 
     def block(self, X: Rows | DeviceArray) -> SparseBlock:
         """Return rows on the device."""

@@ -8,6 +8,7 @@ from ikmap.device import DeviceArray
 from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.device_rows import DenseRows, in_order
 from ikmap.partitioners.voronoi.kernels import source
+from ikmap.partitioners.voronoi.lowest import MOST_NUMBERS
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.rows import Rows
 
@@ -35,9 +36,26 @@ def _filled(n_features: int) -> int:
     return -(-n_features // LANES) * LANES
 
 
-def fits(n_features: int, n_partitions: int) -> bool:
-    """Return whether the kernel suits the partitions."""
-    return n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
+def fits(n_features: int, shape: tuple[int, int], n_centers: int) -> bool:
+    """Return whether the kernel suits partitions, and is faster than products with all distinct centres.
+
+    The kernel takes d multiply-adds and a comparison for each member; products take d multiply-adds for each distinct
+    centre, which are faster, a passage through memory, and a comparison for each member. Costs are in comparisons, as
+    measured on an H200.
+
+    Parameters
+    ----------
+    n_features : int
+    shape : tuple of int
+        Number of partitionings, and of members of each.
+    n_centers : int
+        Number of distinct centres.
+    """
+    n_partitions, psi = shape
+    suits = n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
+    of_kernel = n_partitions * psi * (1.0 + n_features / 8.0)
+    of_products = n_centers * (6.0 + n_features / 12.0) + n_partitions * psi
+    return suits and (of_kernel <= of_products or psi > MOST_NUMBERS)
 
 
 class Fused(Mapper):

@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 
 from ikmap.device import Device, DeviceArray
+from ikmap.partitioners.voronoi.array_choice import Budget
 from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, DeviceRows
 from ikmap.partitioners.voronoi.kernels import source
 
-THREADS = 1024
+NAME, SETTLING_NAME = "lowest_scores", "settle_close"
+THREADS = 512
 """Of a block that scores rows."""
+BLOCKS = 2
+"""Blocks that share the memory of a multiprocessor: one loads scores while the other compares."""
+RESERVED = 1024
+"""Bytes of shared memory that each block takes for itself."""
 SETTLING_THREADS = 128
 """Of a block that settles a pair of row and partitioning."""
 SETTLING_BLOCKS = 2048
 """Blocks that settle pairs one after the other: as many as a large GPU runs at once."""
-ROWS = 2
+ROWS = 4
 """Rows whose scores a block holds in its shared memory; they share what is read about members."""
 MOST_NUMBERS = 1 << 16
 """Numbers of members, and places of centres in a part, that half a word can hold."""
@@ -87,6 +93,11 @@ def layout(members: np.ndarray, n_centers: int, part: int) -> Layout:
     return Layout(group, slices, part, begins.astype(np.int32), words)
 
 
+def defines(sparse: bool) -> dict[str, int]:
+    """Return the definitions with which both kernels are compiled."""
+    return {"ROWS": ROWS, "SPARSE": int(sparse)}
+
+
 def _ranks(ascending: np.ndarray) -> np.ndarray:
     """Return the place of each number among those equal to it."""
     first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
@@ -111,19 +122,24 @@ class KernelChoice:
         n_centers = rows.norms.shape[1]
         self._rows, self._reach, self._xp = rows, reach, device.xp
         self._t, self._psi = members.shape
-        part = min(n_centers, device.shared_bytes // (4 * ROWS) - 1, MOST_NUMBERS - 1)
+        room = device.shared_bytes // BLOCKS - RESERVED
+        part = min(n_centers, room // (4 * ROWS) - 1, MOST_NUMBERS - 1)
         self._layout = layout(members, n_centers, part)
         shared = 4 * ROWS * max(part + 1, 3 * THREADS)
-        defines = {"ROWS": ROWS, "SPARSE": int(not isinstance(rows, DenseRows))}
-        text = source("lowest.cu")
-        self._lowest = device.compile(text, "lowest_scores", {"THREADS": THREADS, **defines}, shared)
-        self._settle = device.compile(text, "settle_close", {"THREADS": SETTLING_THREADS, **defines})
+        text, own = source("lowest.cu"), defines(not isinstance(rows, DenseRows))
+        self._lowest = device.compile(text, NAME, {"THREADS": THREADS, **own}, shared)
+        self._settle = device.compile(text, SETTLING_NAME, {"THREADS": SETTLING_THREADS, **own})
         self._words, self._begins = device.put(self._layout.words), device.put(self._layout.begins)
         self._members = device.put(np.ascontiguousarray(members, dtype=np.int32))
         self.held_bytes = self._layout.words.nbytes + 4 * members.size
         self.row_bytes = 20 * self._t
 
-    def codes[Left, Held](self, block: DeviceBlock[Left, Held], products: DeviceArray, budget: int) -> DeviceArray:  # noqa: ARG002
+    def codes[Left, Held](
+        self,
+        block: DeviceBlock[Left, Held],
+        products: DeviceArray,
+        budget: Budget,  # noqa: ARG002 - exact work takes none
+    ) -> DeviceArray:
         """Return the number of the nearest member in each partitioning, int32 of shape (n, t)."""
         xp, own, t = self._xp, self._layout, self._t
         n, n_centers = products.shape

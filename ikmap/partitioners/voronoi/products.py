@@ -48,4 +48,4 @@ class Products(Mapper):
 
     def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         block = self._rows.block(rows)
-        return self._choice.codes(block, self._rows.products(block), self.budget)
+        return self._choice.codes(block, self._rows.products(block), lambda: self.budget)
