@@ -73,7 +73,7 @@ def spread_out(centers: Rows) -> bool:
     """Return whether a GPU scores sparse rows and centres faster by all their coordinates. Zeros change no distance."""
     n, d = centers.shape
     filled = int(np.count_nonzero(centers)) if isinstance(centers, np.ndarray) else int(centers.nnz)
-    return n * d <= DENSE_COST * max(filled, n) and 8 * n * d <= DENSE_BYTES
+    return bool(n * d <= DENSE_COST * max(filled, n) and 8 * n * d <= DENSE_BYTES)
 
 
 class DenseRows:
