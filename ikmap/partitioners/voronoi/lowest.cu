@@ -20,6 +20,7 @@ struct __align__(4 * ROWS) Scores {
 // words: for each group of partitionings and each part, a line for each step, with a word for each thread: the centre's
 //   place in the part in the upper half and the member's number in the lower; `part` and 65,535 are none. begins (groups
 //   * parts + 1): the lines. products (n, n_centers): -2 <x, u>; norms: |u|^2. lengths, units (n): as for nearest_members.
+// Grid: all groups of the first ROWS rows, of the next ROWS, ...
 // close: entries row * t + partitioning, with their limits; n_close: how many, 0 before. codes (n, t).
 extern "C" __global__ void __launch_bounds__(THREADS)
 lowest_scores(int n, int t, int g, int slices, int n_centers, int part, double reach, const int* __restrict__ begins,
@@ -29,7 +30,8 @@ lowest_scores(int n, int t, int g, int slices, int n_centers, int part, double r
     DYNAMIC_SHARED(float, room);
     Scores* scores = (Scores*)room;
     const int places = g * slices, parts = (n_centers + part - 1) / part;
-    const long long row = (long long)blockIdx.x * ROWS;
+    const int groups = (t + g - 1) / g, group = blockIdx.x % groups;
+    const long long row = (long long)(blockIdx.x / groups) * ROWS;
     const bool works = threadIdx.x < places;
 
     float low[ROWS], second[ROWS];
@@ -49,7 +51,7 @@ lowest_scores(int n, int t, int g, int slices, int n_centers, int part, double r
             if (threadIdx.x == 0) scores[part].of_row[q] = LARGEST;
         }
         __syncthreads();
-        const int line = blockIdx.y * parts + p;
+        const int line = group * parts + p;
         const unsigned* own = words + (long long)begins[line] * places + threadIdx.x;
         const int steps = works ? begins[line + 1] - begins[line] : 0;
 #pragma unroll 4
@@ -78,7 +80,7 @@ lowest_scores(int n, int t, int g, int slices, int n_centers, int part, double r
     }
     __syncthreads();
     for (int e = threadIdx.x; e < ROWS * g; e += THREADS) {
-        const int q = e / g, i = blockIdx.y * g + e % g;
+        const int q = e / g, i = group * g + e % g;
         if (row + q >= n || i >= t) continue;
         int place = q * THREADS + e % g;
         float least = lows[place], next = seconds[place];

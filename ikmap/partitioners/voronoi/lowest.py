@@ -25,6 +25,10 @@ SETTLING_BLOCKS = 2048
 """Blocks that settle pairs one after the other: as many as a large GPU runs at once."""
 ROWS = 4
 """Rows whose scores a block holds in its shared memory; they share what is read about members."""
+LOAD_COST = 4.0
+"""To load a score costs as much as so many comparisons, as measured on an H200."""
+MOST_GROUPS = 8
+"""So many numbers of groups are tried."""
 MOST_NUMBERS = 1 << 16
 """Numbers of members, and places of centres in a part, that half a word can hold."""
 NONE = MOST_NUMBERS - 1
@@ -67,7 +71,7 @@ def layout(members: np.ndarray, n_centers: int, part: int) -> Layout:
         Number of centres of a part.
     """
     t, psi = members.shape
-    groups, parts = -(-t // THREADS), -(-n_centers // part)
+    groups, parts = _groups(t, psi, n_centers), -(-n_centers // part)
     group = -(-t // groups)
     slices = THREADS // group
     width = group * slices
@@ -91,6 +95,17 @@ def layout(members: np.ndarray, n_centers: int, part: int) -> Layout:
     words = np.full((begins[-1], width), part << 16 | NONE, dtype=np.uint32)
     words[begins[line] + step, thread] = center % part << 16 | np.tile(np.arange(psi), t)
     return Layout(group, slices, part, begins.astype(np.int32), words)
+
+
+def _groups(t: int, psi: int, n_centers: int) -> int:
+    """Return the number of groups of partitionings: each loads all scores, and few may leave many threads idle."""
+
+    def cost(groups: int) -> float:
+        group = -(-t // groups)
+        return LOAD_COST * groups * n_centers + t * psi * THREADS / (THREADS // group * group)
+
+    least = -(-t // THREADS)
+    return min(range(least, least + MOST_GROUPS), key=cost)
 
 
 def defines(sparse: bool) -> dict[str, int]:
@@ -150,7 +165,7 @@ class KernelChoice:
         noted = (n_close, close, limits)
         norms = self._rows.norms
         self._lowest(
-            (-(-n // ROWS), -(-t // own.group)),
+            (-(-n // ROWS) * -(-t // own.group), 1),
             (THREADS,),
             (
                 *(*map(np.int32, sizes), np.float64(self._reach), self._begins, self._words),
