@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ikmap.device import Device, DeviceArray
-from ikmap.partitioners.voronoi.device_rows import DeviceBlock, DeviceRows, limits_of
+from ikmap.partitioners.voronoi.device_rows import DeviceBlock, EitherRows, limits_of
 
 type Budget = Callable[[], int]
 
@@ -28,7 +27,7 @@ class ArrayChoice:
     device : Device
     """
 
-    def __init__(self, rows: DeviceRows[Any, Any], members: np.ndarray, reach: float, device: Device) -> None:
+    def __init__(self, rows: EitherRows, members: np.ndarray, reach: float, device: Device) -> None:
         self.device, self._rows, self._reach = device, rows, reach
         (self._t, self._psi), n_centers = members.shape, rows.norms.shape[1]
         # So many partitionings at a time that their members' scores take no more room than those of all centres.

@@ -7,7 +7,7 @@ Written with functions of the array API standard only. Scores and the bounds of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,6 +74,9 @@ def spread_out(centers: Rows) -> bool:
     n, d = centers.shape
     filled = int(np.count_nonzero(centers)) if isinstance(centers, np.ndarray) else int(centers.nnz)
     return bool(n * d <= DENSE_COST * max(filled, n) and 8 * n * d <= DENSE_BYTES)
+
+
+type EitherRows = DeviceRows[Any, Any]
 
 
 class DenseRows:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ikmap.device import Device, DeviceArray
 from ikmap.partitioners.voronoi.array_choice import Budget
-from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, DeviceRows
+from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, EitherRows
 from ikmap.partitioners.voronoi.kernels import source
 
 NAME, SETTLING_NAME = "lowest_scores", "settle_close"
@@ -133,7 +132,7 @@ class KernelChoice:
         One that runs kernels.
     """
 
-    def __init__(self, rows: DeviceRows[Any, Any], members: np.ndarray, reach: float, device: Device) -> None:
+    def __init__(self, rows: EitherRows, members: np.ndarray, reach: float, device: Device) -> None:
         n_centers = rows.norms.shape[1]
         self._rows, self._reach, self._xp = rows, reach, device.xp
         self._t, self._psi = members.shape

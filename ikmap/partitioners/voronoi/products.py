@@ -7,14 +7,12 @@ the device too.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ikmap.device import DeviceArray
 from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.array_choice import ArrayChoice
-from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceRows, SparseRows
+from ikmap.partitioners.voronoi.device_rows import DenseRows, EitherRows, SparseRows
 from ikmap.partitioners.voronoi.lowest import MOST_NUMBERS, KernelChoice
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.rows import Rows
@@ -34,7 +32,7 @@ class Products(Mapper):
     def __init__(self, scores: DenseScores | SparseScores, members: np.ndarray, place: Place) -> None:
         super().__init__(place)
         dense = isinstance(scores, DenseScores)
-        self._rows: DeviceRows[Any, Any] = (
+        self._rows: EitherRows = (
             DenseRows(scores, self.device) if isinstance(scores, DenseScores) else SparseRows(scores, self.device)
         )
         kernels = self.device.shared_bytes > 0 and members.shape[1] <= MOST_NUMBERS
