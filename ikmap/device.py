@@ -307,6 +307,11 @@ class Gpu(Device):
         }
 
 
+def in_order(xp: Namespace, array: DeviceArray) -> DeviceArray:
+    """Return the array, row after row in memory."""
+    return xp.reshape(xp.reshape(array, (-1,)), array.shape)
+
+
 def _dotted(version: int) -> str:
     """Return a version of CUDA as text: 13000 is 13.0."""
     return f"{version // 1000}.{version % 1000 // 10}"

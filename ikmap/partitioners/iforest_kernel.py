@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.arrays import Floats
-from ikmap.device import DeviceArray
+from ikmap.device import DeviceArray, in_order
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.device_rows import in_order
 from ikmap.rows import Rows
 
 NAME = "walk_trees"

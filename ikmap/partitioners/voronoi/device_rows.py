@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace
+from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace, in_order
 from ikmap.partitioners.voronoi._nearest_loops import EVERYTHING
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 from ikmap.partitioners.voronoi.scores import FARTHEST, ROUNDOFF, DenseScores, SparseScores, squared_norms
@@ -212,11 +212,6 @@ class SparseRows:
         at = xp.where(there, xp.take(begin, row)[:, None] + place, columns.shape[0] - 1)
         flat = xp.reshape(at, (-1,))
         return xp.reshape(xp.take(columns, flat), at.shape), xp.reshape(xp.take(values, flat), at.shape)
-
-
-def in_order(xp: Namespace, array: DeviceArray) -> DeviceArray:
-    """Return the array, row after row in memory."""
-    return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 
 
 def _added_up(terms: DeviceArray) -> DeviceArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikmap.device import DeviceArray
+from ikmap.device import DeviceArray, in_order
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.device_rows import DenseRows, in_order
+from ikmap.partitioners.voronoi.device_rows import DenseRows
 from ikmap.partitioners.voronoi.kernels import source
 from ikmap.partitioners.voronoi.lowest import MOST_NUMBERS
 from ikmap.partitioners.voronoi.scores import DenseScores
