@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Row, Side, compare
-from ikmap.device import Device, find_gpu
+from ikmap.device import Device, DeviceArray, find_gpu
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners.mapper import Mapper
 from ikmap.rows import Rows, take_rows
 
 TITLE = "Cells on a GPU"
@@ -56,13 +58,29 @@ def against_processor(X: Rows, method: str, psi: int, device: Device, options: O
             raise Disagreement(f"{different} of {results[PROCESSOR].size} cells of the GPU differ from the processor's")
         return f"all {results[PROCESSOR].size} cells equal"
 
-    told = ", ".join(f"{key} {value}" for key, value in device.evidence().items())
+    def told() -> str:
+        what = ", ".join(f"{key} {value}" for key, value in device.evidence().items())
+        return f"{what}; {mapper.explain()}; without transfers {alone(mapper, X):.3g} us/row"
+
     return Comparison(
-        Side("ours", lambda: mapper.cells(X).codes, calibrate=lambda: f"{told}; {mapper.explain()}"),
+        Side("ours", lambda: mapper.cells(X).codes, calibrate=told),
         [Side(PROCESSOR, lambda: model.cells(X, options.threads).codes, warm=lambda: model.cells(X[:16]))],
         check,
         rows=X.shape[0],
     )
+
+
+def alone(mapper: Mapper, X: Rows) -> float:
+    """Return the microseconds that a row takes if rows lie on the device and cells stay there: the median of five."""
+    device = mapper.device
+    X = X[: mapper.rows_at_once()]
+    rows = device.put(X) if isinstance(X, np.ndarray) else device.put_dense(X)
+    seconds = []
+    for _ in range(6):
+        begin = time.perf_counter()
+        device.get(cast(DeviceArray, mapper.block(rows))[-1:, -1:])  # waits for all of them
+        seconds.append(time.perf_counter() - begin)
+    return 1e6 * float(np.median(seconds[1:])) / int(X.shape[0])
 
 
 def rows_of(name: str, options: Options) -> Rows:

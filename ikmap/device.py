@@ -10,7 +10,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import EllipsisType, ModuleType
 from typing import Protocol, cast
 
@@ -64,7 +64,14 @@ class DeviceCSR(Protocol):
     """A CSR matrix on a device."""
 
     def __matmul__(self, other: DeviceArray, /) -> DeviceArray: ...
-    def toarray(self) -> DeviceArray: ...
+
+
+class CuPyArray(DeviceArray, Protocol):
+    """An array of CuPy."""
+
+    def __setitem__(self, key: DeviceArray, value: DeviceArray, /) -> None: ...
+    def get(self, *, out: Array) -> Array: ...
+    def set(self, array: Array, /) -> None: ...
 
 
 class Namespace(Protocol):
@@ -98,6 +105,7 @@ class Namespace(Protocol):
     def take(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int | None = None) -> DeviceArray: ...
     def take_along_axis(self, x: DeviceArray, indices: DeviceArray, /, *, axis: int) -> DeviceArray: ...
     def where(self, condition: DeviceArray, x1: Operand, x2: Operand, /) -> DeviceArray: ...
+    def zeros(self, shape: Shape, *, dtype: Kind) -> DeviceArray: ...
 
 
 class CuPy(Namespace, Protocol):
@@ -106,7 +114,8 @@ class CuPy(Namespace, Protocol):
     cuda: ModuleType
     __version__: str
 
-    def asarray(self, array: Array, /) -> DeviceArray: ...
+    def empty(self, shape: Shape, *, dtype: Kind) -> CuPyArray: ...
+    def zeros(self, shape: Shape, *, dtype: Kind) -> CuPyArray: ...
     def asnumpy(self, array: DeviceArray | Array, /) -> Array: ...
     def get_default_memory_pool(self) -> MemoryPool: ...
     def RawModule(self, *, code: str, options: tuple[str, ...]) -> RawModule: ...
@@ -121,7 +130,17 @@ class MemoryPool(Protocol):
 class RawModule(Protocol):
     """CUDA C that CuPy has compiled."""
 
-    def get_function(self, name: str) -> Kernel: ...
+    def get_function(self, name: str) -> RawKernel: ...
+
+
+class RawKernel(Protocol):
+    """A kernel of CuPy."""
+
+    max_dynamic_shared_size_bytes: int
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[object, ...], *, shared_mem: int = 0
+    ) -> None: ...
 
 
 class Device(ABC):
@@ -136,11 +155,14 @@ class Device(ABC):
     product_error : float
         By how much more than the roundoff of float32 a product of float32 matrices may be off, relative to
         the lengths of the factors.
+    shared_bytes : int
+        Shared memory that a block of threads of a kernel can have; 0 on a device that runs no kernels.
     """
 
     xp: Namespace
     name: str
     product_error: float = 0.0
+    shared_bytes: int = 0
 
     @abstractmethod
     def put(self, array: Array) -> DeviceArray:
@@ -150,17 +172,34 @@ class Device(ABC):
     def get(self, array: DeviceArray | Array) -> Array:
         """Return an array of this device as a NumPy array."""
 
+    def get_into(self, array: DeviceArray | Array, out: Array) -> None:
+        """Copy an array of this device, row after row in memory, to a NumPy array of the same type and shape."""
+        out[...] = self.get(array)
+
     @abstractmethod
     def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
-        """Return a CSR matrix on this device, with ``@`` for a matrix of the device, and ``toarray``."""
+        """Return a CSR matrix on this device, with ``@`` for a matrix of the device."""
+
+    def put_dense(self, rows: sp.csr_array) -> DeviceArray:
+        """Return sparse rows as a dense array on this device, row after row in memory."""
+        return self.put(rows.toarray())
 
     @abstractmethod
     def free_bytes(self) -> int:
         """Return the bytes of memory that can be allocated now."""
 
-    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:  # noqa: ARG002
-        """Compile a kernel in CUDA C, or return None on a device that runs no kernels."""
-        return None
+    def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
+        """Compile a kernel in CUDA C, on a device that has ``shared_bytes``.
+
+        Parameters
+        ----------
+        source, name : str
+        defines : mapping
+            Names that the source uses, and their values.
+        shared : int
+            Bytes of shared memory that each block gets beside what the source declares with a size.
+        """
+        raise NotImplementedError(f"{self.name} runs no kernels: {name}, {len(source)}, {len(defines)}, {shared}")
 
     def evidence(self) -> JsonObject:
         """Return JSON values on the device for the record of a run."""
@@ -202,13 +241,30 @@ class Gpu(Device):
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
+        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.product_error = LOOSE_ERROR if any(os.environ.get(v, "0") != "0" for v in LOOSE_PRODUCTS) else 0.0
 
     def put(self, array: Array) -> DeviceArray:
-        return self.xp.asarray(array)
+        # CuPy's asarray copies the array on the host first.
+        here = self.xp.empty(array.shape, dtype=array.dtype)
+        if array.size:
+            here.set(np.ascontiguousarray(array))
+        return here
 
     def get(self, array: DeviceArray | Array) -> Array:
         return self.xp.asnumpy(array)
+
+    def get_into(self, array: DeviceArray | Array, out: Array) -> None:
+        cast(CuPyArray, array).get(out=out)
+
+    def put_dense(self, rows: sp.csr_array) -> DeviceArray:
+        # CuPy's toarray sorts the entries first.
+        n, d = rows.shape
+        place = np.repeat(np.arange(n, dtype=np.int64) * d, np.diff(rows.indptr)) + rows.indices
+        dense = self.xp.zeros((n * d,), dtype=rows.dtype)
+        if place.size:
+            dense[self.put(place)] = self.put(rows.data)
+        return self.xp.reshape(dense, (n, d))
 
     def put_csr(self, rows: sp.csr_array) -> DeviceCSR:
         from cupyx.scipy.sparse import csr_matrix
@@ -224,10 +280,13 @@ class Gpu(Device):
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free) + int(self.xp.get_default_memory_pool().free_bytes()) + _pool_of_rmm()
 
-    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:
+    def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
         options = ("-std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
-        kernel: Kernel = self.xp.RawModule(code=source, options=options).get_function(name)
-        return kernel
+        kernel = self.xp.RawModule(code=source, options=options).get_function(name)
+        if not shared:
+            return kernel
+        kernel.max_dynamic_shared_size_bytes = shared  # more than 48 KiB has to be asked for
+        return partial(kernel, shared_mem=shared)
 
     def try_out(self) -> None:
         """Compile something, and multiply matrices: raises what CUDA's libraries raise where they are not there."""
@@ -246,6 +305,11 @@ class Gpu(Device):
             "runtime": _dotted(runtime.runtimeGetVersion()),
             "cupy": str(self.xp.__version__),
         }
+
+
+def in_order(xp: Namespace, array: DeviceArray) -> DeviceArray:
+    """Return the array, row after row in memory."""
+    return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 
 
 def _dotted(version: int) -> str:

@@ -68,7 +68,7 @@ class Descent(Mapper):
                 dense = cast("Floats", rows)
                 values = put(np.ascontiguousarray(dense[:, self._host_used]))
             elif sp.issparse(rows):
-                values = self.device.put_csr(sp.csr_array(cast("sp.csr_array", rows)[:, self._host_used])).toarray()
+                values = self.device.put_dense(sp.csr_array(cast("sp.csr_array", rows)[:, self._host_used]))
             else:
                 values = xp.take(rows, self._used, axis=1)
             values = xp.reshape(values, (-1,))

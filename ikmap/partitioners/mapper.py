@@ -111,7 +111,7 @@ class Mapper(ABC):
             try:
                 # What overflows is told from the results; NumPy would warn.
                 with np.errstate(all="ignore"):
-                    codes[start:stop] = self.device.get(self.block(rows))
+                    self.device.get_into(self.block(rows), codes[start:stop])
             except MemoryError:  # others take memory, too: estimates cannot be safe
                 if most == 1:
                     raise

@@ -15,7 +15,8 @@ from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest_descent import Descent
-from ikmap.partitioners.mapper import Place
+from ikmap.partitioners.iforest_kernel import Walk
+from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.rows import Rows, as_rows, csr_arrays
 
 ROUTE_BLOCK = 2048
@@ -93,12 +94,14 @@ class TreePartitions(Partitions):
         for_each_block(work, n, ROUTE_BLOCK, n_threads)
         return Cells(codes, self.offsets)
 
-    def mapper(self, device: Device, budget: int | None = None) -> Descent:
+    def mapper(self, device: Device, budget: int | None = None) -> Mapper:
         """Return a mapper of the trees on a device."""
         _, heights, used, _ = self._forest
-        height = int(heights.max(initial=0))
+        trees = (self.feature, self.threshold, self.right, self.roots)
         place = Place(device, self.offsets, self.n_features, budget)
-        return Descent(self.feature, self.threshold, self.right, self.roots, height, used, place)
+        if device.shared_bytes:
+            return Walk(*trees, used, place)
+        return Descent(*trees, int(heights.max(initial=0)), used, place)
 
     @cached_property
     def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

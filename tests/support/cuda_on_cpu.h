@@ -17,6 +17,8 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __align__(bytes) alignas(bytes)
+#define DYNAMIC_SHARED(type, name) alignas(16) static type name[1 << 18]
 
 struct float4 {
     float x, y, z, w;
@@ -24,7 +26,7 @@ struct float4 {
 struct Index {
     unsigned x, y, z;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
@@ -36,8 +38,9 @@ inline float flushing_fmaf(float a, float b, float c) {
 }
 #define fmaf flushing_fmaf
 
-inline int atomicAdd(int* place, int value) {
-    const int before = *place;
+template <class Number>
+inline Number atomicAdd(Number* place, Number value) {
+    const Number before = *place;
     *place += value;
     return before;
 }
@@ -59,6 +62,7 @@ static void run() {
 
 // 0; 1 if some threads of a block have ended while others wait.
 static int launch(Index grid, unsigned threads) {
+    gridDim = grid;
     std::vector<Fiber> fibers(threads);
     for (auto& fiber : fibers) fiber.stack.resize(1 << 16);
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)

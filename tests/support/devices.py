@@ -50,9 +50,6 @@ class StrictMatrix:
     def __init__(self, device: Strict, rows: sp.csr_array) -> None:
         self._device, self._dense = device, device.put(rows.toarray())
 
-    def toarray(self) -> Any:
-        return self._dense
-
     def __matmul__(self, right: Any) -> Any:
         return self._device.xp.matmul(self._dense, right)
 
@@ -77,14 +74,17 @@ class KernelsOnCpu(Host):
     ----------
     folder : Path
         Where to compile.
+    shared_bytes : int
+        Shared memory of a block.
     """
 
     name = "kernels on the processor"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, shared_bytes: int = 48 << 10) -> None:
+        self.folder, self.shared_bytes = folder, shared_bytes
 
-    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel:
+    def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
+        assert shared <= self.shared_bytes
         compiler = shutil.which("g++") or shutil.which("c++")
         if compiler is None:
             pytest.skip("needs a C++ compiler to run CUDA C on the processor")

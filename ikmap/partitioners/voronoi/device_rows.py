@@ -7,19 +7,24 @@ Written with functions of the array API standard only. Scores and the bounds of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace
+from ikmap.device import Device, DeviceArray, DeviceCSR, Namespace, in_order
 from ikmap.partitioners.voronoi._nearest_loops import EVERYTHING
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 from ikmap.partitioners.voronoi.scores import FARTHEST, ROUNDOFF, DenseScores, SparseScores, squared_norms
-from ikmap.rows import Rows, as_csr, as_dense
+from ikmap.rows import Rows, as_csr
 
 CENTRE_BYTES = 256 << 20
 """Sparse centres are spread out over all columns in chunks of at most this size."""
+
+DENSE_COST = 64
+"""An entry of a sparse row costs a GPU as much as so many columns of a dense one."""
+DENSE_BYTES = 1 << 30
+"""Dense centres of sparse rows take at most so much."""
 
 
 type Lists = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, int]
@@ -53,13 +58,25 @@ type SparseBlock = DeviceBlock[DeviceCSR, Lists]
 class DeviceRows[Left, Held](Protocol):
     """Rows and centres of one layout on a device."""
 
+    norms: DeviceArray
     held_bytes: int
     row_bytes: int
     pair_bytes: int
 
     def block(self, X: Rows | DeviceArray) -> DeviceBlock[Left, Held]: ...
-    def score(self, block: DeviceBlock[Left, Held]) -> DeviceArray: ...
+    def products(self, block: DeviceBlock[Left, Held]) -> DeviceArray: ...
+    def operands(self, block: DeviceBlock[Left, Held]) -> tuple[object, ...]: ...
     def distances(self, block: DeviceBlock[Left, Held], row: DeviceArray, center: DeviceArray) -> DeviceArray: ...
+
+
+def spread_out(centers: Rows) -> bool:
+    """Return whether a GPU scores sparse rows and centres faster by all their coordinates. Zeros change no distance."""
+    n, d = centers.shape
+    filled = int(np.count_nonzero(centers)) if isinstance(centers, np.ndarray) else int(centers.nnz)
+    return bool(n * d <= DENSE_COST * max(filled, n) and 8 * n * d <= DENSE_BYTES)
+
+
+type EitherRows = DeviceRows[Any, Any]
 
 
 class DenseRows:
@@ -83,7 +100,10 @@ class DenseRows:
     def block(self, X: Rows | DeviceArray) -> DenseBlock:
         """Return rows on the device, copied if necessary."""
         xp, scores = self.device.xp, self.scores
-        rows = self.device.put(as_dense(X)) if isinstance(X, np.ndarray) or sp.issparse(X) else X
+        if sp.issparse(X):
+            rows = self.device.put_dense(cast("sp.csr_array", X))
+        else:
+            rows = self.device.put(X) if isinstance(X, np.ndarray) else cast(DeviceArray, X)
         moved = (rows - self.shift) * scores.scale
         lengths = xp.sqrt(xp.sum(moved * moved, axis=1, keepdims=True))
         within = lengths <= (FARTHEST if scores.scale else -1.0)  # not of a NaN
@@ -96,11 +116,13 @@ class DenseRows:
             units = xp.where(whole & ((lengths + scores.reach) ** 2 <= 2.0**24 * scores.scale**2), 0.0, units)
         return DeviceBlock(left, lengths, units, (rows,))
 
-    def score(self, block: DenseBlock) -> DeviceArray:
-        """Return the scores, float32 of shape (n, U)."""
-        products = self.device.xp.matmul(block.left, self.right)
-        products += self.norms
-        return products
+    def products(self, block: DenseBlock) -> DeviceArray:
+        """Return the scores without the lengths of the centres, float32 of shape (n, U)."""
+        return self.device.xp.matmul(block.left, self.right)
+
+    def operands(self, block: DenseBlock) -> tuple[object, ...]:
+        """Return rows and centres, row after row in memory, as kernels take them."""
+        return in_order(self.device.xp, block.rows[0]), self.centers, np.int32(self.scores.n_lines)
 
     def distances(self, block: DenseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""
@@ -136,7 +158,7 @@ class SparseRows:
         """Return some centres as a dense array, float32 of shape (d, step)."""
         chosen = self.scores.scaled(slice(start, start + self._starts.step))
         chosen = sp.csr_array((chosen.data.astype(np.float32), chosen.indices, chosen.indptr), shape=chosen.shape)
-        return self.device.xp.matrix_transpose(self.device.put_csr(chosen).toarray())
+        return self.device.xp.matrix_transpose(self.device.put_dense(chosen))
 
     def block(self, X: Rows | DeviceArray) -> SparseBlock:
         """Return rows on the device."""
@@ -154,15 +176,16 @@ class SparseRows:
         on_device = self.device.put_csr(left)
         return DeviceBlock(on_device, put(lengths[:, None]), put(units[:, None]), self._put_lists(rows))
 
-    def score(self, block: SparseBlock) -> DeviceArray:
-        """Return the scores, float32 of shape (n, U)."""
+    def products(self, block: SparseBlock) -> DeviceArray:
+        """Return the scores without the lengths of the centres, float32 of shape (n, U)."""
         xp = self.device.xp
         if self._spread is not None:
-            products = block.left @ self._spread
-        else:
-            products = xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
-        products += self.norms
-        return products
+            return in_order(xp, block.left @ self._spread)
+        return xp.concat([block.left @ self._right(start) for start in self._starts], axis=1)
+
+    def operands(self, block: SparseBlock) -> tuple[object, ...]:
+        """Return entries of rows and centres, as kernels take them."""
+        return (*block.rows[:4], *self.lists[:4])
 
     def distances(self, block: SparseBlock, row: DeviceArray, center: DeviceArray) -> DeviceArray:
         """Return squared distances of pairs, added up in column order, with the same bits as the compiled loops."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import numpy as np
 
-from ikmap.device import Device, DeviceArray, Kernel
+from ikmap.device import DeviceArray, in_order
 from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.device_rows import DenseRows
+from ikmap.partitioners.voronoi.kernels import source
+from ikmap.partitioners.voronoi.lowest import MOST_NUMBERS
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.rows import Rows
 
@@ -36,19 +36,26 @@ def _filled(n_features: int) -> int:
     return -(-n_features // LANES) * LANES
 
 
-def fits(n_features: int, n_partitions: int) -> bool:
-    """Return whether the kernel suits the partitions."""
-    return n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
+def fits(n_features: int, shape: tuple[int, int], n_centers: int) -> bool:
+    """Return whether the kernel suits partitions, and is faster than products with all distinct centres.
 
+    The kernel takes d multiply-adds and a comparison for each member; products take d multiply-adds for each distinct
+    centre, which are faster, a passage through memory, and a comparison for each member. Costs are in comparisons, as
+    measured on an H200.
 
-def source() -> str:
-    """Return the kernel in CUDA C."""
-    return (files(__package__) / "nearest.cu").read_text(encoding="utf-8")
-
-
-def compile_kernel(device: Device, n_features: int) -> Kernel | None:
-    """Compile the kernel for a number of columns, or return None on a device that runs no kernels."""
-    return device.compile(source(), NAME, defines(n_features))
+    Parameters
+    ----------
+    n_features : int
+    shape : tuple of int
+        Number of partitionings, and of members of each.
+    n_centers : int
+        Number of distinct centres.
+    """
+    n_partitions, psi = shape
+    suits = n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
+    of_kernel = n_partitions * psi * (1.0 + n_features / 8.0)
+    of_products = n_centers * (6.0 + n_features / 12.0) + n_partitions * psi
+    return suits and (of_kernel <= of_products or psi > MOST_NUMBERS)
 
 
 class Fused(Mapper):
@@ -59,17 +66,16 @@ class Fused(Mapper):
     scores : DenseScores
         Scores of the centres, with at most ``MOST_FEATURES`` columns.
     members : ndarray of int32, shape (t, psi)
-    kernel : Kernel
-        Result of :func:`compile_kernel`.
     place : Place
     """
 
-    def __init__(self, scores: DenseScores, members: np.ndarray, kernel: Kernel, place: Place) -> None:
+    def __init__(self, scores: DenseScores, members: np.ndarray, place: Place) -> None:
         super().__init__(place)
         device = self.device
         # Its products are its own, in full float32.
         self._rows = DenseRows(scores, device, product_error=0.0)
-        self._kernel, self._reach = kernel, scores.reach
+        self._kernel = device.compile(source("nearest.cu"), NAME, defines(self.n_features))
+        self._reach = scores.reach
         self._t, self._psi = members.shape
         self._lines = self._filled_up(device.put(scores.scaled().astype(np.float32)))
         self._norms = device.put(scores.squared.astype(np.float32))
@@ -81,12 +87,8 @@ class Fused(Mapper):
     def _filled_up(self, rows: DeviceArray) -> DeviceArray:
         """Return float32 rows with zeros up to a multiple of LANES columns."""
         more = _filled(self.n_features) - self.n_features
-        return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
-
-    def _in_order(self, array: DeviceArray) -> DeviceArray:
-        """Return the array, row after row in memory."""
         xp = self.device.xp
-        return xp.reshape(xp.reshape(array, (-1,)), array.shape)
+        return in_order(xp, xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
 
     def block(self, rows: Rows | DeviceArray) -> DeviceArray:
         block = self._rows.block(rows)
@@ -99,7 +101,7 @@ class Fused(Mapper):
             (
                 *(np.int32(n), np.int32(self._t), np.int32(self._psi), np.float64(self._reach)),
                 *(self._filled_up(block.left), block.lengths, block.units),
-                *(self._lines, self._norms, self._members, self._in_order(block.rows[0]), self._rows.centers, codes),
+                *(self._lines, self._norms, self._members, *self._rows.operands(block)[:2], codes),
             ),
         )
         return codes

@@ -16,11 +16,12 @@ from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.partitioners.voronoi.fused import Fused, compile_kernel, fits
+from ikmap.partitioners.voronoi.device_rows import spread_out
+from ikmap.partitioners.voronoi.fused import Fused, fits
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.partitioners.voronoi.search import CentreSearch, choose_scores
-from ikmap.rows import Rows, as_rows, take_rows
+from ikmap.rows import Rows, as_dense, as_rows, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +109,12 @@ class VoronoiPartitions(Partitions):
 
     def mapper(self, device: Device, budget: int | None = None) -> Mapper:
         """Return a mapper on a device: one kernel for short rows, else products of matrices."""
-        scores, place = choose_scores(self.centers), Place(device, self.offsets, self.n_features, budget)
-        if isinstance(scores, DenseScores) and fits(self.n_features, self.n_partitions):
-            kernel = compile_kernel(device, self.n_features)
-            if kernel is not None:
-                return Fused(scores, self.members, kernel, place)
+        centers = self.centers
+        kernels = device.shared_bytes > 0
+        scores = DenseScores(as_dense(centers)) if kernels and spread_out(centers) else choose_scores(centers)
+        place = Place(device, self.offsets, self.n_features, budget)
+        if kernels and isinstance(scores, DenseScores) and fits(self.n_features, self.members.shape, centers.shape[0]):
+            return Fused(scores, self.members, place)
         return Products(scores, self.members, place)
 
     def _codes(self, X: Rows, psis: Sequence[int], n_threads: int | None) -> np.ndarray:

@@ -11,23 +11,11 @@
 
 #define WIDTH ((FEATURES + 3) / 4)
 #define TILE 32
-#define LARGEST 3.402823466e+38f
 
 struct Nearest {
     float low, second;
     int number;
 };
-
-// As `margin_of` of the compiled loops, for one partitioning.
-__device__ inline double margin_of(double low, double length, double reach, double unit) {
-    double far = reach;
-    double squared = low + length * length;
-    if (!(squared > 0.0)) squared = 0.0;
-    double radius = 2.0 * sqrt(squared);
-    double wide = 2.0 * length + radius;
-    if (squared + 6.0 * unit * wide * wide < radius * radius && length + radius < far) far = length + radius;
-    return 2.0 * unit * (length + far) * (length + far) + 0x1p-100;
-}
 
 __device__ inline float score_of(const float4* x, const float4* line, float norm) {
     float score = norm;
@@ -39,15 +27,6 @@ __device__ inline float score_of(const float4* x, const float4* line, float norm
         score = fmaf(x[w].w, line[w].w, score);
     }
     return score;
-}
-
-__device__ inline double distance_of(const double* row, const double* center) {
-    double total = 0.0;
-    for (int j = 0; j < FEATURES; j++) {
-        double difference = __dsub_rn(row[j], center[j]);
-        total = __dadd_rn(total, __dmul_rn(difference, difference));
-    }
-    return total;
 }
 
 // left (n, WIDTH): minus twice the rows, shifted and scaled, filled up with zeros; rows (n, FEATURES): as they are.
@@ -107,10 +86,8 @@ nearest_members(int n, int t, int psi, double reach, const float4* __restrict__ 
         const int place = q * THREADS + threadIdx.x;
         const long long row = begin_of_block + place;
         if (row >= n) continue;
-        const bool known = lengths[row] >= 0.0;
-        const double margin = known ? margin_of(found[q].low, lengths[row], reach, units[row]) : LARGEST;
-        const double limit = known ? found[q].low + margin : LARGEST;
-        if (found[q].second <= limit && !(known && units[row] == 0.0)) {
+        const double limit = limit_of(found[q].low, lengths[row], reach, units[row]);
+        if (is_close(found[q].second, limit, lengths[row], units[row])) {
             const int e = atomicAdd(&n_doubtful, 1);
             doubtful[e] = place;
             limits[e] = limit;
@@ -122,32 +99,16 @@ nearest_members(int n, int t, int psi, double reach, const float4* __restrict__ 
 
     for (int e = 0; e < n_doubtful; e++) {
         const long long row = begin_of_block + doubtful[e];
-        double least = 0.0;
-        int number = psi;  // none
-        for (int k = threadIdx.x; k < psi; k += THREADS) {
+        // Of a row of which nothing is known `left` is 0, and no score beyond the limit.
+        const auto near = [&](int k) {
             const long long center = own[k];
-            // Of a row of which nothing is known `left` is 0, and no score beyond the limit.
-            if (score_of(left + row * WIDTH, lines + center * WIDTH, norms[center]) > limits[e]) continue;
-            const double distance = distance_of(rows + row * FEATURES, centers + center * FEATURES);
-            if (number == psi || distance < least) {  // the first one counts even if it overflows
-                least = distance;
-                number = k;
-            }
-        }
-        nearest[threadIdx.x] = least;
-        numbers[threadIdx.x] = number;
-        for (int half = THREADS / 2; half > 0; half /= 2) {
-            __syncthreads();
-            if (threadIdx.x >= half) continue;
-            const double other = nearest[threadIdx.x + half], mine = nearest[threadIdx.x];
-            const int its = numbers[threadIdx.x + half], own_number = numbers[threadIdx.x];
-            // None is the largest number; where distances are no numbers, all are none, and the lowest number counts.
-            if (its < psi && (own_number == psi || other < mine || (!(mine < other) && its < own_number))) {
-                nearest[threadIdx.x] = other;
-                numbers[threadIdx.x] = its;
-            }
-        }
-        if (threadIdx.x == 0) codes[row * t + blockIdx.y] = numbers[0];
+            return score_of(left + row * WIDTH, lines + center * WIDTH, norms[center]) <= limits[e];
+        };
+        const auto distance = [&](int k) {
+            return distance_of(rows + row * FEATURES, centers + (long long)own[k] * FEATURES, FEATURES);
+        };
+        const int number = nearest_of(psi, near, distance, nearest, numbers);
+        if (threadIdx.x == 0) codes[row * t + blockIdx.y] = number;
         __syncthreads();  // the next one needs the same room
     }
 }
