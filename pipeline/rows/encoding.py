@@ -52,10 +52,11 @@ _kept: LRUCache[str, tuple[object, StoredEncoder]] = PROCESS.keeps(2)
 
 
 def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, split_by: str | None = None) -> None:
-    """Write the encoder of a run."""
+    """Write the encoder of a run; this process need not read it then."""
     values, arrays = encoder.parts()
     by = {} if split_by is None else {"split_by": split_by}
     store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse, **by})
+    _kept.put(store.path, (store.need(ENCODING), StoredEncoder(encoder, seed, sparse, split_by)))
 
 
 def load_encoder(store: Store) -> StoredEncoder:
