@@ -17,18 +17,6 @@ from multiprocessing import forkserver, resource_tracker
 PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.running.preload"]
 """Modules that the process imports. A worker imports as it starts what cannot be imported there."""
 
-KEPT_MEMORY = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": "33554432",
-    "MALLOC_TRIM_THRESHOLD_": "134217728",
-    "MALLOC_TOP_PAD_": "33554432",
-}
-"""Settings of the C library's allocator: arrays of up to 32 MiB come from memory that the process keeps.
-
-By default each thread has memory of its own, and that of an array is returned as it is dropped, so that the system has
-to clear every page of the next one: a quarter of the processor time of ingest on a virtual machine.
-"""
-
 #: Every worker runs one task at a time on one core, so libraries must not start threads of their own.
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -37,7 +25,6 @@ WORKER_ENVIRONMENT = {
     "NUMBA_NUM_THREADS": "1",
     "ZARR_THREADING__MAX_WORKERS": "1",
     "DASK_LOGGING__DISTRIBUTED": "critical",
-    **KEPT_MEMORY,
 }
 
 

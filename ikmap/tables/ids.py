@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap.arrays import Floats
+
 NEARLY = 0.99
 """Share of the rows whose number no other row has, at least."""
 SURE = 1e-3
 """Chance, at most, that numbers drawn one by one would repeat as rarely."""
+
+
+def id_columns(X: Floats) -> list[int]:
+    """Return the numbers of the columns that look like ids (:func:`numbers_rows`), ascending.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, d)
+        Cells of some rows; NaN where one is missing.
+    """
+    whole = (np.isnan(X) | (np.floor(X) == X)).all(axis=0)  # of thousands of columns at once
+    return [j for j in np.flatnonzero(whole).tolist() if numbers_rows(X[:, j])]
 
 
 def numbers_rows(values: np.ndarray) -> bool:

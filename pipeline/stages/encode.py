@@ -11,7 +11,7 @@ import numpy as np
 from ikmap.arrays import Floats
 from ikmap.json_values import MutableJsonObject
 from ikmap.tables import NUMBER, ColumnPlan, Encoder, EncodingRequest, Statistics, choose, fit
-from ikmap.tables.ids import numbers_rows
+from ikmap.tables.ids import id_columns
 from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import DRAWN, drawn_rows
 from ikmap.tasks import Task as LearningTask
@@ -33,7 +33,8 @@ from pipeline.storage.store import Store
 
 COUNTED = "data/counted"
 """Group of the store in which each task leaves its counts."""
-TASK_ROWS = 1 << 19
+TASK_ROWS = 3 << 18
+"""Rows that a task counts, at most, unless a part has more: it reads one part after the other."""
 
 
 @dataclass(frozen=True)
@@ -192,11 +193,9 @@ def fitted_encoder(
 
 def ids_of_encoded(encoder: Encoder, statistics: Statistics) -> list[str]:
     """Return the names of the columns of numbers that look like ids in the rows drawn."""
-    columns = zip(encoder.columns, encoder.encodings, statistics.drawn.T, strict=True)
-    number_columns = {
-        column.name: values for column, encoding, values in columns if encoding is not None and column.kind == NUMBER
-    }
-    return [name for name, values in number_columns.items() if numbers_rows(values)]
+    columns = zip(encoder.columns, encoder.encodings, strict=True)
+    numbers = [j for j, (column, encoding) in enumerate(columns) if encoding is not None and column.kind == NUMBER]
+    return [encoder.columns[numbers[k]].name for k in id_columns(statistics.drawn[:, numbers])]
 
 
 def ids_of_plain(rows: PreparedRows) -> list[str]:
@@ -205,17 +204,19 @@ def ids_of_plain(rows: PreparedRows) -> list[str]:
     if names is None or not rows.preparation.dense:
         return []
     X = cast("Floats", rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows)
-    return [name for name, values in zip(names, X.T, strict=True) if numbers_rows(values)]
+    return [names[j] for j in id_columns(X)]
 
 
 def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Statistics:
     """Count the training rows, some parts a task; return the sum of all counts."""
     store, params = stage.context.store, stage.context.params
     groups = _groups(PreparedRows(store, "train"))
-    names = [f"{COUNTED}/{k:05d}" for k in range(len(groups))]
+    # By their parts: a run that goes on may have counts of other groups.
+    labels = [f"{parts[0]:05d}-{parts[-1]:05d}" for parts in groups]
+    names = [f"{COUNTED}/{label}" for label in labels]
     tasks = [
-        Task(f"counted-{k:05d}", (store, name, parts, kinds, params.seed, params.split_by, by_targets))
-        for k, (name, parts) in enumerate(zip(names, groups, strict=True))
+        Task(f"counted-{label}", (store, name, parts, kinds, params.seed, params.split_by, by_targets))
+        for label, name, parts in zip(labels, names, groups, strict=True)
     ]
     counts = _Counts(store)
     stage.run(count_parts, tasks, counts)

@@ -78,8 +78,8 @@ def test_hash_does_not_depend_on_the_memory_layout() -> None:
 def test_unknown_kind_and_version() -> None:
     model = _model("anne", "dense")
     assert KINDS["anne"] is type(model)
-    with pytest.raises(ValueError, match=r"unknown kind of model 'forest'; known are .*anne.*iforest"):
-        from_parts({**model.metadata(), "kind": "forest"}, model.arrays())
+    with pytest.raises(ValueError, match=r"unknown kind of model 'wood'; known are .*anne.*iforest"):
+        from_parts({**model.metadata(), "kind": "wood"}, model.arrays())
     with pytest.raises(ValueError, match="unknown kind of model None"):
         from_parts({}, model.arrays())
     with pytest.raises(ValueError, match="model 'anne' has version 99, this software reads 1"):

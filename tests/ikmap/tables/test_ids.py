@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.tables.ids import numbers_rows
+from ikmap.tables.ids import id_columns, numbers_rows
 
 N = 3000
 RNG = np.random.default_rng(0)
@@ -38,3 +38,9 @@ def test_ids(name: str) -> None:
 @pytest.mark.parametrize("name", MEASURED)
 def test_measurements(name: str) -> None:
     assert not numbers_rows(MEASURED[name].astype(float))
+
+
+def test_columns_of_a_table() -> None:
+    columns = {name: values.astype(float) for name, values in (IDS | MEASURED).items() if values.size == N}
+    found = id_columns(np.column_stack(list(columns.values())))
+    assert [list(columns)[j] for j in found] == list(IDS)
