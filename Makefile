@@ -51,9 +51,8 @@ test: venv
 # Numba's loops are compiled, so no line of theirs is counted. Each process writes a file of its own.
 coverage: venv
 	@rm -f .coverage .coverage.*
-	@$(PY) -m coverage run -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@$(PY) -m coverage combine --quiet
-	@$(PY) -m coverage report
+	@$(PY) -m coverage run -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS); status=$$?; \
+		$(PY) -m coverage combine --quiet; $(PY) -m coverage report; exit $$status
 
 # One after the other, each with all of both cores.
 pythons:

@@ -78,8 +78,9 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelsOnCpu]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    ("name", "device"), [*((name, "numpy") for name in DATA), *((name, "strict") for name in SEVERAL)]
+)
 def test_voronoi_cells_are_those_of_the_definition(name: str, device: str, layout: str) -> None:
     X, queries = DATA[name], queries_of(DATA[name])
     draws = draw_subsamples(X.shape[0], T, PSI, 3)
@@ -90,9 +91,10 @@ def test_voronoi_cells_are_those_of_the_definition(name: str, device: str, layou
     np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    ("name", "layout"), [*((name, "dense") for name in DATA), *((name, "csr") for name in SEVERAL)]
+)
 def test_kernels_give_them(
     name: str, way: str, layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,8 +197,9 @@ def test_iforest_cells(name: str, device: str, layout: str) -> None:
     np.testing.assert_array_equal(mapper.cells(queries).codes, model.cells(queries).codes)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    ("name", "layout"), [*((name, "dense") for name in DATA), *((name, "csr") for name in SEVERAL)]
+)
 def test_a_kernel_gives_iforest_cells(
     name: str, layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
