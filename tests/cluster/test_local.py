@@ -287,7 +287,8 @@ def test_script_with_dying_worker_ends_without_noise(tmp_path: Path) -> None:
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == ["KilledWorker", "True []"]
     assert list(scratch.iterdir()) == []  # nor the folder of Python's own for the socket of its fork server
-    assert list(here.iterdir()) == []
+    # Of a killed process `make coverage` finds no more than the file that it had begun.
+    assert [path for path in here.iterdir() if not path.name.startswith(".coverage")] == []
 
 
 def test_scratch_folders_of_dead_processes_are_removed_and_no_others(
