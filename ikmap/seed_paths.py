@@ -18,6 +18,12 @@ DISTANCES = 1_000_005
 """Rows from which the typical distance is taken."""
 VALIDATION = 1_000_006
 """Rows on which an estimator compares lifetimes."""
+BOOSTING_EDGES = 1_000_012
+"""Rows that the edges of boosting's bins are taken from."""
+BOOSTING_HELD_OUT = 1_000_013
+"""Rows that boosting holds out to end its rounds."""
+BOOSTING_DRAWS = 1_000_014
+"""Rows and columns that each tree of boosting is grown on."""
 PERMUTATION = 2_000_001
 """The permutation that splits the rows of a run and puts them in order."""
 BLOCKS = 2_000_002

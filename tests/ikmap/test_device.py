@@ -203,7 +203,7 @@ def test_iforest_cells(name: str, device: str, layout: str) -> None:
 def test_a_kernel_gives_iforest_cells(
     name: str, layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of rows that go to the device whole, or of the columns that trees use; of rows that lie there."""
+    """Rows go to the device whole, or the columns that trees use alone, or lie there already."""
     X, queries = LAYOUTS[layout](DATA[name]), LAYOUTS[layout](queries_of(DATA[name]))
     model = fit_partitions(X, draw_subsamples(X.shape[0], T, PSI, 5), method="iforest", seed=5)
     expected = model.cells(queries).codes

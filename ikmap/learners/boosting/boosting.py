@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import add_tree, add_value, sums
 from ikmap.learners.boosting.growth import Bins, Grower, Tree, TreeSettings, binned, whole_words
@@ -20,8 +21,6 @@ from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 
-HELD_OUT, DRAWS = 1_000_013, 1_000_014
-"""Seed paths of the rows that are held out, and of the rows and columns of a tree."""
 MANY_ROWS = 1 << 15
 """Number of rows from which on margins are computed by several threads."""
 
@@ -164,7 +163,7 @@ def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed
 def _divided(n: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ascending numbers of the rows to learn from, and of those that are held out."""
     n_held = min(round(held_out * n), n - 1)
-    order = generator(seed, HELD_OUT).permutation(n)
+    order = generator(seed, seed_paths.BOOSTING_HELD_OUT).permutation(n)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
@@ -173,7 +172,7 @@ def _drawn(n: int, d: int, settings: BoostingSettings, seed: int, number: int, k
     rows, columns = np.arange(n, dtype=np.uint32), np.arange(d, dtype=np.int64)
     if settings.row_share == 1.0 and settings.column_share == 1.0:
         return rows, columns
-    random = generator(seed, DRAWS, number, k)
+    random = generator(seed, seed_paths.BOOSTING_DRAWS, number, k)
     if settings.row_share < 1.0:
         drawn = random.choice(n, max(1, round(settings.row_share * n)), replace=False)
         rows = np.sort(drawn).astype(np.uint32)

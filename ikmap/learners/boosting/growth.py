@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ikmap import seed_paths
 from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import (
@@ -29,8 +30,6 @@ BIN_BLOCK = 8192
 """Number of rows whose bins are written at a time."""
 EDGE_ROWS = 200_000
 """Largest number of rows that the edges of bins are taken from."""
-EDGES = 1_000_012
-"""Seed path of the rows that the edges of bins are taken from."""
 MOST_BINS = 256
 """Largest number of bins of a byte."""
 OPEN_BYTES = 8
@@ -98,7 +97,7 @@ def binned(X: Rows, seed: int, n_threads: int | None = None) -> Bins:
     n, d = X.shape
     sample = X
     if n > EDGE_ROWS:
-        sample = X[np.sort(generator(seed, EDGES).choice(n, EDGE_ROWS, replace=False))]
+        sample = X[np.sort(generator(seed, seed_paths.BOOSTING_EDGES).choice(n, EDGE_ROWS, replace=False))]
     edges = bin_edges(sample)
     begins = np.r_[0, np.cumsum([own.size for own in edges], dtype=np.int64)]
     every = np.concatenate([*edges, np.empty(0)])

@@ -50,7 +50,7 @@ class Logistic(Loss):
 
 
 class Squared(Loss):
-    """Half of the squared error."""
+    """Loss of numbers: half of the squared error."""
 
     def start(self, target: Floats) -> float:
         return float(target.mean())

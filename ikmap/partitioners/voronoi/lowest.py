@@ -13,13 +13,13 @@ from ikmap.partitioners.voronoi.kernels import source
 
 NAME, SETTLING_NAME = "lowest_scores", "settle_close"
 THREADS = 512
-"""Of a block that scores rows."""
+"""Threads of a block that scores rows."""
 BLOCKS = 2
 """Blocks that share the memory of a multiprocessor: one loads scores while the other compares."""
 RESERVED = 1024
 """Bytes of shared memory that each block takes for itself."""
 SETTLING_THREADS = 128
-"""Of a block that settles a pair of row and partitioning."""
+"""Threads of a block that settles a pair of row and partitioning."""
 SETTLING_BLOCKS = 2048
 """Blocks that settle pairs one after the other: as many as a large GPU runs at once."""
 ROWS = 4

@@ -99,7 +99,7 @@ def test_blocks_threads_layouts_and_checkpoints_change_no_bit(
 
 
 def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
-    """What dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old."""
+    """Return the most that dropping costs in norm: one term that is tau rounds old, and all terms from that age on."""
     kept = (1.0 - rule.eta * rule.regularization) ** tau * derivative_bound(rule) * math.sqrt(largest)
     return rule.eta * kept, kept / rule.regularization
 

@@ -20,7 +20,7 @@ def shuffle(n: int, seed: int) -> np.ndarray:
 
 @given(n=st.integers(1, 2**62), seed=st.integers(0, 2**32), data=st.data())
 def test_positions_are_those_of_the_definition(n: int, seed: int, data: st.DataObject) -> None:
-    """With tables of what is mixed in, and beyond them."""
+    """Up to 2^36 rows what a round mixes in is looked up in tables; beyond, it is computed for each row."""
     rows = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)), dtype=np.int64)
     positions = position_in_shuffle(rows, n, seed)
     assert positions.tolist() == [position(int(row), n, seed) for row in rows]

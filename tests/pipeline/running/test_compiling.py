@@ -253,7 +253,7 @@ RUNS: dict[str, dict[str, Any]] = {
     ],
 )
 def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes: int, name: str) -> None:
-    """Of the digits (0 classes), and of sparse rows of two and three classes."""
+    """Runs learn the digits (0 classes), and sparse rows of two and three classes."""
     options = RUNS[name]
     given = {"input": libsvm(tmp_path / "rows.libsvm", classes)} if classes else {}
     run = tmp_path / "run"
