@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,12 +85,14 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
             "distributed.cli.dask_scheduler", "--protocol", "tls", "--host", ONE, "--port", str(PORT),
             "--scheduler-file", str(folder / "scheduler.json"), "--dashboard-address", "127.0.0.1:8787", *words,
         )  # fmt: skip
-        _appears(folder / "scheduler.json")
+        _until((folder / "scheduler.json").exists)
         two.start(
             "distributed.cli.dask_worker", "--scheduler-file", str(folder / "scheduler.json"), "--nthreads", "1",
             "--nworkers", "2", "--memory-limit", "1GB", "--dashboard-address", "127.0.0.1:0",
             "--death-timeout", "120", "--local-directory", str(folder), *words,
         )  # fmt: skip
+        # A run takes the workers that it finds when it begins, and the two do not come at the same moment.
+        _until(lambda: (folder / f"{two.name}.log").read_text().count("Registered to:") == 2)
         yield one, two
     finally:
         for host in hosts:
@@ -102,9 +104,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
             subprocess.run(["ip", "netns", "delete", name])
 
 
-def _appears(path: Path) -> None:
+def _until(so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
-    while not path.exists():
+    while not so():
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
