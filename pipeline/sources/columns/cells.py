@@ -117,6 +117,24 @@ def float_values(column: pa.ChunkedArray) -> Floats:
     return np.where(_is_present(column), values, np.nan) if column.null_count else values
 
 
+def numbers_together(table: pa.Table, count: int) -> Floats | None:
+    """Return the first columns of a table as rows of float64, NaN where a cell is missing.
+
+    It is None where Arrow cannot make them all at once with the same bits as one by one: they are not all of one type
+    of numbers, or there are none.
+    """
+    kinds = set(table.schema.types[:count])
+    if len(kinds) != 1 or not _is_plain_number(*kinds):
+        return None
+    batches = table.select(range(count)).to_batches()
+    parts = [batch.to_tensor(null_to_nan=True).to_numpy().astype(np.float64, copy=False) for batch in batches]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, count)), *parts])
+
+
+def _is_plain_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
 def arrow_floats(values: Floats) -> pa.ChunkedArray:
     """Return numbers as an Arrow column of float64, in which NaN is a missing cell."""
     present = ~np.isnan(values)

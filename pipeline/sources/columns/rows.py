@@ -155,16 +155,15 @@ def _features(cells: _Cells, plan: Plan) -> tuple[np.ndarray, tuple[tuple[str, .
 
 def _numbers(cells: _Cells, plan: Plan) -> tuple[Floats, None]:
     """Return the features of a table of numbers alone, of which nothing is done for each column that need not be."""
-    if cells.block.numbers is not None:
-        return cells.block.numbers, None
-    names = _names(cells.file, plan)
-    X = np.empty((cells.block.rows, len(names)))
-    for k, name in enumerate(names):
-        column = cells[name]
-        if pa.types.is_float64(column.type) and not column.null_count:
-            X[:, k] = float_values(column)
-        else:
-            X[:, k] = cells.converted(ColumnPlan(name, NUMBER))[0]
+    names, X = _names(cells.file, plan), cells.block.numbers
+    if X is None:
+        X = np.empty((cells.block.rows, len(names)))
+        for k, name in enumerate(names):
+            column = cells[name]
+            if pa.types.is_float64(column.type) and not column.null_count:
+                X[:, k] = float_values(column)
+            else:
+                X[:, k] = cells.converted(ColumnPlan(name, NUMBER))[0]
     if np.isinf(X).any():
         row, k = np.argwhere(np.isinf(X))[0].tolist()
         raise InputError(f"{cells.where(names[k])(row)}: found {X[row, k]}, expected a finite number")

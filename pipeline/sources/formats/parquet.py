@@ -101,5 +101,8 @@ def _batches(
     for group in groups:
         batches = file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)
         read = partial(next, batches, None)
-        while (batch := checked_batch(f"{url}: row group {group + 1}", read)) is not None:
+        # With thousands of columns, Arrow takes a third of the time of the rows to say that there are no more.
+        waiting = file.metadata.row_group(group).num_rows
+        while waiting > 0 and (batch := checked_batch(f"{url}: row group {group + 1}", read)) is not None:
+            waiting -= batch.num_rows
             yield batch

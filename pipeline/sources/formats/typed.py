@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.columns.cells import is_number, text_labels
+from pipeline.sources.columns.cells import is_number, numbers_together, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.plan import Plan
@@ -87,7 +87,9 @@ class TypedTable(TypedColumns):
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):
-            yield ColumnBlock(table.columns, row + 1, table.nbytes, table.num_rows)
+            numbers = numbers_together(table, wanted.numbers)
+            columns = [table.column(k) for k in range(0 if numbers is None else wanted.numbers, table.num_columns)]
+            yield ColumnBlock(columns, row + 1, table.nbytes, table.num_rows, numbers)
             row += table.num_rows
         refuse_fewer(self.file.url, row, self.group_rows, fragment)
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
-from pipeline.sources.columns.cells import WantedColumn, arrow_floats, as_numbers, float_values
+from pipeline.sources.columns.cells import WantedColumn, arrow_floats, as_numbers, float_values, numbers_together
 from tests import ROOT
 
 CELLS = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=20)
@@ -27,6 +27,39 @@ def test_numbers_however_they_are_cut(pieces: list[list[int | None]], skip: int)
     expected = [np.nan if value is None else float(value) for piece in pieces for value in piece[skip:]]
     assert words is None
     np.testing.assert_array_equal(values, np.array(expected, dtype=np.float64))
+
+
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+FLOATS = st.floats(width=32)
+
+
+@given(
+    st.sampled_from([(pa.int8(), st.integers(-128, 127)), (pa.int64(), WHOLE), (pa.float32(), FLOATS)]).flatmap(
+        lambda pair: st.tuples(st.just(pair[0]), st.lists(st.lists(pair[1] | st.none(), min_size=3, max_size=3)))
+    ),
+    st.integers(0, 2),
+    st.integers(1, 4),
+)
+def test_numbers_at_once_are_those_of_one_column_after_the_other(
+    drawn: tuple[pa.DataType, list[list[int | None]]], skip: int, rows: int
+) -> None:
+    kind, cells = drawn
+    columns = [pa.array([row[k] for row in cells], kind) for k in range(3)]
+    batches = pa.Table.from_arrays(columns, names=["a", "b", "other"]).slice(skip).to_batches(max_chunksize=rows)
+    table = pa.Table.from_batches(batches, pa.schema([("a", kind), ("b", kind), ("other", kind)]))
+    X = numbers_together(table, 2)
+    assert X is not None
+    assert X.dtype == np.float64
+    assert X.flags.c_contiguous
+    for k in range(2):
+        np.testing.assert_array_equal(X[:, k], float_values(table.column(k).cast(pa.float64(), safe=False)))
+
+
+@pytest.mark.parametrize("kinds", [(pa.int64(), pa.float64()), (pa.bool_(), pa.bool_()), (pa.string(), pa.string())])
+def test_columns_of_several_types_or_of_no_numbers_are_not_made_at_once(kinds: tuple[pa.DataType, pa.DataType]) -> None:
+    table = pa.Table.from_arrays([pa.nulls(2, kind) for kind in kinds], names=["a", "b"])
+    assert numbers_together(table, 2) is None
+    assert numbers_together(table, 0) is None
 
 
 @given(values=st.lists(st.floats(allow_infinity=False), max_size=30), step=st.integers(1, 3))
