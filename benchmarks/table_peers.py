@@ -164,8 +164,8 @@ def _lightgbm(about: dict[str, Any], *, dates: bool = False, parts: int = 0, fit
             if parts:
                 held, kept = part == k, part != k
                 stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-                about_fit = {"eval_set": [(X[held], y[held])], "callbacks": [stop]}
-                model.fit(X[kept], y[kept], categorical_feature=codes, **about_fit)
+                ended_by = {"eval_X": X[held], "eval_y": y[held], "callbacks": [stop]}
+                model.fit(X[kept], y[kept], categorical_feature=codes, **ended_by)
             else:
                 model.fit(X, y, categorical_feature=codes)
             predictions.append(model.predict(X_test) if classes is None else model.predict_proba(X_test))
