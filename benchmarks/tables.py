@@ -25,17 +25,26 @@ ABOUT = (
     "runs from files with words, dates and missing cells to test figures, beside LightGBM, XGBoost, CatBoost, "
     "HistGradientBoosting and linear models on the same rows: area, R2, accuracy, log loss, RMSE and seconds"
 )
-DEFAULT, IFOREST, FOREST, BOOSTING, STACK, GIVEN = "default", "iforest", "forest", "boosting", "stack", "given"
+DEFAULT, IFOREST, FOREST, GIVEN = "default", "iforest", "forest", "given"
+BOOSTING, BOOSTERS, STACK = "boosting", "stack-boosting", "stack"
 OURS = {
     DEFAULT: "",
     IFOREST: "--partitioner iforest --t 300 --learner {linear}",
     FOREST: "--partitioner forest --learner {linear}",
     BOOSTING: "--learner boosting",
-    STACK: "--learner stack",
+    BOOSTERS: "--learner stacking --base-models boosting",
+    STACK: "--learner stacking",
     GIVEN: "--partitioner iforest --learner {linear} {options}",
 }
 """Options of our sides beside input, label, task and categories. {linear} is logistic, or ridge for numbers."""
-QUICK = {DEFAULT: "--t 10 --cv-rows 300", IFOREST: "--t 20", FOREST: "--t 20", BOOSTING: "--rounds 20"}
+QUICK = {
+    DEFAULT: "--t 10 --cv-rows 300",
+    IFOREST: "--t 20",
+    FOREST: "--t 20",
+    BOOSTING: "--rounds 20",
+    BOOSTERS: "--rounds 20",
+    STACK: "--rounds 20 --t 20",
+}
 SIDES = (*OURS, *PEERS)
 AGAINST = (LIGHTGBM, CATBOOST)
 SPLITS = 5
