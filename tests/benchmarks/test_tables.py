@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import defaults, encodings, environment, peers, records, table_peers, tables
+from benchmarks import defaults, encodings, environment, peers, records, runner, table_peers, tables
 from benchmarks.harness import Options
 from benchmarks.table_sets import RESERVED, SETS, TEST, TRAIN, capped_rows, draw, read_table, sets_of, write_sides
 from flows.options.batch import BatchOptions
@@ -153,7 +153,15 @@ def test_all_rows_have_a_report_of_their_own(options: Options, tmp_path: Path, a
     assert tables.run(whole, tmp_path, unset=[]) == 0
     assert len(asked) == 3
     assert json.loads((tmp_path / "tables.json").read_text(encoding="utf-8"))["options"]["rows"] == 0
-    assert not (tmp_path / "table_splits.json").exists()
+    assert runner.record(tmp_path, ["tables"], tmp_path / "docs") == ["tables"]
+    capped = replace(whole, rows=500, sides=("default",))
+    assert tables.run(capped, tmp_path, unset=[]) == 0
+    assert runner.record(tmp_path, ["tables"], tmp_path / "docs") == ["tables", "table_splits"]
+    commands = [records.load(name, tmp_path / "docs" / "measured").command for name in ("tables", "table_splits")]
+    assert [command.partition("--quick ")[2] for command in commands] == [
+        "--threads 1 --rows 0",
+        "--threads 1 --rows 500",
+    ]
     slow = replace(whole, quick=False)
     counts = [seed for of, seed in tables.splits_of([SETS["adult"], SETS["delay"]], slow) if of.name == "adult"]
     assert counts == [0, 1, 2]
