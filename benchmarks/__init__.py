@@ -43,3 +43,5 @@ NAMES = (
     "tabular",
 )
 LONG = ("runs", "encodings", "defaults", "tables", "frontier", "tabular")
+#: Benchmarks that write other reports than one of their name.
+REPORTS = {"tables": ("tables", "table_splits")}

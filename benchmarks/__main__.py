@@ -42,6 +42,14 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--quick", action="store_true", help="small sizes: does it work? the figures mean nothing")
     result.add_argument("--data-dir", help="where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache)")
     result.add_argument("--datasets", help="comma-separated, in place of the benchmark's own")
+    result.add_argument(
+        "--tables-dir", help="tables: where public tables lie (default: $IKMAP_TABLES_DIR, else ./tables)"
+    )
+    result.add_argument(
+        "--rows", type=int, default=20_000, help="tables: training rows at most; 0: all (default 20000)"
+    )
+    result.add_argument("--splits", type=int, default=0, help="tables: splits of each table (default 5)")
+    result.add_argument("--sides", help="tables: comma-separated, in place of all sides")
     result.add_argument("--output", default="runs/benchmarks", help="folder of the JSON files and tables (%(default)s)")
     result.add_argument("--threads", type=int, default=2, help="cores that either side may use (default 2)")
     result.add_argument("--limit", type=float, default=30.0, help="seconds after which a side is not repeated (30)")
@@ -84,6 +92,10 @@ def main(arguments: list[str] | None = None) -> int:
         datasets=tuple(asked.datasets.split(",")) if asked.datasets else (),
         threads=asked.threads,
         limit=asked.limit,
+        tables_dir=Path(asked.tables_dir or os.environ.get("IKMAP_TABLES_DIR") or "tables").expanduser().absolute(),
+        rows=max(0, asked.rows),
+        splits=max(0, asked.splits),
+        sides=tuple(asked.sides.split(",")) if asked.sides else (),
     )
     failed = 0
     try:

@@ -17,7 +17,8 @@ from benchmarks import environment, peers
 from benchmarks.harness import ROOT, Options
 from benchmarks.table_peers import LIGHTGBM, figures
 from benchmarks.table_sets import SETS, TEST, TRAIN, TableSet, write_sides
-from benchmarks.tables import FIGURES, peer
+from benchmarks.tables import FIGURES, peer, why
+from benchmarks.tables import PATIENCE as TIMES
 from pipeline.errors import InputError
 
 TITLE = "Nothing but the label"
@@ -146,7 +147,7 @@ def theirs(place: Path, of: DefaultSet, options: Options) -> dict[str, Any]:
     if of.words.startswith("--above"):  # the label of both files is the number
         _above(place, asked.label, float(of.words.split()[1]))
         asked = replace(asked, numbers=False)
-    return peer(place, asked, LIGHTGBM, replace(options, limit=PATIENCE))
+    return peer(place, asked, LIGHTGBM, replace(options, limit=PATIENCE / TIMES))
 
 
 def _above(place: Path, label: str, least: float) -> None:
@@ -192,7 +193,7 @@ def table(report: dict[str, Any]) -> str:
         if OURS not in measured:
             continue
         key, mine, peer_of = known[name].figure, measured[OURS], measured.get(LIGHTGBM, {})
-        cells = [name, FIGURES[key], *(_number(side.get(key)) or _why(side) for side in (mine, peer_of))]
+        cells = [name, FIGURES[key], *(_number(side.get(key)) or why(side) for side in (mine, peer_of))]
         both = key in mine and key in peer_of
         cells.append(f"{mine[key] - peer_of[key]:+.4f}" if both else "")
         cells.append(", ".join(str(mine[word]) for word in ("learner", "psi", "C") if word in mine))
@@ -203,7 +204,3 @@ def table(report: dict[str, Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _why(found: dict[str, Any]) -> str:
-    return str(found.get("failed") or found.get("missing") or "")

@@ -14,7 +14,7 @@ from pipeline.running.machine import describe_machine
 
 PACKAGES = (
     "numpy", "scipy", "numba", "scikit-learn", "ikpykit", "liblinear-official", "liblinear-multicore", "svmloader",
-    "lightgbm", "datasketch",
+    "lightgbm", "xgboost-cpu", "catboost", "datasketch",
 )  # fmt: skip
 
 

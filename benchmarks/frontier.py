@@ -217,9 +217,7 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
 def measure(frontier: Frontier, options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:
     """Measure what the folder does not hold yet of a frontier, then draw."""
     path = folder / f"{frontier.name}.json"
-    settings = {
-        key: value for key, value in as_json(options).items() if key not in ("data_dir", "repeats", "limit", "datasets")
-    }
+    settings = {key: value for key, value in as_json(options).items() if key in ("quick", "threads")}
     report: dict[str, Any] = {"benchmark": frontier.name, "options": settings, "datasets": {}}
     if path.exists() and not fresh:
         kept = json.loads(path.read_text(encoding="utf-8"))

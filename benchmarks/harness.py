@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 ROOT = Path(__file__).parents[1]
 Relation = Literal[">=", "<="]
+PLACES = ("data_dir", "tables_dir")
+"""Options that say where files lie; they change no result."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,14 @@ class Options:
         Threads of either side, where it takes a number.
     limit : float
         Seconds after which a side is not run again (it always runs once).
+    tables_dir : Path
+        Folder of public tables.
+    rows : int
+        Training rows of a table at most; 0: all.
+    splits : int
+        Splits of a table into training and test rows; 0: as many as the benchmark has.
+    sides : tuple of str
+        In place of the sides of the benchmark; empty: those.
     """
 
     repeats: int = 5
@@ -42,6 +52,10 @@ class Options:
     datasets: tuple[str, ...] = ()
     threads: int = 2
     limit: float = 30.0
+    tables_dir: Path = field(default_factory=Path)
+    rows: int = 20_000
+    splits: int = 0
+    sides: tuple[str, ...] = ()
 
 
 class Disagreement(AssertionError):
@@ -278,12 +292,19 @@ def measure_memory(name: str, case: str, side: str, options: Options) -> int:
 
 def as_json(options: Options) -> dict[str, Any]:
     """The options as JSON values."""
-    return {**vars(options), "data_dir": str(options.data_dir), "datasets": list(options.datasets)}
+    return {
+        key: str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+        for key, value in vars(options).items()
+    }
 
 
 def options_from_json(values: dict[str, Any]) -> Options:
     """Inverse of `as_json`."""
-    return Options(**{**values, "data_dir": Path(values["data_dir"]), "datasets": tuple(values["datasets"])})
+    known: dict[str, Any] = {
+        key: Path(value) if key in PLACES else tuple(value) if isinstance(value, list) else value
+        for key, value in values.items()
+    }
+    return Options(**known)
 
 
 def _shown(seconds: float) -> str:

@@ -100,7 +100,9 @@ class Record:
         rows = wanted.pop("rows", "")
         if wanted:
             raise ValueError(f"{', '.join(wanted)}: expected columns or rows")
-        parts = [part for table in self.tables if (part := table.part(columns, rows)).rows]
+        # Of several tables, those that have the columns are shown.
+        having = [table for table in self.tables if set(columns) <= set(table.columns)] or self.tables
+        parts = [part for table in having if (part := table.part(columns, rows)).rows]
         if self.tables and not parts:
             raise ValueError(f"no row has {rows!r}")
         notes = [] if columns or rows else self.notes

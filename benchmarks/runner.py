@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import NAMES, environment
-from benchmarks.harness import ROOT, Case, Options, Row, as_json, compare
+from benchmarks import NAMES, REPORTS, environment
+from benchmarks.harness import PLACES, ROOT, Case, Options, Row, as_json, compare
 from benchmarks.markdown import markdown
 from benchmarks.records import FOLDER, WRITTEN, of_markdown, save
 
@@ -37,7 +37,7 @@ def run(name: str, options: Options, folder: Path, *, unset: list[str], fresh: b
     if hasattr(module, "run"):  # has no table of rows
         return int(module.run(options, folder, unset=unset, fresh=fresh))
     path = folder / f"{name}.json"
-    settings = {key: value for key, value in as_json(options).items() if key != "data_dir"}
+    settings = {key: value for key, value in as_json(options).items() if key not in PLACES}
     report: dict[str, Any] = {"benchmark": name, "options": settings, "cases": {}}
     if path.exists() and not fresh:
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def record(folder: Path, names: Sequence[str] = (), docs: Path = ROOT / "docs") 
         Names of the records that were written.
     """
     written = []
-    for name in names or NAMES:
+    for name in (report for benchmark in names or NAMES for report in REPORTS.get(benchmark, (benchmark,))):
         path = folder / f"{name}.json"
         if not path.exists():
             continue
@@ -106,7 +106,7 @@ def record(folder: Path, names: Sequence[str] = (), docs: Path = ROOT / "docs") 
         machine = report["machine"]
         found = of_markdown(
             path.with_suffix(".md").read_text(encoding="utf-8"),
-            command=command_of(name, report["options"]),
+            command=command_of(report["benchmark"], report["options"]),
             date=machine["date"],
             commit=machine.get("commit", ""),
             origin=WRITTEN,
@@ -121,9 +121,11 @@ def record(folder: Path, names: Sequence[str] = (), docs: Path = ROOT / "docs") 
 def command_of(name: str, options: dict[str, Any]) -> str:
     """Return the command that measures a benchmark with these options, without where the data lie."""
     usual = as_json(Options())
-    given = {key: value for key, value in options.items() if value != usual[key] and key != "data_dir"}
-    words = [
-        f"--{key}" if value is True else f"--{key} {','.join(value) if isinstance(value, list) else f'{value:g}'}"
-        for key, value in given.items()
-    ]
-    return " ".join(["python -m benchmarks", name, *words])
+    given = {key: value for key, value in options.items() if value != usual[key] and key not in PLACES}
+    return " ".join(["python -m benchmarks", name, *(_words(key, value) for key, value in given.items())])
+
+
+def _words(key: str, value: Any) -> str:
+    if value is True:
+        return f"--{key}"
+    return f"--{key} {','.join(value) if isinstance(value, list) else f'{value:.15g}'}"

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,51 @@ import numpy as np
 from benchmarks import peers
 from benchmarks.table_sets import TEST, TRAIN
 
-LIGHTGBM, PARTS, CATBOOST, LINEAR = "LightGBM", "LightGBM, parts of the date", "CatBoost", "linear, one-hot"
-PEERS = (LIGHTGBM, PARTS, CATBOOST, LINEAR)
+LIGHTGBM, ROUNDS, STOPPED, BAG = "LightGBM", "LightGBM-500", "LightGBM-stopped", "LightGBM-bag"
+PARTS, XGBOOST, CATBOOST, HISTOGRAMS = "LightGBM-parts", "XGBoost", "CatBoost", "HistGradientBoosting"
+LINEAR = "linear"
+FOLDS = 5
+STOPPING: dict[str, Any] = {"learning_rate": 0.05, "n_estimators": 2000}
+PATIENCE = 50
+MOST_WORDS = 255
+"""Words of a category that HistGradientBoosting takes; of more, their codes are numbers to it."""
+PEERS = {
+    LIGHTGBM: "its defaults, 100 rounds",
+    ROUNDS: "500 rounds",
+    STOPPED: f"learning rate .05, at most 2000 rounds, ended after {PATIENCE} without gain on a tenth of the rows",
+    BAG: f"the mean of {FOLDS} such, each ended by another fifth of the rows",
+    PARTS: "its defaults, and the parts of the date that our encoding makes",
+    XGBOOST: "its defaults",
+    CATBOOST: "its defaults",
+    HISTOGRAMS: "scikit-learn, its defaults",
+    LINEAR: "logistic or ridge regression on one-hot and scaled columns",
+}
+"""What users could take instead, and how it is set. All get words and codes as categories where they can take them."""
+
+type Work = Callable[[Any, np.ndarray, Any, np.ndarray | None], np.ndarray]
+"""Takes training columns, their labels, test columns and classes (None: numbers); returns predictions."""
 
 
 def fit_peer(folder: Path, peer: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Figures of a peer, and its seconds.
+    """Return the figures of a peer, and its seconds.
 
     Parameters
     ----------
     about : dict
         label, numbers (whether it is a number), categories, threads.
     """
-    work = {LIGHTGBM: _lightgbm, PARTS: _lightgbm, CATBOOST: _catboost, LINEAR: _linear}[peer]
-    work = work(about, peer == PARTS)  # imports
+    makers: dict[str, Callable[[], Work]] = {
+        LIGHTGBM: lambda: _lightgbm(about),
+        ROUNDS: lambda: _lightgbm(about, n_estimators=500),
+        STOPPED: lambda: _lightgbm(about, parts=10, fits=1, **STOPPING),
+        BAG: lambda: _lightgbm(about, parts=FOLDS, fits=FOLDS, **STOPPING),
+        PARTS: lambda: _lightgbm(about, dates=True),
+        XGBOOST: lambda: _xgboost(about),
+        CATBOOST: lambda: _catboost(about),
+        HISTOGRAMS: lambda: _histograms(about),
+        LINEAR: _linear,
+    }
+    work = makers[peer]()  # imports
     began = time.perf_counter()
     columns, y = read(folder / TRAIN, about)
     columns_test, y_test = read(folder / TEST, about)
@@ -108,27 +140,104 @@ def _numbers(
     return np.column_stack(found), codes
 
 
-def _lightgbm(about: dict[str, Any], parts: bool) -> Any:
-    lightgbm = peers.find("lightgbm")
-    if lightgbm is None:
-        raise ImportError("lightgbm is not installed (make bench)")
+def _lightgbm(about: dict[str, Any], *, dates: bool = False, parts: int = 0, fits: int = 1, **params: Any) -> Work:
+    """Return what fits LightGBM, or the mean of several fits.
+
+    Parameters
+    ----------
+    dates : bool
+        Whether dates become their parts.
+    parts : int
+        Each fit is ended by one of so many parts of the training rows; 0: not ended early.
+    """
+    lightgbm = _need("lightgbm")
 
     def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
         kind = lightgbm.LGBMRegressor if classes is None else lightgbm.LGBMClassifier
         known: dict[str, dict[Any, int]] = {}
-        X, codes = _numbers(columns, known, parts)
-        X_test, _ = _numbers(columns_test, known, parts)
-        model = kind(n_jobs=about["threads"], random_state=0, verbose=-1).fit(X, y, categorical_feature=codes)
+        X, codes = _numbers(columns, known, dates)
+        X_test, _ = _numbers(columns_test, known, dates)
+        part = parts_of(y, parts, classes is not None) if parts else np.zeros(y.size, dtype=np.int64)
+        predictions = []
+        for k in range(fits):
+            model = kind(n_jobs=about["threads"], random_state=k, verbose=-1, **params)
+            if parts:
+                held, kept = part == k, part != k
+                stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+                ended_by = {"eval_X": X[held], "eval_y": y[held], "callbacks": [stop]}
+                model.fit(X[kept], y[kept], categorical_feature=codes, **ended_by)
+            else:
+                model.fit(X, y, categorical_feature=codes)
+            predictions.append(model.predict(X_test) if classes is None else model.predict_proba(X_test))
+        return np.asarray(np.mean(predictions, axis=0))
+
+    return work
+
+
+def parts_of(y: np.ndarray, parts: int, classes: bool) -> np.ndarray:
+    """Return the part of each row; rows of a class are spread evenly over the parts.
+
+    Rows of a class that are left over once all parts have as many are in no part (-1), so no part has all of a class.
+    """
+    order = np.random.default_rng(0).permutation(y.size)
+    part = np.full(y.size, -1, dtype=np.int64)
+    for value in np.unique(y) if classes else (None,):
+        rows = order if value is None else order[y[order] == value]
+        whole = rows.size // parts * parts
+        part[rows[:whole]] = np.arange(whole) % parts
+    return part
+
+
+def _need(module: str) -> Any:
+    """Return a module.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+    """
+    found = peers.find(module)
+    if found is None:
+        raise ImportError(f"{module} is not installed (make bench)")
+    return found
+
+
+def _xgboost(about: dict[str, Any]) -> Work:
+    xgboost = _need("xgboost")
+
+    def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
+        kind = xgboost.XGBRegressor if classes is None else xgboost.XGBClassifier
+        known: dict[str, dict[Any, int]] = {}
+        X, codes = _numbers(columns, known, False)
+        X_test, _ = _numbers(columns_test, known, False)
+        types = ["c" if k in codes else "q" for k in range(X.shape[1])]
+        model = kind(n_jobs=about["threads"], random_state=0, enable_categorical=True, feature_types=types)
+        model.fit(X, y)
         return np.asarray(model.predict(X_test) if classes is None else model.predict_proba(X_test))
 
     return work
 
 
-def _catboost(about: dict[str, Any], parts: bool) -> Any:  # noqa: ARG001
-    catboost = peers.find("catboost")
-    pandas = peers.find("pandas")
-    if catboost is None or pandas is None:
-        raise ImportError("catboost or pandas is not installed (make bench)")
+def _histograms(about: dict[str, Any]) -> Work:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
+        kind = HistGradientBoostingRegressor if classes is None else HistGradientBoostingClassifier
+        known: dict[str, dict[Any, int]] = {}
+        X, codes = _numbers(columns, known, False)
+        X_test, _ = _numbers(columns_test, known, False)
+        words = list(known.values())
+        few = [k for k, places in zip(codes, words, strict=True) if len(places) <= MOST_WORDS]
+        with threadpool_limits(about["threads"], user_api="openmp"):
+            model = kind(random_state=0, categorical_features=few or None).fit(X, y)
+            return np.asarray(model.predict(X_test) if classes is None else model.predict_proba(X_test))
+
+    return work
+
+
+def _catboost(about: dict[str, Any]) -> Work:
+    catboost, pandas = _need("catboost"), _need("pandas")
 
     def frame(columns: Any) -> tuple[Any, list[str]]:
         words = [name for name, values in columns.items() if values.dtype == object]
@@ -153,7 +262,7 @@ def _catboost(about: dict[str, Any], parts: bool) -> Any:  # noqa: ARG001
     return work
 
 
-def _linear(about: dict[str, Any], parts: bool) -> Any:  # noqa: ARG001
+def _linear() -> Work:
     import scipy.sparse as sp
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
