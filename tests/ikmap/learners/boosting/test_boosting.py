@@ -199,15 +199,14 @@ def test_columns_that_overlap_beyond_the_sample_get_bytes_of_their_own(monkeypat
     problem = Problem(BoostingSettings(rounds=4, tree=SMALL, held_out=0.0), Squared(), 0, 400, 7, 1)
     monkeypatch.setattr(piece, "SUM_ROWS", 40)
     monkeypatch.setattr(bins, "EDGE_ROWS", 380)
-    overlaps = bins.overlaps
     beyond = min(set(range(400)) - set(bins.edge_rows(400, 7, problem.seed).tolist()))
     X[beyond, :6] = 1.0
     held = Held(X, y, problem, [400])
     some = solved(Boosting(problem), held)
     assert any(isinstance(order, Check) for order in held.orders)
-    monkeypatch.setattr(bins, "overlaps", lambda *_: True)  # each column has a byte of its own from the beginning
-    assert same(some, boost(X, y, problem))
-    monkeypatch.setattr(bins, "overlaps", overlaps)
+    with monkeypatch.context() as patch:
+        patch.setattr(bins, "overlaps", lambda *_: True)  # each column has a byte of its own from the beginning
+        assert same(some, boost(X, y, problem))
     assert same(some, solved(Boosting(problem), Held(X, y, problem, [120, 400])))
 
 
