@@ -52,8 +52,8 @@ class RoundsRunner(Runner):
             stage, records = _in_one_task(job, problems.of(job), solver)
         return problems.result(job, stage, records, solver)
 
-    def fills_cluster(self, learner: Learner, cells_bytes: int) -> bool:
-        return not self._problems.durable and self._problems.solver(learner, cells_bytes) == "distributed"
+    def fills_cluster(self, learner: Learner, held_bytes: int) -> bool:
+        return not self._problems.durable and self._problems.solver(learner, held_bytes) == "distributed"
 
     def needs(self, learner: Learner, sizes: CellSizes) -> tuple[float, str]:
         blocks, words = super().needs(learner, sizes)

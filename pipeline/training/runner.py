@@ -59,7 +59,7 @@ class TrainingJob:
         """Bytes of all training rows as a learner holds them: of the packed cells, or of what it makes of rows."""
         if self.fitted is not None:
             return self.cells_bytes
-        in_rounds = capability(self.context.params.learner(self.learner), RoundsLearner)
+        in_rounds = capability(self.context.params.of(self.learner), RoundsLearner)
         return 0 if in_rounds is None else self.rows.n_rows * in_rounds.row_bytes(self.rows.preparation.n_columns)
 
     @property
@@ -113,7 +113,7 @@ class Runner:
         """Train; return the content hash of the stored model, the chosen value, and the learner's summary."""
         raise NotImplementedError
 
-    def fills_cluster(self, learner: Learner, cells_bytes: int) -> bool:
+    def fills_cluster(self, learner: Learner, held_bytes: int) -> bool:
         """Return whether tasks go to every worker in rounds, so that another learner's tasks would delay them all."""
         return False
 

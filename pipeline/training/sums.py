@@ -146,12 +146,8 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
 
     @classmethod
     def of(cls, job: TrainingJob) -> Sequence[Self]:
-        task = job.rows.preparation.task
-        present = [np.unique(targets) for targets in job.rows.targets()]
-        if job.fitted is None and (missing := missing_in(task, np.concatenate(present))):
-            raise InputError(
-                f"--learner {job.learner}: found no training row of {missing}; give another --seed or split"
-            )
+        if job.fitted is None:
+            _refuse_missing(job)
         (rounds,) = super().of(job)
         solver = cls.solver(job.context.params.of(job.learner), job.held_bytes)
         if solver == "memory":
@@ -175,6 +171,18 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
         if solver == "distributed":
             return visited, "in pieces, in the memory of the workers where it suffices (solver distributed)"
         return visited, "block by block (solver block)"
+
+
+def _refuse_missing(job: TrainingJob) -> None:
+    """Refuse rows of which some class has none.
+
+    Raises
+    ------
+    InputError
+    """
+    present = np.concatenate([np.unique(targets) for targets in job.rows.targets()])
+    if missing := missing_in(job.rows.preparation.task, present):
+        raise InputError(f"--learner {job.learner}: found no training row of {missing}; give another --seed or split")
 
 
 def _threads(job: TrainingJob) -> int:

@@ -67,6 +67,10 @@ class Layout:
             upper[rows] = as_dense(X[rows][:, two_bins]) >= every[begins[two_bins]]
         return cls(every, begins, *_shared_bytes(upper, two_bins, len(edges)))
 
+    def owned(self) -> Layout:
+        """Return the layout with arrays that can be written to, for which loops are compiled."""
+        return Layout(*(np.array(array) for array in (self.edges, self.begins, self.places, self.members)))
+
     @property
     def n_columns(self) -> int:
         """Number of columns."""

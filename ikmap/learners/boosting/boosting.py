@@ -177,7 +177,7 @@ class Boosting:
             elif self._growth is None:
                 self._begin_tree(order, sums)
             else:
-                self._growth.absorb(sums.histograms)
+                self._growth.absorb(np.require(sums.histograms, requirements="W"))
                 self._order_more()
 
     # From the beginning to the first tree
@@ -248,7 +248,7 @@ class Boosting:
             return
         self._residual = sums.largest
         args = self._basis.layout, self._problem.settings.tree, order.growing.scales, self._columns
-        self._growth = Growth(*args, sums.histograms[0])
+        self._growth = Growth(*args, np.require(sums.histograms[0], requirements="W"))
         self._order_more()
 
     def _order_more(self) -> None:

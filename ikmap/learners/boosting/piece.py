@@ -323,10 +323,16 @@ class Piece:
             key = generator(drawn.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64)
             fill_drawn(key, _limit(drawn.held_out), rows.start, held)
             held[: 1 if rows.start == 0 else 0] = False  # so that there is a row to learn from
-        self._kept, self._held = (np.flatnonzero(mask).astype(np.uint32) for mask in (~held, held))
+        self._kept, self._held = (self._numbers(mask) for mask in (~held, held))
         self._layout: Layout | None = None
         self._n_trees = 0
         self._growing: _Rows | None = None
+
+    def _numbers(self, mask: np.ndarray) -> np.ndarray:
+        """Return the numbers of the rows in a mask, to be kept."""
+        numbers = self._rows.zeros((int(np.count_nonzero(mask)),), np.uint32)
+        numbers[:] = np.flatnonzero(mask)
+        return numbers
 
     def sums(self, order: Look | Check | Order) -> Looked | Clashes | Sums:
         """Return the sums over the rows of the piece that are ordered."""
@@ -334,8 +340,9 @@ class Piece:
             return self._look()
         if isinstance(order, Check):
             clashes = Clashes(np.zeros(order.layout.n_columns, dtype=np.bool_))
+            layout = order.layout.owned()
             for block in self._rows.blocks:
-                clashes.marked |= order.layout.clashes(cast("Rows", block.rows))
+                clashes.marked |= layout.clashes(cast("Rows", block.rows))
             return clashes
         if self._is_behind(order):
             if order.basis is None:
@@ -372,8 +379,7 @@ class Piece:
                 rows = cast("Rows", block.rows)
                 chosen.append(rows if own.size == block.y.size else rows[own])
             begin = end
-        self._y = y
-        targets = [self._target(k)[self._kept] for k in range(drawn.n_outputs)]
+        targets = [self._target(k, y)[self._kept] for k in range(drawn.n_outputs)]
         sums = np.array([self._in_blocks(target, self._kept) for target in targets])
         bounds = float(y.min()), float(y.max())
         whole = targets if drawn.loss.by_rows else []
@@ -387,7 +393,7 @@ class Piece:
         """Begin with no tree."""
         zeros, n = self._rows.zeros, self._n
         if self._layout is None:
-            layout = self._layout = basis.layout
+            layout = self._layout = basis.layout.owned()
             self._first_bins = layout.first_bins
             self._codes = zeros((n, layout.n_bytes), np.uint8)
             self._y, begin = zeros((n,), np.float64), 0
@@ -403,9 +409,13 @@ class Piece:
         self._margin[:] = np.array(basis.starts)[:, None]
         self._n_trees, self._growing = 0, None
 
-    def _target(self, k: int) -> Floats:
-        """Return the targets of an output: those of the rows, or 1 for the class of the output and 0 for others."""
-        return self._y if self._drawn.n_outputs == 1 else (self._y == k).astype(np.float64)
+    def _target(self, k: int, y: Floats | None = None) -> Floats:
+        """Return the targets of an output: those of the rows, or 1 for the class of the output and 0 for others.
+
+        They are the rows that are held, or have the targets `y`.
+        """
+        y = self._y if y is None else y
+        return y if self._drawn.n_outputs == 1 else (y == k).astype(np.float64)
 
     # Sums over held-out rows
 

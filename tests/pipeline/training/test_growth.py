@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from pipeline.training import engine
 from pipeline.training.rounds import Held
 from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
+from tests import ROOT
 from tests.support.in_process import InProcess
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
@@ -233,3 +237,44 @@ def test_the_plan_reckons_with_bins_and_not_with_all_rows() -> None:
     sizes = DataSizes(30_000_000, 1000, 20, 0, 1, dense=True)
     assert make_plan(params_for(learners=("boosting",)), 0, sizes, 2).worker_bytes < 2 << 30
     assert learner.memory(ten_times) >= PIECE_BYTES
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+import distributed  # as every worker has
+from ikmap.methods import boosting
+from pipeline.running.measured import peak_rss_bytes
+from pipeline.runs.plan import DataSizes, make_plan
+from pipeline.training import sums
+from pipeline.training.train import train
+from tests.support.params_for import params_for
+from tests.support.runs import context
+
+folder, solver, n, d = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+boosting.PIECE_BYTES = sums.PIECE_BYTES = 8 << 20
+params = params_for(learners=("boosting",), solver=solver, rounds=3)
+plan = make_plan(params, 0, DataSizes(n, 0, d, n * d, 1, dense=True), workers=1)
+before = peak_rss_bytes()
+train(context(folder, params), "boosting", None)
+print(plan.worker_bytes, peak_rss_bytes(), before)
+"""
+
+
+@pytest.mark.slow
+def test_the_estimate_is_not_below_the_truth(tmp_path: Path) -> None:
+    n, d, truths, estimates = 900_000, 8, {}, {}
+    store_rows(context(tmp_path / "run").store, *points(n, d), part_rows=20_000)
+    for solver in ("memory", "block"):
+        shutil.copytree(tmp_path / "run", tmp_path / solver)
+        words = [sys.executable, "-c", MEASURE, str(tmp_path / solver), solver, str(n), str(d)]
+        measured = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+        assert measured.returncode == 0, measured.stderr
+        estimate, truth, before = map(int, measured.stdout.split())
+        print(f"{solver}: estimated {estimate / 1e6:.0f} MB, found {truth / 1e6:.0f} MB, {before / 1e6:.0f} MB before")
+        assert truth <= 1.1 * estimate
+        assert estimate <= 2.5 * truth
+        truths[solver], estimates[solver] = truth, estimate
+    held = n * Boosting().row_bytes(d)
+    assert estimates["memory"] - estimates["block"] == pytest.approx(held, abs=10 << 20)
+    assert truths["memory"] - truths["block"] > held / 2  # which is in files

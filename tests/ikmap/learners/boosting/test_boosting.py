@@ -84,6 +84,13 @@ def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) 
     assert len(losses) == (len(trees) + 1 if options["held_out"] else 0)
 
 
+def sent(value: Any) -> Any:
+    """Return a value as it comes from another process: its arrays cannot be written to."""
+    buffers: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(text, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+
 class Held:
     """Rows in pieces that are worked on one after the other, by orders that were sent somewhere."""
 
@@ -103,8 +110,7 @@ class Held:
 
     def sums(self, order: Any) -> Any:
         self.orders.append(order)
-        sent = pickle.dumps(order)
-        return reduce(iadd, (pickle.loads(pickle.dumps(each.sums(pickle.loads(sent)))) for each in self.pieces))
+        return reduce(iadd, (sent(each.sums(sent(order))) for each in self.pieces))
 
 
 def solved(state: Boosting, held: Held) -> Boosted:
