@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ikmap.learners.rows import Block
     from ikmap.methods.method import Number
     from ikmap.methods.sample import Sample, Training
+    from ikmap.model import Model
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
     from ikmap.splits import CellSplit, Swept
@@ -207,6 +208,14 @@ class FollowsSplits(ABC):
         Swept
             Score at the value of the last split so far, after one split or several.
         """
+
+
+class FollowsC(ABC):
+    """Trains models for several values of a field ``C`` one after the other, each from where the one before ended."""
+
+    @abstractmethod
+    def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
+        """Yield models for ascending values of C, for cross-validation; each is trained when it is asked for."""
 
 
 class SharesWork(ABC):

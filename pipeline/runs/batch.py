@@ -169,7 +169,7 @@ def _stages(
         mapped = {"counted": count_targets(context.store, "train")}
     # With a worker for each, no learner waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
-        fills_cluster(context, name, fitted[value]) for name, value in on_cells.items()
+        fills_cluster(context, name, fitted[on_cells[name]] if name in on_cells else None) for name in params.learners
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
 from ikmap.methods.values import Value
 from pipeline.record_types import TrainResult
-from pipeline.rows.block_sizes import packed_bytes
-from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.training.counts import CountsRounds
@@ -59,8 +57,7 @@ def train(
     return result
 
 
-def fills_cluster(context: Context, learner: str, fitted: Fitted) -> bool:
+def fills_cluster(context: Context, learner: str, fitted: Fitted | None) -> bool:
     """Return whether a learner sends tasks to every worker in rounds, which another learner's tasks would delay."""
-    n = PreparedRows(context.store, "train").n_rows
-    cells_bytes = packed_bytes(n, fitted.t, fitted.most_cells)
-    return runner_of(learner).fills_cluster(context.params.of(learner), cells_bytes)
+    held_bytes = TrainingJob(context, learner, fitted).held_bytes
+    return runner_of(learner).fills_cluster(context.params.of(learner), held_bytes)
