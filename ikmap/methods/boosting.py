@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, FieldError
 from ikmap.methods.forest import MinLeaf
-from ikmap.methods.learner import WholeLearner
+from ikmap.methods.learner import Learner, WholeLearner
 from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
@@ -33,22 +33,8 @@ BINS = 256
 """Largest number of bins of a column."""
 
 
-class Boosting(WholeLearner):
-    """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
-
-    Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
-    error, or by the pinball loss of a quantile. A share of the rows, drawn by the seed, is held out and ends the rounds
-    early.
-    """
-
-    about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="boosting",
-        title="gradient boosting",
-        on="rows",
-        tasks=frozenset({"classification", "regression"}),
-        models=("ikmap.learners.cells_model",),
-        metrics_schema=METRICS_SCHEMA,
-    )
+class BoostingFields(Learner):
+    """Base of learners that boost trees, with the options of rounds and trees."""
 
     rounds: Annotated[
         int, Ge(1), Doc("most rounds of boosting; each grows a tree, with more than two classes one for each")
@@ -73,13 +59,32 @@ class Boosting(WholeLearner):
         Doc("share of the rows that boosting holds out to end its rounds; 0: {rounds} are made"),
     ] = 0.1
     patience: Annotated[int, Ge(1), Doc("rounds without improvement on held-out rows after which boosting ends")] = 50
-    quantile_level: Annotated[
-        float | None, Gt(0.0), Lt(1.0), Doc("quantile that boosting predicts, in place of the mean (regression only)")
-    ] = None
 
     @property
     def log_odds(self) -> bool:
         return True
+
+
+class Boosting(BoostingFields, WholeLearner):
+    """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
+
+    Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
+    error, or by the pinball loss of a quantile. A share of the rows, drawn by the seed, is held out and ends the rounds
+    early.
+    """
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="boosting",
+        title="gradient boosting",
+        on="rows",
+        tasks=frozenset({"classification", "regression"}),
+        models=("ikmap.learners.cells_model",),
+        metrics_schema=METRICS_SCHEMA,
+    )
+
+    quantile_level: Annotated[
+        float | None, Gt(0.0), Lt(1.0), Doc("quantile that boosting predicts, in place of the mean (regression only)")
+    ] = None
 
     def check_task(self, task: str) -> None:
         if self.quantile_level is not None and task not in ("auto", "regression"):
