@@ -12,7 +12,7 @@ from annotated_types import Ge
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.boosting import Boosting, BoostingFields
 from ikmap.methods.capabilities import LearnsOutOfFold
-from ikmap.methods.fields import AUTO, Doc, fields_of
+from ikmap.methods.fields import Doc, fields_of
 from ikmap.methods.iforest import IForest
 from ikmap.methods.kinds import Choice, Kind, Names
 from ikmap.methods.learner import WholeLearner
@@ -121,7 +121,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         str, BaseModels(), Doc("parts of the sum that stacking makes: boosting, and maps, with linear models on cells")
     ] = "boosting,iforest"
     t: T = 300
-    psi: Annotated[int | Literal["auto"], Ge(1), Doc(PSI_DOC)] = AUTO
+    psi: Annotated[int | Literal["auto"], Ge(1), Doc(PSI_DOC)] = "auto"
     n_folds: Annotated[
         int, Ge(2), Doc("folds of stacking, each held out once from the learning of the parts of the sum")
     ] = 5
@@ -166,7 +166,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             },
             "loss_out_of_fold": stacked.blend.loss,
         }
-        return stacked.model, summary, OutOfFold(stacked.blend.decisions, int(fold.max()) + 1)
+        out_of_fold = OutOfFold(stacked.blend.decisions, int(fold.max()) + 1, stacked.blend.weights)
+        return stacked.model, summary, out_of_fold
 
     def _part(
         self, name: str, training: Training, target: Floats, fold: Int64s, loss: BlendLoss
@@ -187,7 +188,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         kind = MAPS[name]
         assert issubclass(kind, PsiMap)
         most = max(1, n_rows - -(-n_rows // min(self.n_folds, n_rows)))
-        psis = [min(self.psi, most)] if self.psi != AUTO else [psi for psi in PSIS if psi <= most] or [most]
+        psis = [self.psi] if isinstance(self.psi, int) else PSIS
+        psis = [psi for psi in psis if psi <= most] or [most]
         return [kind(t=self.t, psi=psi) for psi in psis]
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:

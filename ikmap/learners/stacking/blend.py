@@ -37,8 +37,12 @@ class BlendLoss(ABC):
         """Return the constant decisions with the least loss, shape (K,)."""
 
     @abstractmethod
+    def rows(self, decision: Floats, target: Floats) -> Floats:
+        """Return the loss of each row, shape (n,)."""
+
     def mean(self, decision: Floats, target: Floats) -> float:
         """Return the mean loss of the rows."""
+        return float(self.rows(decision, target).mean())
 
     @abstractmethod
     def derivatives(self, decision: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -62,8 +66,9 @@ class LogLoss(BlendLoss):
         share = target.mean(axis=0)
         return np.log(share / (1 - share))
 
-    def mean(self, decision: Floats, target: Floats) -> float:
-        return float((np.logaddexp(0.0, decision) - target * decision).sum(axis=1).mean())
+    def rows(self, decision: Floats, target: Floats) -> Floats:
+        losses: Floats = (np.logaddexp(0.0, decision) - target * decision).sum(axis=1)
+        return losses
 
     def derivatives(self, decision: Floats, target: Floats) -> tuple[Floats, Floats]:
         probability = expit(decision)
@@ -77,8 +82,9 @@ class SquaredLoss(BlendLoss):
         mean: Floats = target.mean(axis=0)
         return mean
 
-    def mean(self, decision: Floats, target: Floats) -> float:
-        return float(((decision - target) ** 2).sum(axis=1).mean()) / 2
+    def rows(self, decision: Floats, target: Floats) -> Floats:
+        losses: Floats = ((decision - target) ** 2).sum(axis=1) / 2
+        return losses
 
     def derivatives(self, decision: Floats, target: Floats) -> tuple[Floats, Floats]:
         return decision - target, np.ones_like(decision)
@@ -111,8 +117,8 @@ class Blend:
 def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: BlendLoss) -> Blend:
     """Choose models, and weigh them.
 
-    One model after the other is left out, as long as the sum of the others has no larger loss: that without which the
-    loss is least. Losses are those of rows whose fold did not decide the weights.
+    One model after the other is left out, that without which the loss is least, as long as the mean loss rises by no
+    more than the standard error of its rise. Losses are those of rows whose fold did not decide the weights.
 
     Parameters
     ----------
@@ -124,15 +130,15 @@ def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: Blend
     """
     target = loss.softened(target)
 
-    def crossed(models: Sequence[int]) -> tuple[float, Floats]:
-        """Return the decisions of a sum of these models, with weights that the rows of other folds decide."""
+    def crossed(models: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return loss and decisions on each row of a sum of these models, whose weights rows of other folds decide."""
         crossed_decisions = np.empty_like(target)
         for k in np.unique(fold).tolist():
             rows, others = fold == k, fold != k
             constant = loss.constant(target[others])
             weights = weights_of([decisions[p][others] for p in models], target[others], constant, loss)
             crossed_decisions[rows] = weighted([decisions[p][rows] for p in models], weights, constant)
-        return loss.mean(crossed_decisions, target), crossed_decisions
+        return loss.rows(crossed_decisions, target), crossed_decisions
 
     models = list(range(len(decisions)))
     alone = [crossed([p]) for p in models]
@@ -140,13 +146,14 @@ def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: Blend
     while len(models) > 1:
         fewer = [[other for other in models if other != p] for p in models]
         trials = [alone[rest[0]] if len(rest) == 1 else crossed(rest) for rest in fewer]
-        least = min(range(len(models)), key=lambda i: trials[i][0])
-        if trials[least][0] > best[0]:
+        least = min(range(len(models)), key=lambda i: float(trials[i][0].mean()))
+        lowered = trials[least][0] - best[0]
+        if lowered.mean() > lowered.std() / np.sqrt(lowered.size):
             break
         models, best = fewer[least], trials[least]
     constant, weights = loss.constant(target), np.zeros(len(decisions))
     weights[models] = weights_of([decisions[p] for p in models], target, constant, loss)
-    return Blend(weights, constant, best[1], best[0], [value for value, _ in alone])
+    return Blend(weights, constant, best[1], float(best[0].mean()), [float(own.mean()) for own, _ in alone])
 
 
 def weighted(decisions: Sequence[Floats], weights: Floats, constant: Floats) -> Floats:

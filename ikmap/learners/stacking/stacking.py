@@ -36,6 +36,8 @@ class OutOfFold(Model):
     decisions : ndarray of float64, shape (n, K)
     folds : int
         Number of folds.
+    weights : ndarray of float64, shape (P,)
+        Weight of each part of a sum in the model of all rows.
     """
 
     kind: ClassVar[str] = "out-of-fold"
@@ -43,6 +45,7 @@ class OutOfFold(Model):
 
     decisions: Floats
     folds: int
+    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Stacked:
 
 
 def folds_of(target: Floats, n_folds: int, seed: int) -> Int64s:
-    """Return the fold of each row: the rows of each class, or of neighbouring numbers, are shared out in a seeded order.
+    """Return the fold of each row: rows of the same class, or of neighbouring numbers, are shared out at random.
 
     Parameters
     ----------
@@ -75,7 +78,8 @@ def folds_of(target: Floats, n_folds: int, seed: int) -> Int64s:
 
 def out_of_fold(fit: Fit, X: Rows, fold: Int64s, n_threads: int = 1) -> tuple[Floats, list[CellsModel]]:
     """Return the decisions on each row of a model that learned from the rows of other folds, and these models."""
-    decisions, models = np.empty(0), []
+    decisions = np.empty(0)
+    models: list[CellsModel] = []
     for k in range(int(fold.max()) + 1):
         model, held_out = fit(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
         own = model.decision_function(X[held_out], n_threads)
@@ -112,9 +116,7 @@ def stack(
     decided = [out_of_fold(fit, X, fold, n_threads) for fit in fits]
     chosen = blend([decisions for decisions, _ in decided], target, fold, loss)
     kept = np.flatnonzero(chosen.weights) if chosen.weights.any() else np.array([int(np.argmin(chosen.alone))])
-    terms = [
-        (float(chosen.weights[p]) / len(decided[p][1]), model) for p in kept.tolist() for model in decided[p][1]
-    ]
+    terms = [(float(chosen.weights[p]) / len(decided[p][1]), model) for p in kept.tolist() for model in decided[p][1]]
     return Stacked(added_up(terms, chosen.constant, learner), chosen)
 
 
