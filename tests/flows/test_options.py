@@ -115,7 +115,19 @@ BOOSTING = BatchOptions(
     dataset="a9a", task="regression", learner=("boosting",), rounds=50, shrinkage=0.05, max_leaves=15, min_leaf=7,
     l2=1.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
 )  # fmt: skip
-SAMPLES = (BATCH, DATASET, TREES, FOREST, BOOSTING, NORMA, NUMBERS, FEATURES, *(of_papers.SAMPLES if of_papers else ()))
+STACKING = BatchOptions(dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3)
+SAMPLES = (
+    BATCH,
+    DATASET,
+    TREES,
+    FOREST,
+    BOOSTING,
+    STACKING,
+    NORMA,
+    NUMBERS,
+    FEATURES,
+    *(of_papers.SAMPLES if of_papers else ()),
+)
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
