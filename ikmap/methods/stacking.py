@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ikmap.partitioners import Partitions
 
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
-    "parts": {
-        "description": "Parts of the sum by name.",
+    "base_models": {
+        "description": "Parts of the sum that stacking made, by name.",
         "type": "object",
         "additionalProperties": {
             "type": "object",
@@ -160,7 +160,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         )
         figures = zip(parts, stacked.blend.weights.tolist(), stacked.blend.alone, strict=True)
         summary: Summary = {
-            "parts": {
+            "base_models": {
                 name: {**part.summary, "weight": weight, "loss": own_loss}
                 for name, (part, weight, own_loss) in zip(self.names, figures, strict=True)
             },

@@ -366,6 +366,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "max_features": {"partitioner": "forest", "max_features": 0.25},
     "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 1.0},
     "row_share": {"row_share": 0.5}, "column_share": {"column_share": 0.5}, "held_out": {"held_out": 0.2},
+    "base_models": {"base_models": "anne,boosting"}, "n_folds": {"n_folds": 4},
     "patience": {"patience": 9}, "quantile_level": {"quantile_level": 0.9, "task": "regression"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
     **(of_papers.GIVEN if of_papers else {}),
