@@ -142,6 +142,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         from ikmap.learners.stacking.stacking import OutOfFold, folds_of, stack
 
         n_classes, y = len(training.classes), training.y
+        if y.size < 2:
+            raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         if n_classes > 2:
             target = np.equal.outer(y, np.arange(n_classes)).astype(np.float64)
         else:
