@@ -111,5 +111,5 @@ def decide(fits: Sequence[Fit], w: np.ndarray, c: list[float], fold: np.ndarray,
     means = []
     for fit in fits:
         models = [fit(np.flatnonzero(fold != k)) for k in sorted(set(fold.tolist()))]
-        means.append(sum(model(rows) for model in models) / len(models))
+        means.append(np.mean([model(rows) for model in models], axis=0))
     return summed(means, w, c)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from ikmap import CellBoostingRegressor, CellStackingClassifier, CellStackingRegressor
 from ikmap.model import from_parts
 
-FEW = {"n_partitions": 30, "max_samples": 64, "random_state": 0}
+FEW: dict[str, Any] = {"n_partitions": 30, "max_samples": 64, "random_state": 0}
 
 
 def test_decisions_are_the_weights_of_the_cells() -> None:
