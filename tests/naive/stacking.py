@@ -95,8 +95,8 @@ def blend(
     while len(kept) > 1:
         trials = {p: crossed([decisions[q] for q in kept if q != p], target, fold, classes) for p in kept}
         least = min(trials, key=lambda p: np.mean(trials[p][0]))
-        lowered = trials[least][0] - best[0]
-        if np.mean(lowered) > np.std(lowered) / len(lowered) ** 0.5:
+        rise = trials[least][0] - best[0]
+        if np.mean(rise) > np.std(rise) / len(rise) ** 0.5:
             break
         best = trials[least]
         kept.remove(least)

@@ -147,8 +147,8 @@ def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: Blend
         fewer = [[other for other in models if other != p] for p in models]
         trials = [alone[rest[0]] if len(rest) == 1 else crossed(rest) for rest in fewer]
         least = min(range(len(models)), key=lambda i: float(trials[i][0].mean()))
-        lowered = trials[least][0] - best[0]
-        if lowered.mean() > lowered.std() / np.sqrt(lowered.size):
+        rise = trials[least][0] - best[0]
+        if rise.mean() > rise.std() / np.sqrt(rise.size):
             break
         models, best = fewer[least], trials[least]
     constant, weights = loss.constant(target), np.zeros(len(decisions))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.learners.boosting.boosting import BoostingSettings, boost
-from ikmap.learners.boosting.losses import Squared
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.ridge.conjugate_gradients import Problem
 from ikmap.learners.ridge.ridge import fit_ridge_path
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import BlendLoss, LogLoss, SquaredLoss, blend, weighted, weights_of
+from ikmap.methods import Training
+from ikmap.methods.boosting import Boosting
 from tests.naive import stacking as naive
 
 LOSSES = [(SquaredLoss(), False), (LogLoss(), True)]
@@ -90,11 +90,10 @@ def test_weights_that_are_refitted_in_sample_are_worse_than_those_of_boosting() 
     def r2(predicted: np.ndarray, targets: np.ndarray) -> float:
         return 1 - float(np.mean((predicted[:, 0] - targets) ** 2) / np.var(targets))
 
-    boosted = boost(X[grew], y[grew, None], Squared(), BoostingSettings(), 0)
-    trees = LinearModel(boosted.coef, boosted.intercept, 1.0, "boosting", [])
+    boosted, _ = Boosting().fit(Training(Block(X[grew], y[grew]), [], 0))
     inside, outside = (boosted.partitions.cells(X[rows]).packed() for rows in (grew, new))
-    honest = r2(trees.decision_function(outside), y[new])
-    assert r2(trees.decision_function(inside), y[grew]) > honest + 0.15
+    honest = r2(boosted.decision_function(X[new]), y[new])
+    assert r2(boosted.decision_function(X[grew]), y[grew]) > honest + 0.15
     fold, alphas = np.arange(2000) % 5, [2.0**m for m in range(-6, 9, 2)]
     problem = Problem(1.0, value=1 / np.sqrt(inside.n_partitions))
 
