@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.arrays import Floats, Int64s, Integers, Words
+from ikmap.arrays import Array, Floats, Int64s, Integers, Words
 from ikmap.cells import Cells, absent_code
 from ikmap.learners._codes_loops import first_bad_code, largest_codes
 from ikmap.rows import csr_arrays
@@ -38,6 +39,31 @@ class Block(NamedTuple):
     y: np.ndarray
     sample_weight: np.ndarray | None = None
     row_id: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class PieceRows:
+    """Consecutive rows of a training set that one process works on in rounds.
+
+    Attributes
+    ----------
+    blocks : sequence of Block
+        The rows in order, which may be read again and again.
+    start, stop : int
+        Number of the first row, and of the first one that follows.
+    in_memory : bool
+        Whether the rows may be held in memory; else they are read from a file in each round.
+    n_threads : int
+    zeros : callable
+        Function from shape and dtype to a new array of zeros, for what is kept of the rows from round to round.
+    """
+
+    blocks: Sequence[Block]
+    start: int
+    stop: int
+    in_memory: bool = True
+    n_threads: int = 1
+    zeros: Callable[[tuple[int, ...], type[np.generic]], Array] = np.zeros
 
 
 #: A training set: ``blocks[k]`` may read from disk, and gives the same rows in the same order each time.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, FieldError
 from ikmap.methods.forest import MinLeaf
-from ikmap.methods.learner import Learner, WholeLearner
-from ikmap.methods.sample import Shape, Training
+from ikmap.methods.learner import Learner, RoundsLearner
+from ikmap.methods.sample import Sample, Shape, Training
 
 if TYPE_CHECKING:
-    from ikmap.json_values import Json
+    from ikmap.json_values import Json, Label
+    from ikmap.learners.boosting.boosting import Boosted, Problem
     from ikmap.learners.boosting.losses import Loss
     from ikmap.learners.cells_model import CellsModel
-    from ikmap.methods.learner import Summary
+    from ikmap.learners.rows import PieceRows
+    from ikmap.methods.learner import Arrays, RoundState, Summary, SumsOf
 
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "trees": {"description": "Trees that the model keeps.", "type": "integer", "minimum": 1},
@@ -31,6 +33,12 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
 """JSON Schema of the fields that the learner reports."""
 BINS = 256
 """Largest number of bins of a column."""
+ROW_BYTES = 64
+"""Bytes of a row beside its bins: margin, target, gradient, hessian, their words, and places in the order of leaves."""
+PIECE_BYTES = 256 << 20
+"""Most bytes of a piece, where the rows are not in memory: one at a time is mapped from its file."""
+READ_BYTES = 64 << 20
+"""Bytes of rows that are read, and made bins of, at a time."""
 
 
 class BoostingFields(Learner):
@@ -65,7 +73,7 @@ class BoostingFields(Learner):
         return True
 
 
-class Boosting(BoostingFields, WholeLearner):
+class Boosting(BoostingFields, RoundsLearner):
     """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
 
     Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
@@ -82,27 +90,41 @@ class Boosting(BoostingFields, WholeLearner):
         metrics_schema=METRICS_SCHEMA,
     )
 
+    solver: Annotated[
+        Literal["auto", "memory", "block", "distributed"],
+        Doc(
+            "how boosting grows its trees, with the same result: with the bins of all rows in the memory of one "
+            "worker, in files, or in pieces by many workers; auto goes by size"
+        ),
+    ] = "auto"
     quantile_level: Annotated[
         float | None, Gt(0.0), Lt(1.0), Doc("quantile that boosting predicts, in place of the mean (regression only)")
     ] = None
+
+    small_orders: ClassVar[bool] = True
+    most_in_memory: ClassVar[int] = 256 << 20
+
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        if self.quantile_level is not None and self.solver not in ("auto", "memory"):
+            instead = (
+                "the quantile of a leaf is found among all of its rows; leave {solver} out or give {solver} memory"
+            )
+            raise FieldError(
+                "quantile_level", f"{{solver}} {self.solver}", "memory", value=self.quantile_level, instead=instead
+            )
 
     def check_task(self, task: str) -> None:
         if self.quantile_level is not None and task not in ("auto", "regression"):
             raise FieldError("quantile_level", f"task {task}", "regression", value=self.quantile_level)
 
-    def fit(self, training: Training) -> tuple[CellsModel, Summary]:
-        import numpy as np
+    def choose_solver(self, held_bytes: int) -> str:
+        return "memory" if self.quantile_level is not None else super().choose_solver(held_bytes)
 
-        from ikmap.learners.boosting.boosting import BoostingSettings, boost
+    def _problem(self, seed: int, n_rows: int, n_columns: int, n_classes: int) -> Problem:
+        from ikmap.learners.boosting.boosting import BoostingSettings, Problem
         from ikmap.learners.boosting.growth import TreeSettings
-        from ikmap.learners.cells_model import CellsModel
-        from ikmap.learners.linear_model import LinearModel
 
-        y, n_classes = training.y, len(training.classes)
-        if n_classes > 2:
-            targets = np.equal.outer(y, np.arange(n_classes)).astype(np.float64)
-        else:
-            targets = np.asarray(y, dtype=np.float64)[:, None]
         settings = BoostingSettings(
             self.rounds,
             self.shrinkage,
@@ -112,9 +134,56 @@ class Boosting(BoostingFields, WholeLearner):
             self.held_out,
             self.patience,
         )
-        boosted = boost(training.rows, targets, self._loss(n_classes), settings, training.seed, training.n_threads)
+        n_outputs = n_classes if n_classes > 2 else 1
+        return Problem(settings, self._loss(n_classes), seed, n_rows, n_columns, n_outputs)
+
+    def _problem_of(self, sample: Sample) -> Problem:
+        return self._problem(sample.seed, sample.n_rows, sample.n_columns, sample.n_classes)
+
+    def begin(self, sample: Sample, arrays: Arrays | None = None) -> RoundState:
+        from ikmap.learners.boosting.boosting import Boosting as State
+
+        problem = self._problem_of(sample)
+        return State(problem) if arrays is None else State.restore(problem, arrays)
+
+    def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:
+        from itertools import pairwise
+
+        from ikmap.learners.boosting.piece import SUM_ROWS
+
+        # All but the last are whole blocks of rows whose losses are added up.
+        n_blocks = -(-sample.n_rows // SUM_ROWS)
+        n_pieces = min(n_pieces, n_blocks)
+        ends = [min(sample.n_rows, SUM_ROWS * (n_blocks * k // n_pieces)) for k in range(n_pieces + 1)]
+        return list(pairwise(ends))
+
+    def hold(self, rows: PieceRows, sample: Sample) -> SumsOf:
+        from ikmap.learners.boosting.piece import Piece
+
+        return Piece(rows, self._problem_of(sample).drawn).sums
+
+    def row_bytes(self, columns: int) -> int:
+        return columns + ROW_BYTES
+
+    def finish(self, state: RoundState, sample: Sample) -> tuple[CellsModel, Summary]:
+        from ikmap.learners.boosting.boosting import Boosting as State
+
+        assert isinstance(state, State)
+        return self._model(state.boosted(), sample.task.codec.classes if sample.task else [])
+
+    def fit(self, training: Training) -> tuple[CellsModel, Summary]:
+        from ikmap.learners.boosting.boosting import boost
+
+        n, d = training.rows.shape
+        problem = self._problem(training.seed, n, d, len(training.classes))
+        return self._model(boost(training.rows, training.y, problem, training.n_threads), training.classes)
+
+    def _model(self, boosted: Boosted, classes: list[Label]) -> tuple[CellsModel, Summary]:
+        from ikmap.learners.cells_model import CellsModel
+        from ikmap.learners.linear_model import LinearModel
+
         params: dict[str, Json] = {"shrinkage": self.shrinkage, "max_leaves": self.max_leaves}
-        linear = LinearModel(boosted.coef, boosted.intercept, 1.0, self.about.name, training.classes, params)
+        linear = LinearModel(boosted.coef, boosted.intercept, 1.0, self.about.name, classes, params)
         summary: Summary = {
             "trees": boosted.partitions.n_partitions,
             "rounds_made": boosted.rounds_made,
@@ -131,10 +200,13 @@ class Boosting(BoostingFields, WholeLearner):
         return Squared() if level is None else Quantile(level)
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        # Bins of all rows and of those to learn from; margins, targets, gradients, hessians and words of rows; the
-        # histograms of all leaves that grow; trees and their weights.
-        bins = 2 * shape.n * shape.d
-        per_row = shape.n * (8 * 3 * shape.outputs + 8 * 6)
-        histograms = 16 * BINS * shape.d * (self.max_leaves + 1)
+        # The pieces with what is kept of their rows, and the rows that are read; the histograms of all leaves that
+        # grow, and of those that are asked for at once; trees and their weights.
+        held = shape.n * (self.row_bytes(shape.d) + 8 * (shape.outputs - 1))
+        solver = self.choose_solver(shape.n * self.row_bytes(shape.d))
+        if solver != "memory":
+            held = min(held, PIECE_BYTES)
+        leaves = self.max_leaves + 1 if solver != "distributed" else 3 * (self.max_leaves + 1)
+        histograms = 16 * BINS * shape.d * leaves
         trees = self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
-        return bins + per_row + histograms + trees + shape.rows_bytes
+        return held + min(shape.rows_bytes, READ_BYTES) + histograms + trees

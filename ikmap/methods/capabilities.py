@@ -212,6 +212,14 @@ class FollowsSplits(ABC):
         """
 
 
+class FollowsC(ABC):
+    """Trains models for several values of a field ``C`` one after the other, each from where the one before ended."""
+
+    @abstractmethod
+    def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
+        """Yield models for ascending values of C, for cross-validation; each is trained when it is asked for."""
+
+
 class SharesWork(ABC):
     """Has candidates that share slow work, which cross-validation hands to one task."""
 

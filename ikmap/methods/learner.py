@@ -11,7 +11,7 @@ that ``--help`` is fast.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ikmap.arrays import Array
     from ikmap.json_values import Json, JsonObject, Label
-    from ikmap.learners.rows import Block, Rows
+    from ikmap.learners.rows import Block, PieceRows, Rows
     from ikmap.model import Model
 
     type Arrays = Mapping[str, NDArray[np.generic]]
@@ -406,42 +406,73 @@ class RoundState(Protocol):
         """Return the state as arrays by name."""
 
 
+type SumsOf = Callable[[Any], object]
+"""The sums over the rows of a piece that an order asks for, which add up by ``+=``."""
+
+
 class RoundsLearner(WholeLearner):
     """A learner in rounds, in each of which its state orders sums over all rows.
 
     A run divides the rows into pieces (:meth:`pieces`) and adds up the sums of the pieces in their order, so that the
     model has the same bits whether all rows are in memory, in a file, or on many workers.
+
+    Attributes
+    ----------
+    small_orders : bool
+        True if orders are small enough to be sent with every task. A state that goes on from a checkpoint may then give
+        other orders than the one that wrote it, as long as the model is the same; else it gives the same order.
+    most_in_memory : int
+        Bytes of the rows, as pieces hold them, up to which one task holds all of them unless the solver is given.
     """
 
+    small_orders: ClassVar[bool] = False
+    most_in_memory: ClassVar[int] = 64 << 20
+
     @abstractmethod
-    def begin(self, offsets: NDArray[np.int64], arrays: Arrays | None = None) -> RoundState:
+    def begin(self, sample: Sample, arrays: Arrays | None = None) -> RoundState:
         """Return the state before the first round, or the state from which ``checkpoint`` made the arrays.
 
         Parameters
         ----------
-        offsets : ndarray of int64, shape (t + 1,)
-            Offsets of the cells of the rows.
+        sample : Sample
+            Facts on all rows: their number, their columns or the offsets of their cells, and the task.
         """
 
     @abstractmethod
-    def pieces(self, n_rows: int, offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """Return start and stop of consecutive pieces of the rows, which depend on the sizes only."""
+    def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:
+        """Return start and stop of consecutive pieces of the rows.
+
+        Parameters
+        ----------
+        n_pieces : int
+            Number of pieces that suits the run, for a learner whose model does not depend on it.
+        """
 
     @abstractmethod
-    def held(self, block: Block) -> Sequence[object]:
-        """Return some rows in parts, in the form that :meth:`sums` takes."""
+    def hold(self, rows: PieceRows, sample: Sample) -> SumsOf:
+        """Return the function that makes the sums over the rows of a piece.
+
+        It may keep what it needs from round to round, which is lost with its process: sums depend on the rows and the
+        order only, or tell the state that something is missing, which then orders it.
+        """
 
     @abstractmethod
-    def sums(self, order: Any, parts: Iterable[Any]) -> object:
-        """Return sums over the parts of a piece, which add up by ``+=``; the division into parts changes no bit."""
+    def row_bytes(self, columns: int) -> int:
+        """Return the bytes of a row as a piece holds it.
+
+        Parameters
+        ----------
+        columns : int
+            Number of columns, for a learner on rows; else bytes of the packed cells of a row.
+        """
 
     @abstractmethod
-    def finish(self, state: RoundState, offsets: NDArray[np.int64]) -> tuple[Model, Summary]:
+    def finish(self, state: RoundState, sample: Sample) -> tuple[Model, Summary]:
         """Return the model, and the fields to report."""
 
-    @abstractmethod
-    def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
-        """Yield models for ascending values of C, for cross-validation; each is trained when it is asked for."""
-
-    def takes_weights(self, task: str) -> bool:
-        return True
+    def choose_solver(self, held_bytes: int) -> str:
+        """Return how the learner is trained on rows of so many bytes: "memory", "block" or "distributed"."""
+        requested = str(self.value_at("solver"))  # all that learn in rounds have it
+        if requested != "auto":
+            return requested
+        return "memory" if held_bytes <= self.most_in_memory else "distributed"

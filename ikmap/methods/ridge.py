@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Gt
 
 from ikmap.methods.about import LearnerAbout
-from ikmap.methods.capabilities import FollowsSplits
+from ikmap.methods.capabilities import FollowsC, FollowsSplits
 from ikmap.methods.fields import Doc, Searched
 from ikmap.methods.learner import C_SYMBOL, RoundsLearner, RoundState, Tolerance
-from ikmap.methods.sample import Training
+from ikmap.methods.sample import Sample, Training
 from ikmap.methods.sweeping import ridge_sweep
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ikmap.learners.linear_model import LinearModel
     from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients, Problem
     from ikmap.learners.ridge.ridge import RidgeFit
-    from ikmap.learners.ridge.sums import Order, Sums, Tile
-    from ikmap.learners.rows import Block
+    from ikmap.learners.ridge.sums import Order, Sums
+    from ikmap.learners.rows import Block, PieceRows
     from ikmap.methods.learner import Arrays, Summary
     from ikmap.splits import CellSplit, Swept
 
@@ -31,7 +31,7 @@ PATH_TOL = 1e-2
 """Relative duality gap that suffices to compare values of C."""
 
 
-class Ridge(RoundsLearner, FollowsSplits):
+class Ridge(RoundsLearner, FollowsC, FollowsSplits):
     """Ridge regression on cells, by conjugate gradients."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -85,37 +85,44 @@ class Ridge(RoundsLearner, FollowsSplits):
 
         return Problem(self.alpha, tol, 1 / math.sqrt(offsets.size - 1))
 
-    def begin(self, offsets: NDArray[np.int64], arrays: Arrays | None = None) -> ConjugateGradients:
+    def begin(self, sample: Sample, arrays: Arrays | None = None) -> ConjugateGradients:
         import numpy as np
 
         from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients
 
-        problem = self._problem(offsets, self.tol)
+        assert sample.offsets is not None
+        problem = self._problem(sample.offsets, self.tol)
         if arrays is not None:
             return ConjugateGradients.restore(problem, arrays)
-        return ConjugateGradients(problem, np.zeros(int(offsets[-1])))
+        return ConjugateGradients(problem, np.zeros(int(sample.offsets[-1])))
 
-    def pieces(self, n_rows: int, offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:
         from ikmap.learners.ridge.sums import pieces
 
-        return pieces(n_rows, offsets)
+        assert sample.offsets is not None
+        return pieces(sample.n_rows, sample.offsets)
 
-    def held(self, block: Block) -> Sequence[Tile]:
-        from ikmap.learners.ridge.sums import Tile
+    def hold(self, rows: PieceRows, sample: Sample) -> Callable[[Order], Sums]:
+        from ikmap.learners.ridge.sums import Tile, sums_of
 
-        return list(Tile.of(block))
+        if rows.in_memory:
+            tiles = [tile for block in rows.blocks for tile in Tile.of(block)]
+            return lambda order: sums_of(order, tiles)
+        return lambda order: sums_of(order, (tile for block in rows.blocks for tile in Tile.of(block)))
 
-    def sums(self, order: Order, parts: Iterable[Tile]) -> Sums:
-        from ikmap.learners.ridge.sums import sums_of
+    def row_bytes(self, columns: int) -> int:
+        return columns + 16
 
-        return sums_of(order, parts)
+    def takes_weights(self, task: str) -> bool:
+        return True
 
-    def finish(self, state: RoundState, offsets: NDArray[np.int64]) -> tuple[LinearModel, Summary]:
+    def finish(self, state: RoundState, sample: Sample) -> tuple[LinearModel, Summary]:
         from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients
         from ikmap.learners.ridge.ridge import RidgeFit
 
         assert isinstance(state, ConjugateGradients)
-        return self._model_of(RidgeFit.of(state), self.alpha, offsets)
+        assert sample.offsets is not None
+        return self._model_of(RidgeFit.of(state), self.alpha, sample.offsets)
 
     def _model_of(self, fit: RidgeFit, alpha: float, offsets: NDArray[np.int64]) -> tuple[LinearModel, Summary]:
         model = fit.model(math.sqrt(offsets.size - 1), {"alpha": alpha}, self.about.name)

@@ -16,8 +16,8 @@ from ikmap.learners.rows import Block
 from ikmap.methods import (
     LEARNERS,
     DualLearner,
+    FollowsC,
     Path,
-    RoundsLearner,
     Sample,
     StreamLearner,
     Training,
@@ -128,7 +128,7 @@ def score_cells(
 def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
     """Return a learner of the run as a function that fits rows in memory, which have the sample weights `weight`."""
     learner, classes, weight_of = params.of(name), task.codec.classes, weight_rule(task)
-    in_rounds, at_once = capability(learner, RoundsLearner), capability(learner, WholeLearner)
+    along_C, at_once = capability(learner, FollowsC), capability(learner, WholeLearner)
     task = params.decision_task(name, task)
     criterion = search_criterion(params, task, name)
 
@@ -163,12 +163,12 @@ def _learner(name: str, params: Params, task: Task, n_Cs: int, weight: np.ndarra
         return fits
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
-        assert in_rounds is not None
+        assert along_C is not None
         training = Training(Block(cells, y, weight_of(y, weight)), classes, params.seed, task=task)
-        for model in in_rounds.path(training, values_of_C(len(classes))[:n_Cs]):
+        for model in along_C.path(training, values_of_C(len(classes))[:n_Cs]):
             yield predictor(criterion, model, name)
 
-    if in_rounds is not None and params.searches_C(name):
+    if along_C is not None and params.searches_C(name):
         return rounds
     if at_once is not None:
         return at_each_C(fit_all) if params.searches_C(name) else fit_all

@@ -216,8 +216,8 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
         return result
 
     @classmethod
-    def solver(cls, learner: Learner, cells_bytes: int) -> str:
-        return choose_solver(cells_bytes, cast("DualLearner", learner).solver)
+    def solver(cls, learner: Learner, held_bytes: int) -> str:
+        return choose_solver(held_bytes, cast("DualLearner", learner).solver)
 
     @classmethod
     def without_rounds(cls, job: TrainingJob, solver: str) -> tuple[Stage, Sequence[SolutionRecord]]:

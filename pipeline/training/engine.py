@@ -6,7 +6,8 @@ the same bits; a run that was killed goes on with the last state that was writte
 - :class:`InThreads`: in this process, by threads that share the pieces, which own no arrays; the state is written every
   few seconds.
 - :class:`OnWorkers`: a task for each piece and round, always by the worker that holds the piece if it is there; the
-  state and what belongs to the pieces are written in every round, and tasks read them there.
+  state and what belongs to the pieces are written in every round, and tasks read them there. Orders that are small are
+  sent with the tasks, and the state is then written every few seconds.
 - :func:`solve_durably`: a task for each piece and round that stores its share, and a task that absorbs all shares.
 """
 
@@ -32,7 +33,7 @@ from pipeline.storage.models import MODELS
 from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
 
 CHECKPOINT_SECONDS = 5.0
-"""Seconds between checkpoints of a problem that is solved in one task."""
+"""Seconds between checkpoints of a problem whose tasks do not read them."""
 
 STATE = "state"
 """Name of the arrays of the state."""
@@ -210,17 +211,26 @@ class OnWorkers(Executor):
 
     def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:  # noqa: ARG002
         self._rounds, self._folder, self._n_pieces = rounds, folder, rounds.n_pieces
+        self._written = time.monotonic()
         self._bytes_read = self._peak_rss_bytes = 0
         self._busy: dict[str, float] = {}
 
     def write(self, done: int, state: object) -> None:
-        if done:
-            self._folder.write(STATE, done, self._rounds.checkpoint(state))
+        if not done or (self._rounds.sends_orders and time.monotonic() - self._written < CHECKPOINT_SECONDS):
+            return
+        self._folder.write(STATE, done, self._rounds.checkpoint(state))
+        self._written = time.monotonic()
 
-    def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002 - tasks make it of the state
+    def shares(self, done: int, order: object) -> Iterator[object]:
         self._assign()
+        sent = (order,) if self._rounds.sends_orders else ()
         tasks = [
-            Task(f"{self._rounds.name}-{done:05d}-{k:03d}", (self._rounds, k, self._folder, done), self.homes.get(k))
+            Task(
+                f"{self._rounds.name}-{done:05d}-{k:03d}",
+                (self._rounds, k, self._folder, done, *sent),
+                self.homes.get(k),
+                large=bool(sent),  # one for a worker that is new has all that came before
+            )
             for k in range(self._n_pieces)
         ]
         early: dict[str, object] = {}
@@ -281,9 +291,10 @@ def let_go() -> None:
     _orders.forget()
 
 
-def work_on_piece(rounds: AnyRounds, piece: int, folder: Folder, done: int) -> ShareRecord:
-    """Task: do the work of one round on a piece."""
-    order = _order(rounds, folder, done)
+def work_on_piece(rounds: AnyRounds, piece: int, folder: Folder, done: int, order: object = None) -> ShareRecord:
+    """Task: do the work of one round on a piece. Without the order, it is made of the state."""
+    if order is None:
+        order = _order(rounds, folder, done)
     kept, read_before = _hold(rounds, piece)
     generations: Generations = ({}, {})
     if rounds.owns:

@@ -13,7 +13,7 @@ from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
-from ikmap.methods import RoundsLearner, Sample, StreamLearner, Training, WholeLearner, capability
+from ikmap.methods import FollowsC, Sample, StreamLearner, Training, WholeLearner, capability
 from ikmap.methods.values import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task
@@ -45,10 +45,10 @@ def train_in_memory(
     if at_once is None:
         return dual_model(params, learner, task, weighted_block, n_threads)
     training = Training(weighted_block, task.codec.classes, params.seed, n_threads, task=task)
-    if (in_rounds := capability(method, RoundsLearner)) is not None:
-        C = in_rounds.value_at("C")
+    if (along_C := capability(method, FollowsC)) is not None:
+        C = method.value_at("C")
         assert isinstance(C, int | float)
-        return cast("Decider", next(iter(in_rounds.path(training, [float(C)]))))
+        return cast("Decider", next(iter(along_C.path(training, [float(C)]))))
     return cast("Decider", at_once.fit(training)[0])
 
 

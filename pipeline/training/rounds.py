@@ -111,6 +111,14 @@ class Rounds[State, Order, Data, Share](ABC):
     owns: ClassVar[bool] = False
     metrics_schema: ClassVar[Mapping[str, JsonObject]] = MappingProxyType({})
 
+    @property
+    def sends_orders(self) -> bool:
+        """True if orders are small: they are sent with the tasks, and the state is written now and then.
+
+        Else it is written in every round, and tasks make the order of it.
+        """
+        return False
+
     # The rounds
 
     @abstractmethod
@@ -177,8 +185,8 @@ class Rounds[State, Order, Data, Share](ABC):
     # The plan
 
     @classmethod
-    def solver(cls, learner: Learner, cells_bytes: int) -> str:  # noqa: ARG003
-        """Return how a learner is trained on cells of so many bytes: "memory", "block" or "distributed"."""
+    def solver(cls, learner: Learner, held_bytes: int) -> str:  # noqa: ARG003
+        """Return how a learner is trained on rows that take so many bytes: "memory", "block" or "distributed"."""
         return "distributed"
 
     @classmethod

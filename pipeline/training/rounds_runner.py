@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ class RoundsRunner(Runner):
             (rounds,) = problems.of(job)
             stage = job.stage(rounds.n_pieces + 1)
             return problems.result(job, stage, [solve_durably(rounds, stage)], "")
-        solver = problems.solver(job.context.params.learner(job.learner), job.cells_bytes)
+        solver = problems.solver(job.context.params.learner(job.learner), job.held_bytes)
         if solver == "distributed":
             stage = job.stage(None)
             with OnWorkers(stage) as executor:
@@ -61,7 +62,7 @@ class RoundsRunner(Runner):
         return self._problems.needs(learner, sizes, self._problems.solver(learner, sizes.cells_bytes), blocks)
 
     def least(self, learner: Learner) -> JsonObject:
-        if self._problems.durable or learner.value_at("solver") == "memory":
+        if self._problems.durable or self._problems.solver(learner, sys.maxsize) == "memory":
             return {}
         return {"solver": "block", **({"parts": None} if "parts" in fields_of(type(learner)) else {})}
 

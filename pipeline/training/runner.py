@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar, cast
 
 from ikmap.json_values import Json, JsonObject
-from ikmap.methods import Learner
+from ikmap.methods import Learner, RoundsLearner, capability
 from ikmap.methods.values import Value
 from pipeline.record_types import TrainResult
 from pipeline.rows.block_sizes import STREAM_BYTES, packed_bytes
@@ -53,6 +53,14 @@ class TrainingJob:
         if self.fitted is None:
             return 0
         return packed_bytes(self.rows.n_rows, self.fitted.t, self.fitted.most_cells)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all training rows as a learner holds them: of the packed cells, or of what it makes of rows."""
+        if self.fitted is not None:
+            return self.cells_bytes
+        in_rounds = capability(self.context.params.learner(self.learner), RoundsLearner)
+        return 0 if in_rounds is None else self.rows.n_rows * in_rounds.row_bytes(self.rows.preparation.n_columns)
 
     @property
     def chosen(self) -> JsonObject:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import frexp
+from math import exp, frexp
 
 import numpy as np
 
+from ikmap.seed_paths import BOOSTING_DRAWS, BOOSTING_HELD_OUT
+from ikmap.seeds import generator
 from tests.naive.forest import edges_of
 
 MIN_HESSIAN = 1e-3
 ROUNDING = 1e-12
-type Derivatives = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(eq=False)
@@ -27,12 +27,18 @@ class Node:
     value: float = 0.0
 
 
-def whole(values: np.ndarray, bits: int) -> tuple[list[int], float]:
-    """Return values as whole numbers of so many bits, at most 30, and the value of a 1."""
-    largest = max(abs(float(v)) for v in values)
-    exponent = frexp(largest)[1] if largest else 0
-    scale = 2.0 ** (min(bits, 30) - exponent)
+def whole(values: np.ndarray, bits: int, bound: float) -> tuple[list[int], float]:
+    """Return values as whole numbers of so many bits, and the value of a 1, by a bound of all values."""
+    scale = 2.0 ** (bits - (frexp(bound)[1] if bound else 0))
     return [round(float(v) * scale) for v in values], 1 / scale
+
+
+def drawn(key: int, row: int, share: float) -> bool:
+    """Return whether a row is drawn, by SplitMix64."""
+    z = (key + (row + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31) < int(share * 2.0**64)
 
 
 def score(gradient: float, hessian: float, l2: float) -> float:
@@ -76,18 +82,24 @@ def grow(
     rows: list[int],
     gradient: np.ndarray,
     hessian: np.ndarray,
+    bounds: tuple[float, float],
     *,
     columns: list[int] | None = None,
     max_leaves: int = 31,
     min_leaf: int = 20,
     l2: float = 0.0,
 ) -> Node:
-    """Grow a tree: of all leaves, that with the largest gain is split next; of equal ones, the older."""
+    """Grow a tree: of all leaves, that with the largest gain is split next; of equal ones, the older.
+
+    The value of a leaf, before it is shrunk, is that of its gradients and hessians as whole numbers.
+    """
     shift = len(gradient).bit_length()
-    words = whole(gradient, 62 - shift), whole(hessian, 62 - 2 * shift)
+    bits = min(30, 62 - shift), min(30, 62 - 2 * shift)
+    words = [whole(values, b, bound) for values, b, bound in zip((gradient, hessian), bits, bounds, strict=True)]
+    fine = [whole(values, 62 - shift, bound) for values, bound in zip((gradient, hessian), bounds, strict=True)]
     columns = list(range(len(bins))) if columns is None else columns
     root = Node(rows)
-    find_split(root, bins, columns, *words, min_leaf, l2)
+    find_split(root, bins, columns, words[0], words[1], min_leaf, l2)
     leaves = [root]
     while len(leaves) < max_leaves:
         best = leaves[0]
@@ -101,8 +113,11 @@ def grow(
         right = Node([r for r in best.rows if bins[best.column][r] >= best.cut])
         best.children = [left, right]
         for child in best.children:
-            find_split(child, bins, columns, *words, min_leaf, l2)
+            find_split(child, bins, columns, words[0], words[1], min_leaf, l2)
             leaves.append(child)
+    for leaf in leaves:
+        first, second = (float(sum(numbers[r] for r in leaf.rows)) * unit for numbers, unit in fine)
+        leaf.value = -first / (second + l2) if second + l2 > 0 else 0.0
     return root
 
 
@@ -121,31 +136,81 @@ def squared(margin: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def logistic(margin: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    probability = 1 / (1 + np.exp(-margin))
+    probability = np.array([1 / (1 + exp(-m)) for m in margin.tolist()])
     return probability - target, probability * (1 - probability)
+
+
+def losses(kind: str, margin: np.ndarray, target: np.ndarray) -> list[float]:
+    if kind == "logistic":
+        return [float(np.logaddexp(0.0, m)) - t * m for m, t in zip(margin.tolist(), target.tolist(), strict=True)]
+    return [(m - t) ** 2 / 2 for m, t in zip(margin.tolist(), target.tolist(), strict=True)]
+
+
+def mean(values: list[float]) -> float:
+    """Return the mean of values that are fewer than a block of rows."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total / len(values)
+
+
+def leaf_of(node: Node, bins: list[list[int]], row: int) -> Node:
+    while node.children:
+        node = node.children[bins[node.column][row] >= node.cut]
+    return node
 
 
 def boost(
     X: np.ndarray,
     y: np.ndarray,
-    derivatives: Derivatives,
-    start: float,
+    kind: str,
     *,
     rounds: int,
     shrinkage: float,
+    held_out: float = 0.0,
+    row_share: float = 1.0,
+    column_share: float = 1.0,
+    patience: int = 50,
+    seed: int = 0,
     max_leaves: int = 31,
     min_leaf: int = 20,
     l2: float = 0.0,
-) -> tuple[list[Node], np.ndarray]:
-    """Return the tree of each round, with the values of leaves, and the margins of the rows at the end."""
-    _, bins = bins_of(X)
-    margin, trees = np.full(len(y), start), []
-    for _ in range(rounds):
-        gradient, hessian = derivatives(margin, y)
-        tree = grow(bins, list(range(len(y))), gradient, hessian, max_leaves=max_leaves, min_leaf=min_leaf, l2=l2)
-        for leaf in preorder(tree):
-            if not leaf.children:
-                leaf.value = -shrinkage * sum(gradient[leaf.rows]) / (sum(hessian[leaf.rows]) + l2)
-                margin[leaf.rows] += leaf.value
+) -> tuple[list[Node], np.ndarray, list[float]]:
+    """Return the tree of each round that was made, the margins of all rows at the end, and the losses of held-out rows.
+
+    The loss of a row is squared or logistic.
+    """
+    (n, d), bins = X.shape, bins_of(X)[1]
+    key = int(generator(seed, BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
+    held = [r for r in range(1, n) if drawn(key, r, held_out)]
+    kept = [r for r in range(n) if r not in held]
+    start = mean(y[kept].tolist())
+    bound = float(max(y.max() - start, start - y.min()))
+    if kind == "logistic":
+        start = float(np.log(start / (1 - start)))
+    margin, trees = np.full(n, start), list[Node]()
+    means = [mean(losses(kind, margin[held], y[held]))] if held else []
+    for number in range(rounds):
+        gradient, hessian = (logistic if kind == "logistic" else squared)(margin, y)
+        random, rows, columns = generator(seed, BOOSTING_DRAWS, number, 0), kept, list(range(d))
+        if row_share < 1.0:
+            key = int(random.integers(2**64, dtype=np.uint64))
+            rows = [r for r in kept if drawn(key, r, row_share)]
+        if column_share < 1.0:
+            columns = sorted(random.choice(d, max(1, round(column_share * d)), replace=False).tolist())
+        bounds = (1.0, 0.25) if kind == "logistic" else (bound, 1.0)
+        options = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf, "l2": l2}
+        tree = grow(bins, rows, gradient, hessian, bounds, **options)  # type: ignore[arg-type]
+        leaves = [node for node in preorder(tree) if not node.children]
+        for leaf in leaves:
+            leaf.value *= shrinkage
+        bound = max(abs(gradient)) + max(abs(leaf.value) for leaf in leaves)
+        margin = np.array([margin[r] + leaf_of(tree, bins, r).value for r in range(n)])
         trees.append(tree)
-    return trees, margin
+        if held:
+            means.append(mean(losses(kind, margin[held], y[held])))
+            if number + 1 - int(np.argmin(means)) >= patience:
+                break
+        if not tree.children:
+            break
+    return trees, margin, means

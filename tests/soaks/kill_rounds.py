@@ -34,8 +34,13 @@ RUNS = {
     "svm, distributed": ("classes", "svm", "--tol 1e-6 --C 1 --solver distributed --parts 4"),
     "svr, distributed": ("numbers", "svr", "--tol 1e-5 --C 1 --solver distributed --parts 4"),
     "counts": ("points", "idk", ""),  # which counts twice
+    "boosting, memory": ("numbers", "boosting", "--rounds 150 --solver memory"),
+    "boosting, block": ("numbers", "boosting", "--rounds 100 --solver block"),
+    "boosting, distributed": ("classes", "boosting", "--rounds 30 --row-share 0.8 --solver distributed"),
 }
 """Runs by name: the file that they read, the learner, and the other words of the command line."""
+ON_ROWS = ("boosting",)
+"""Learners that have no map."""
 
 
 def write_files(folder: Path, n: int) -> dict[str, Path]:
@@ -109,8 +114,9 @@ def main() -> int:
                 continue
             task = {"classes": "--label y", "numbers": "--label y --task regression", "points": "--task novelty"}[file]
             words = [sys.executable, "-m", "flows.batch", "--input", str(files[file]), "--quiet", "--learner", learner,
-                     "--partitioner", "iforest", "--psi", "64", "--t", "100", "--workers", "2", "--no-dask-report",
-                     *task.split(), *more.split()]  # fmt: skip
+                     "--workers", "2", "--no-dask-report", *task.split(), *more.split()]  # fmt: skip
+            if learner not in ON_ROWS:
+                words += ["--partitioner", "iforest", "--psi", "64", "--t", "100"]
             whole, killed = folder / f"{name}-whole", folder / f"{name}-killed"
             run([*words, "--run-dir", str(whole)], whole, None)
             seconds, kills = seconds_of_training(whole), 0

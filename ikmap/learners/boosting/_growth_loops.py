@@ -191,14 +191,14 @@ def divide(codes, rows, place, low, high, scratch):
     return np.int64(n_left)
 
 
-@compiled({"boosting": "u4[::1], f8[::1], f8[::1]"})
-def sums(rows, gradient, hessian):
-    """Return the sums of the gradients and of the hessians of some rows."""
-    first = second = 0.0
+@compiled({"boosting": "u4[::1], f8[::1], f8[::1], f8, f8"})
+def whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
+    """Return the sums of the gradients and of the hessians of some rows, each of them as a whole number."""
+    first = second = np.int64(0)
     for i in range(rows.size):
         row = np.uint64(rows[i])
-        first += gradient[row]
-        second += hessian[row]
+        first += np.int64(np.rint(gradient[row] * gradient_scale))
+        second += np.int64(np.rint(hessian[row] * hessian_scale))
     return first, second
 
 
@@ -209,9 +209,9 @@ def add_value(rows, value, margin):
         margin[np.uint64(rows[i])] += value
 
 
-@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
-def add_tree(codes, places, low, high, right, values, margin):
-    """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of each row.
+@compiled({"boosting": "u1[:, ::1], u4[::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
+def add_tree(codes, rows, places, low, high, right, values, margin):
+    """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of some rows.
 
     Parameters
     ----------
@@ -220,9 +220,51 @@ def add_tree(codes, places, low, high, right, values, margin):
     right : (number of nodes,)
         Right child, or the number of the leaf.
     """
-    for i in range(margin.size):
-        node = 0
+    for i in range(rows.size):
+        row, node = np.uint64(rows[i]), 0
         while places[node] != LEAF:
-            code = codes[i, places[node]]
+            code = codes[row, places[node]]
             node = right[node] if low[node] <= code < high[node] else node + 1
-        margin[i] += values[right[node]]
+        margin[row] += values[right[node]]
+
+
+@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], i8[::1], b1[::1]"})
+def mark_clashes(codes, places, members, seen, marked):
+    """Mark each column for a row that is in its upper bin and in that of an earlier column of the same byte.
+
+    Parameters
+    ----------
+    seen : (number of bytes of a row,)
+        Of any negative numbers.
+    """
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if members[j] and codes[i, j]:
+                if seen[places[j]] == i:
+                    marked[j] = True
+                seen[places[j]] = i
+
+
+@compiled({"boosting": "u8, u8, i8, b1[::1]"})
+def fill_drawn(key, limit, first, drawn):
+    """Write which rows are drawn: those whose number of 64 bits, by SplitMix64 from their number and a key, is small.
+
+    Parameters
+    ----------
+    limit : uint64
+        A row is drawn if its number is below.
+    first : int
+        Number of the first row.
+    """
+    for i in range(drawn.size):
+        z = key + np.uint64(first + i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        drawn[i] = (z ^ (z >> np.uint64(31))) < limit
+
+
+@compiled({"boosting": "f8[::1], i8[::1], f8[::1]"})
+def add_in_blocks(values, blocks, sums):
+    """Add each value to the sum of its block."""
+    for i in range(values.size):
+        sums[blocks[i]] += values[i]

@@ -2,27 +2,46 @@
 
 The trees are partitionings whose leaves are cells, and the value of a leaf is the weight of its cell. So the result is
 a linear model on cells.
+
+The state has the trees and grows the next one; the rows are held by pieces (:mod:`ikmap.learners.boosting.piece`), all
+in memory as one of them, or many anywhere. The trees have the same bits either way, as all sums are of whole numbers or
+in blocks of rows that do not depend on the pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap import seed_paths
-from ikmap.arrays import Floats
-from ikmap.learners.boosting._growth_loops import add_tree, add_value, sums
-from ikmap.learners.boosting.growth import Bins, Grower, Tree, TreeSettings, binned, whole_words
+from ikmap.arrays import Array, Floats
+from ikmap.learners.boosting.bins import Layout, edge_rows
+from ikmap.learners.boosting.growth import Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
+from ikmap.learners.boosting.piece import (
+    Basis,
+    Check,
+    Clashes,
+    Drawn,
+    Growing,
+    Grown,
+    Look,
+    Looked,
+    Order,
+    Piece,
+    Sums,
+    whole_piece,
+)
+from ikmap.learners.rows import Block
 from ikmap.partitioners import ForestPartitions
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-
-MANY_ROWS = 1 << 15
-"""Number of rows from which on margins are computed by several threads."""
 
 
 @dataclass(frozen=True)
@@ -78,30 +97,255 @@ class Boosted:
     rounds_made: int
 
 
-class _Fit:
-    """The margins of one output and the memory to improve them."""
+@dataclass(frozen=True)
+class Problem:
+    """The problem that boosting solves, beside the rows.
 
-    def __init__(self, loss: Loss, target: Floats, held_target: Floats) -> None:
-        self.loss, self.target, self.held_target = loss, target, held_target
-        self.start = loss.start(target)
-        self.margin = np.full(target.size, self.start)
-        self.held_margin = np.full(held_target.size, self.start)
+    Attributes
+    ----------
+    settings : BoostingSettings
+    loss : Loss
+    seed : int
+        Held-out rows, and rows and columns of trees, are drawn from it.
+    n_rows, n_columns, n_outputs : int
+    at_once : int or None
+        Most leaves that are looked at in one round, which changes no tree; None: all that may be split next, for fewer
+        rounds.
+    """
 
-    def mean_loss(self) -> float:
-        """Return the mean loss of the held-out rows."""
-        return self.loss.mean(self.held_margin, self.held_target)
+    settings: BoostingSettings
+    loss: Loss
+    seed: int
+    n_rows: int
+    n_columns: int
+    n_outputs: int
+    at_once: int | None = None
+
+    @property
+    def drawn(self) -> Drawn:
+        """The facts by which rows are drawn."""
+        sizes = self.n_rows, self.n_columns, self.n_outputs
+        return Drawn(self.loss, self.seed, *sizes, self.settings.held_out, self.settings.row_share)
+
+    def growing(self, number: int, layout: Layout, residual: float) -> tuple[Growing, np.ndarray]:
+        """Return how a tree grows, and the columns that it is grown on."""
+        settings, d = self.settings, self.n_columns
+        scales = Scales.of(self.n_rows, self.loss.largest_gradient(residual), self.loss.largest_hessian)
+        columns, key = np.arange(d, dtype=np.int64), None
+        random = generator(self.seed, seed_paths.BOOSTING_DRAWS, *divmod(number, self.n_outputs))
+        if settings.row_share < 1.0:
+            key = int(random.integers(2**64, dtype=np.uint64))
+        if settings.column_share < 1.0:
+            columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
+        return Growing(scales, key, np.unique(layout.places[columns])), columns
 
 
-def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed: int, n_threads: int = 1) -> Boosted:
-    """Fit the trees.
+class Boosting:
+    """The state of boosting between two rounds, in each of which it orders sums over all rows.
+
+    Attributes
+    ----------
+    order : Look, Check, Order or None
+        Order of the next sums; None when the last tree is there.
+    """
+
+    order: Look | Check | Order | None
+    _basis: Basis
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._trees: list[Grown] = []
+        self._losses: list[float] = []
+        self._best = self._scored = 0
+        self._growth: Growth | None = None
+        self.order = Look()
+
+    def absorb(self, sums: Looked | Clashes | Sums) -> None:
+        """Continue with the ordered sums over all rows."""
+        if isinstance(sums, Looked):
+            self._take_up(sums)
+        elif isinstance(sums, Clashes):
+            self._basis = replace(self._basis, layout=self._basis.layout.without(sums.marked))
+            self._next_tree(everything=True)
+        else:
+            order = self.order
+            assert isinstance(order, Order)
+            if sums.lacking:  # some piece is new
+                self.order = replace(order, basis=self._basis, first=0, trees=tuple(self._trees))
+            elif order.leaves is not None:
+                self._finish_tree(sums)
+            elif self._growth is None:
+                self._begin_tree(order, sums)
+            else:
+                self._growth.absorb(sums.histograms)
+                self._order_more()
+
+    # From the beginning to the first tree
+
+    def _take_up(self, looked: Looked) -> None:
+        problem, loss = self._problem, self._problem.loss
+        layout = Layout.of(_joined(looked.rows))
+        starts = tuple(loss.start(sums, looked.kept, looked.targets) for sums in looked.sums)
+        self._n_held, self._basis = looked.held, Basis(layout, starts)
+        self._residuals = [max(looked.high - start, start - looked.low) for start in starts]
+        self._means = [0.0 for _ in starts]
+        some = edge_rows(problem.n_rows, problem.n_columns, problem.seed).size < problem.n_rows
+        if some and layout.members.any():
+            self.order = Check(layout)
+        else:
+            self._next_tree(everything=True)
+
+    # Trees
+
+    @property
+    def _rounds(self) -> tuple[int, int]:
+        """Number of rounds that are made, and of trees of the next round that are grown."""
+        return divmod(len(self._trees), self._problem.n_outputs)
+
+    def _next_tree(self, *, everything: bool = False) -> None:
+        """Order the histogram of all rows for the next tree, or only losses after the last one."""
+        self._growth = None
+        n, K = len(self._trees), self._problem.n_outputs
+        scored: tuple[int, ...] = ()
+        if self._n_held and self._scored <= n:
+            scored = tuple(range(K)) if n == 0 else ((n - 1) % K,)
+        growing = None
+        if not self._is_last:
+            growing, self._columns = self._problem.growing(n, self._basis.layout, self._residuals[n % K])
+        elif not scored:
+            self.order = None
+            return
+        first, basis = (0, self._basis) if everything else (n - 1, None)
+        wanted = () if growing is None else (0,)
+        self.order = Order(basis, first, tuple(self._trees[first:]), scored, growing, [], wanted, None)
+
+    @property
+    def _is_last(self) -> bool:
+        """Whether all rounds are made, or one of whose trees none has a split."""
+        made, begun = self._rounds
+        if begun or not made:
+            return False
+        return made == self._problem.settings.rounds or all(
+            grown.tree.feature.size == 1 for grown in self._trees[-self._problem.n_outputs :]
+        )
+
+    def _begin_tree(self, order: Order, sums: Sums) -> None:
+        """Take in the losses after the tree before, and the histogram of all rows."""
+        if order.scored:
+            for k, losses in zip(order.scored, sums.losses, strict=True):
+                self._means[k] = math.fsum(losses) / self._n_held
+            self._scored = len(self._trees) + 1
+        made, begun = self._rounds
+        if not begun and order.scored:
+            self._losses.append(math.fsum(self._means))
+            if self._losses[-1] < self._losses[self._best]:
+                self._best = made
+            if made - self._best >= self._problem.settings.patience:
+                self.order = None
+                return
+        if order.growing is None:
+            self.order = None
+            return
+        self._residual = sums.largest
+        args = self._basis.layout, self._problem.settings.tree, order.growing.scales, self._columns
+        self._growth = Growth(*args, sums.histograms[0])
+        self._order_more()
+
+    def _order_more(self) -> None:
+        """Order the histograms that the tree needs, or the sums of its leaves once it is grown."""
+        assert isinstance(self.order, Order)
+        assert self._growth is not None
+        n, first = len(self._trees), max(0, len(self._trees) - 1)
+        wanted, leaves = tuple(self._growth.wanted(self._problem.at_once)), None
+        if not wanted:
+            self._tree = self._growth.tree()
+            leaves = self._tree.leaves
+        splits = list(self._growth.splits)
+        self.order = Order(None, first, tuple(self._trees[first:n]), (), self.order.growing, splits, wanted, leaves)
+
+    def _finish_tree(self, sums: Sums) -> None:
+        assert isinstance(self.order, Order)
+        assert self.order.growing is not None
+        settings, scales = self._problem.settings, self.order.growing.scales
+        if sums.values is None:
+            gradients, hessians = (sums.leaves / (scales.leaf_gradient, scales.leaf_hessian)).T
+            weights = hessians + settings.tree.l2
+            best = np.divide(-gradients, weights, out=np.zeros(weights.size), where=weights > 0.0)
+        else:
+            best = sums.values
+        values = settings.shrinkage * best
+        k = len(self._trees) % self._problem.n_outputs
+        if not self._problem.loss.bounded:
+            self._residuals[k] = self._residual + float(np.abs(values).max())
+        self._trees.append(Grown(self._tree, values))
+        if not self._n_held and not self._rounds[1]:
+            self._best = self._rounds[0]
+        self._next_tree()
+
+    # The end, and going on after a break
+
+    def boosted(self) -> Boosted:
+        """Return the trees up to the best round."""
+        K = self._problem.n_outputs
+        kept = self._trees[: max(1, self._best) * K]
+        # Before the first round, held-out rows say that no tree is better than the constant.
+        values = [grown.values if self._best else np.zeros_like(grown.values) for grown in kept]
+        layout = self._basis.layout
+        partitions = _partitions([grown.tree for grown in kept], layout)
+        return Boosted(partitions, _coef(values, K), np.array(self._basis.starts), self._losses, self._rounds[0])
+
+    def checkpoint(self) -> dict[str, Array]:
+        """Return the state before the tree that grows, as arrays by name."""
+        if isinstance(self.order, Look | Check):
+            return {}
+        layout, trees = self._basis.layout, [grown.tree for grown in self._trees]
+        return {
+            "edges": layout.edges,
+            "begins": layout.begins,
+            "places": layout.places,
+            "members": layout.members,
+            "starts": np.array(self._basis.starts),
+            "residuals": np.array(self._residuals),
+            "means": np.array(self._means),
+            "losses": np.array(self._losses),
+            "numbers": np.array([self._n_held, self._best, self._scored]),
+            "nodes": _ends([tree.feature.size for tree in trees]),
+            "leaves": _ends([grown.values.size for grown in self._trees]),
+            "feature": _concatenated([tree.feature for tree in trees], np.int32),
+            "cut": _concatenated([tree.cut for tree in trees], np.int64),
+            "right": _concatenated([tree.right for tree in trees], np.int32),
+            "nodes_of_leaves": _concatenated([tree.leaves for tree in trees], np.int64),
+            "values": _concatenated([grown.values for grown in self._trees], np.float64),
+        }
+
+    @classmethod
+    def restore(cls, problem: Problem, arrays: Mapping[str, Array]) -> Boosting:
+        """Return the state from which :meth:`checkpoint` made the arrays."""
+        state = cls(problem)
+        if not arrays:
+            return state
+        layout = Layout(*(arrays[name] for name in ("edges", "begins", "places", "members")))
+        state._basis = Basis(layout, tuple(arrays["starts"].tolist()))
+        state._residuals, state._means = arrays["residuals"].tolist(), arrays["means"].tolist()
+        state._losses = arrays["losses"].tolist()
+        state._n_held, state._best, state._scored = arrays["numbers"].tolist()
+        places = zip(pairwise(arrays["nodes"].tolist()), pairwise(arrays["leaves"].tolist()), strict=True)
+        for nodes, leaves in ((slice(*a), slice(*b)) for a, b in places):
+            feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))
+            tree = Tree(feature, cut, right, arrays["nodes_of_leaves"][leaves])
+            state._trees.append(Grown(tree, arrays["values"][leaves]))
+        state._next_tree(everything=True)
+        return state
+
+
+def boost(X: Rows, targets: Floats, problem: Problem, n_threads: int = 1) -> Boosted:
+    """Fit the trees to rows in memory.
 
     Parameters
     ----------
     X : float64 ndarray or csr_array, shape (n, d)
-    targets : ndarray of float64, shape (n, K)
-        Targets of each output, which has trees of its own.
-    seed : int
-        Held-out rows, and rows and columns of trees, are drawn from it.
+    targets : ndarray, shape (n,)
+        Numbers, 0 or 1, or the numbers of classes, each of which is an output.
 
     Notes
     -----
@@ -109,119 +353,41 @@ def boost(X: Rows, targets: Floats, loss: Loss, settings: BoostingSettings, seed
     leaf-wise growth on histograms. The result has the same bits for any number of threads, since histograms are sums of
     whole numbers.
     """
-    n, d = X.shape
-    kept, held = _divided(n, settings.held_out, seed)
-    bins = binned(X, seed, n_threads)
-    held_codes = bins.codes[held]
-    if held.size:
-        bins = bins.take(kept)
-    fits = [_Fit(loss, np.ascontiguousarray(y[kept]), y[held]) for y in targets.T]
-    n_kept = kept.size
-    gradient, hessian = np.empty(n_kept), np.empty(n_kept)
-    words = np.empty((n_kept, 2), dtype=np.int64)
-    grower = Grower(bins, settings.tree, n_threads)
-    trees: list[Tree] = []
-    values: list[Floats] = []
-    losses = [sum(fit.mean_loss() for fit in fits)] if held.size else []
-    best = 0
-    try:
-        for number in range(settings.rounds):
-            for k, fit in enumerate(fits):
-
-                def derive(start: int, stop: int, fit: _Fit = fit) -> None:
-                    part = slice(start, stop)
-                    loss.gradient(fit.margin[part], fit.target[part], gradient[part], hessian[part])
-
-                grower.each(derive, n_kept, MANY_ROWS)
-                rows, columns = _drawn(n_kept, d, settings, seed, number, k)
-                tree = grower.grow(rows, whole_words(gradient, hessian, words), columns)
-                value = _leaf_values(tree, rows, gradient, hessian, fit, settings)
-                _improve(fit, tree, value, rows, bins, held_codes, grower)
-                trees.append(replace(tree, leaves=[]))  # the values are all that is needed of leaves
-                values.append(value)
-            if held.size:
-                losses.append(sum(fit.mean_loss() for fit in fits))
-            if not held.size or losses[-1] < losses[best]:
-                best = number + 1
-            if number + 1 - best >= settings.patience or all(tree.feature.size == 1 for tree in trees[-len(fits) :]):
-                break
-    finally:
-        grower.close()
-    kept_trees = max(1, best) * len(fits)
-    if best == 0:  # held-out rows say that no tree is better than the constant
-        values = [np.zeros_like(value) for value in values]
-    intercept = np.array([fit.start for fit in fits])
-    return Boosted(
-        _partitions(trees[:kept_trees], bins, d),
-        _coef(values[:kept_trees], len(fits)),
-        intercept,
-        losses,
-        len(trees) // len(fits),
-    )
+    state = Boosting(replace(problem, at_once=1))
+    piece = Piece(whole_piece(Block(X, targets), n_threads), problem.drawn)
+    while state.order is not None:
+        state.absorb(piece.sums(state.order))
+    return state.boosted()
 
 
-def _divided(n: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ascending numbers of the rows to learn from, and of those that are held out."""
-    n_held = min(round(held_out * n), n - 1)
-    order = generator(seed, seed_paths.BOOSTING_HELD_OUT).permutation(n)
-    return np.sort(order[n_held:]), np.sort(order[:n_held])
+def _joined(rows: Sequence[Rows]) -> Rows:
+    if len(rows) == 1:
+        return rows[0]
+    if isinstance(rows[0], np.ndarray):
+        return np.concatenate(rows)
+    return sp.csr_array(sp.vstack(rows, format="csr"))
 
 
-def _drawn(n: int, d: int, settings: BoostingSettings, seed: int, number: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the rows and columns of a tree."""
-    rows, columns = np.arange(n, dtype=np.uint32), np.arange(d, dtype=np.int64)
-    if settings.row_share == 1.0 and settings.column_share == 1.0:
-        return rows, columns
-    random = generator(seed, seed_paths.BOOSTING_DRAWS, number, k)
-    if settings.row_share < 1.0:
-        drawn = random.choice(n, max(1, round(settings.row_share * n)), replace=False)
-        rows = np.sort(drawn).astype(np.uint32)
-    if settings.column_share < 1.0:
-        columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
-    return rows, columns
+def _ends(sizes: Sequence[int]) -> np.ndarray:
+    ends: np.ndarray = np.r_[0, np.cumsum(sizes, dtype=np.int64)]
+    return ends
 
 
-def _leaf_values(
-    tree: Tree, rows: np.ndarray, gradient: Floats, hessian: Floats, fit: _Fit, settings: BoostingSettings
-) -> Floats:
-    """Return the value of each leaf, with shrinkage."""
-    values = np.empty(len(tree.leaves))
-    for number, leaf in enumerate(tree.leaves):
-        first, second = sums(rows[leaf.begin : leaf.end], gradient, hessian)
-        weight = second + settings.tree.l2
-        newton = -first / weight if weight > 0 else 0.0
-        values[number] = settings.shrinkage * fit.loss.leaf_value(leaf, rows, fit.margin, fit.target, newton)
-    return values
+def _concatenated(arrays: Sequence[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([*arrays, np.empty(0, dtype=dtype)])
 
 
-def _improve(
-    fit: _Fit, tree: Tree, values: Floats, rows: np.ndarray, bins: Bins, held_codes: np.ndarray, grower: Grower
-) -> None:
-    """Add the values of a tree to the margins of all rows."""
-    nodes = *bins.ranges(tree.feature, tree.cut), tree.right, values
-
-    def walk(codes: np.ndarray, margin: Floats) -> None:
-        grower.each(lambda start, stop: add_tree(codes[start:stop], *nodes, margin[start:stop]), margin.size, MANY_ROWS)
-
-    if rows.size == fit.margin.size:
-        for leaf, value in zip(tree.leaves, values.tolist(), strict=True):
-            add_value(rows[leaf.begin : leaf.end], value, fit.margin)
-    else:
-        walk(bins.codes, fit.margin)
-    walk(held_codes, fit.held_margin)
-
-
-def _partitions(trees: Sequence[Tree], bins: Bins, d: int) -> ForestPartitions:
+def _partitions(trees: Sequence[Tree], layout: Layout) -> ForestPartitions:
     feature = np.concatenate([tree.feature for tree in trees])
     cut = np.concatenate([tree.cut for tree in trees])
     threshold, inner = np.zeros(feature.size), feature != LEAF
-    threshold[inner] = bins.edges[bins.begins[feature[inner]] + cut[inner] - 1]
+    threshold[inner] = layout.edges[layout.begins[feature[inner]] + cut[inner] - 1]
     return ForestPartitions(
         feature=feature,
         threshold=threshold,
         right=np.concatenate([tree.right for tree in trees]),
-        roots=np.r_[0, np.cumsum([tree.feature.size for tree in trees])],
-        n_features=d,
+        roots=_ends([tree.feature.size for tree in trees]),
+        n_features=layout.n_columns,
     )
 
 

@@ -2,64 +2,103 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._loss_loops import logistic_gradient, quantile_gradient, squared_gradient
-from ikmap.learners.boosting.growth import Leaf
 
 EPSILON = 1e-12
 """Least share of a class for the first margin."""
 
 
 class Loss(ABC):
-    """A loss of margins and targets, both of shape (n,)."""
+    """A loss of margins and targets, both of shape (n,).
+
+    Attributes
+    ----------
+    by_rows : bool
+        True if the value of a leaf needs all of its rows at once, and not only sums over them.
+    bounded : bool
+        True if the first derivative has a bound of its own, whatever the margins are.
+    largest_hessian : float
+        Bound of the second derivative.
+    """
+
+    by_rows: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    largest_hessian: ClassVar[float] = 1.0
 
     @abstractmethod
-    def start(self, target: Floats) -> float:
-        """Return the constant margin with the least loss."""
+    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:
+        """Return the constant margin with the least loss.
+
+        Parameters
+        ----------
+        sums : ndarray
+            Sums of the targets in each block of rows.
+        n : int
+            Number of rows.
+        targets : sequence of ndarray
+            The targets, if the loss is one :attr:`by_rows`.
+        """
 
     @abstractmethod
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
         """Write the first and the second derivative of the loss of each row by its margin."""
 
     @abstractmethod
-    def mean(self, margin: Floats, target: Floats) -> float:
-        """Return the mean loss of the rows."""
+    def each(self, margin: Floats, target: Floats) -> Floats:
+        """Return the loss of each row."""
 
-    def leaf_value(self, leaf: Leaf, rows: np.ndarray, margin: Floats, target: Floats, newton: float) -> float:  # noqa: ARG002
-        """Return the value of a leaf by its rows; `newton` is that of the gradients and hessians."""
-        return newton
+    def largest_gradient(self, residual: float) -> float:  # noqa: ARG002
+        """Return a bound of the first derivative for margins that differ from the targets by at most so much."""
+        return 1.0
+
+    def leaf_value(self, margin: Floats, target: Floats) -> float:
+        """Return the value of a leaf from all of its rows, for a loss that is one :attr:`by_rows`."""
+        raise NotImplementedError
 
 
 class Logistic(Loss):
     """The logistic loss of the class 1 against the class 0."""
 
-    def start(self, target: Floats) -> float:
-        share = min(max(float(target.mean()), EPSILON), 1 - EPSILON)
+    largest_hessian: ClassVar[float] = 0.25
+
+    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+        share = min(max(math.fsum(sums) / n, EPSILON), 1 - EPSILON)
         return float(np.log(share / (1 - share)))
 
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
         logistic_gradient(margin, target, gradient, hessian)
 
-    def mean(self, margin: Floats, target: Floats) -> float:
-        return float(np.mean(np.logaddexp(0.0, margin) - target * margin))
+    def each(self, margin: Floats, target: Floats) -> Floats:
+        losses: Floats = np.logaddexp(0.0, margin) - target * margin
+        return losses
 
 
 class Squared(Loss):
     """Loss of numbers: half of the squared error."""
 
-    def start(self, target: Floats) -> float:
-        return float(target.mean())
+    bounded: ClassVar[bool] = False
+
+    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+        return math.fsum(sums) / n
 
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
         squared_gradient(margin, target, gradient, hessian)
 
-    def mean(self, margin: Floats, target: Floats) -> float:
-        return float(np.mean((margin - target) ** 2)) / 2
+    def each(self, margin: Floats, target: Floats) -> Floats:
+        losses: Floats = (margin - target) ** 2 / 2
+        return losses
+
+    def largest_gradient(self, residual: float) -> float:
+        return residual
 
 
 @dataclass(frozen=True)
@@ -74,17 +113,19 @@ class Quantile(Loss):
 
     level: float
 
-    def start(self, target: Floats) -> float:
-        return float(np.quantile(target, self.level))
+    by_rows: ClassVar[bool] = True
+
+    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+        return float(np.quantile(np.concatenate(targets), self.level))
 
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
         quantile_gradient(margin, target, self.level, gradient, hessian)
 
-    def mean(self, margin: Floats, target: Floats) -> float:
+    def each(self, margin: Floats, target: Floats) -> Floats:
         residual = target - margin
-        return float(np.mean(np.maximum(self.level * residual, (self.level - 1) * residual)))
+        losses: Floats = np.maximum(self.level * residual, (self.level - 1) * residual)
+        return losses
 
-    def leaf_value(self, leaf: Leaf, rows: np.ndarray, margin: Floats, target: Floats, newton: float) -> float:  # noqa: ARG002
+    def leaf_value(self, margin: Floats, target: Floats) -> float:
         """Return the quantile of the residuals of the leaf, as gradients say only on which side it lies."""
-        own = rows[leaf.begin : leaf.end]
-        return float(np.quantile(target[own] - margin[own], self.level))
+        return float(np.quantile(target - margin, self.level))

@@ -78,6 +78,14 @@ class Settled(Drifting):
     owns: ClassVar[bool] = False
 
 
+class Sent(Settled):
+    """The same, with orders that are sent with the tasks."""
+
+    @property
+    def sends_orders(self) -> bool:
+        return True
+
+
 class Durable(Settled):
     """The same, with shares that are stored."""
 
@@ -123,7 +131,9 @@ def executor_of(name: str, path: Path) -> Executor:
     return OnWorkers(Stage(context(path / "run"), "train:toy", None))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("threads", Settled), ("workers", Settled), ("workers", Drifting)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("threads", Settled), ("workers", Settled), ("workers", Sent), ("workers", Drifting)]
+)
 def test_every_executor_gives_the_same_bits_and_so_does_one_that_is_killed(
     name: str, kind: type[Drifting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +169,9 @@ def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path, monkey
     monkeypatch.setattr(engine, "write_arrays", written)
     with InThreads(in_memory=True) as executor:
         solve(problem_in(Settled, tmp_path), executor, Folder(tmp_path / "folder"))
+    with executor_of("workers", tmp_path) as workers:
+        state: Any = solve(problem_in(Sent, tmp_path), workers, Folder(tmp_path / "sent"))
+    assert state.tobytes() == expected(problem_in(Settled, tmp_path))
     assert not written.calls  # it took less than `CHECKPOINT_SECONDS`
 
 

@@ -1,19 +1,29 @@
-"""Rounds of boosting against their definition, held-out rows, shares of rows and columns, and quantiles."""
+"""Rounds of boosting against their definition, in one piece or many, held-out rows, shares of rows, and quantiles."""
 
 from __future__ import annotations
 
+import pickle
+from functools import partial, reduce
+from itertools import pairwise
+from operator import iadd
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from ikmap.learners.boosting import boosting, growth
-from ikmap.learners.boosting.boosting import Boosted, BoostingSettings, boost
-from ikmap.learners.boosting.growth import TreeSettings
+from ikmap.learners.boosting import bins, piece
+from ikmap.learners.boosting.boosting import Boosted, Boosting, BoostingSettings, Problem, boost
+from ikmap.learners.boosting.growth import Scales, TreeSettings
 from ikmap.learners.boosting.losses import Logistic, Loss, Quantile, Squared
+from ikmap.learners.boosting.piece import Check, Order, Piece
 from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.rows import Block, PieceRows
 from tests.naive import boosting as naive
 
 N = 300
 SMALL = TreeSettings(max_leaves=7, min_leaf=5, l2=0.1)
+LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}
 
 
 def rows(n: int = N, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -23,47 +33,187 @@ def rows(n: int = N, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] * (X[:, 1] > 0) + X[:, 2] ** 2 + rng.normal(size=n) / 2
 
 
+def boosted_on(
+    X: np.ndarray, y: np.ndarray, loss: Loss, settings: BoostingSettings, seed: int = 0, *, n_outputs: int = 1, **_: Any
+) -> Boosted:
+    return boost(X, y, Problem(settings, loss, seed, len(X), X.shape[1], n_outputs))
+
+
 def margins(boosted: Boosted, X: np.ndarray) -> np.ndarray:
     """Return the decisions of the linear model on the cells."""
     linear = LinearModel(boosted.coef, boosted.intercept, 1.0, "boosting", [])
     return linear.decision_function(boosted.partitions.cells(X))
 
 
-@pytest.mark.parametrize(
-    ("loss", "derivatives"), [(Squared(), naive.squared), (Logistic(), naive.logistic)], ids=["squared", "logistic"]
-)
-def test_rounds_are_those_of_the_definition(loss: Loss, derivatives: naive.Derivatives) -> None:
-    X, y = rows()
-    if isinstance(loss, Logistic):
-        y = (y > 1).astype(float)
-    settings = BoostingSettings(rounds=6, shrinkage=0.3, tree=SMALL, held_out=0.0)
-    boosted = boost(X, y[:, None], loss, settings, 0)
-    trees, margin = naive.boost(
-        X, y, derivatives, loss.start(y), rounds=6, shrinkage=0.3, max_leaves=7, min_leaf=5, l2=0.1
+def same(one: Boosted, other: Boosted) -> bool:
+    """Return whether two results have the same bits."""
+    return (
+        one.partitions.content_hash == other.partitions.content_hash
+        and one.coef.tobytes() == other.coef.tobytes()
+        and one.intercept.tobytes() == other.intercept.tobytes()
+        and (one.losses, one.rounds_made) == (other.losses, other.rounds_made)
     )
-    nodes = [node for tree in trees for node in naive.preorder(tree)]
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rounds": 6, "shrinkage": 0.3, "held_out": 0.0},
+        {"rounds": 40, "shrinkage": 0.9, "held_out": 0.3, "patience": 3},
+        {"rounds": 5, "shrinkage": 0.5, "held_out": 0.2, "row_share": 0.6, "column_share": 0.5, "seed": 7},
+    ],
+    ids=["all rows", "held out", "shares"],
+)
+def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) -> None:
+    X, y = rows()
+    if kind == "logistic":
+        y = (y > 1).astype(float)
+    settings = {name: value for name, value in options.items() if name != "seed"}
+    boosted = boosted_on(X, y, LOSSES[kind], BoostingSettings(tree=SMALL, **settings), options.get("seed", 0))
+    trees, margin, losses = naive.boost(X, y, kind, max_leaves=7, min_leaf=5, l2=0.1, **options)
+    assert boosted.rounds_made == len(trees)
+    assert boosted.losses == losses
+    kept = trees[: int(np.argmin(losses))] if losses else trees
+    nodes = [node for tree in kept for node in naive.preorder(tree)]
     assert boosted.partitions.feature.tolist() == [node.column if node.children else -1 for node in nodes]
-    values = [node.value for node in nodes if not node.children]
-    np.testing.assert_allclose(boosted.coef[:, 0], values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(margins(boosted, X)[:, 0], margin, rtol=1e-9, atol=1e-12)
-    assert boosted.rounds_made == boosted.partitions.n_partitions == 6
+    assert boosted.coef[:, 0].tolist() == [node.value for node in nodes if not node.children]
+    if len(kept) == len(trees):
+        np.testing.assert_allclose(margins(boosted, X)[:, 0], margin, rtol=1e-12, atol=1e-12)
+    assert boosted.partitions.n_partitions == len(kept) > 1
+    assert len(losses) == (len(trees) + 1 if options["held_out"] else 0)
+
+
+class Held:
+    """Rows in pieces that are worked on one after the other, by orders that were sent somewhere."""
+
+    def __init__(self, X: Any, y: np.ndarray, problem: Problem, ends: list[int], **options: Any) -> None:
+        def make(begin: int, end: int) -> Piece:
+            parts = [slice(i, min(i + 170, end)) for i in range(begin, end, 170)]
+            held = PieceRows([Block(X[part], y[part]) for part in parts], begin, end, False, **options)
+            return Piece(held, problem.drawn)
+
+        self.make = [partial(make, *range_) for range_ in pairwise([0, *ends])]
+        self.pieces = [make() for make in self.make]
+        self.orders: list[Any] = []
+
+    def lose(self, k: int) -> None:
+        """Lose what was kept of a piece."""
+        self.pieces[k] = self.make[k]()
+
+    def sums(self, order: Any) -> Any:
+        self.orders.append(order)
+        sent = pickle.dumps(order)
+        return reduce(iadd, (pickle.loads(pickle.dumps(each.sums(pickle.loads(sent)))) for each in self.pieces))
+
+
+def solved(state: Boosting, held: Held) -> Boosted:
+    while state.order is not None:
+        state.absorb(held.sums(state.order))
+    return state.boosted()
+
+
+MANY = 900
+PROBLEMS: dict[str, tuple[Loss, dict[str, Any]]] = {
+    "squared": (Squared(), {"held_out": 0.3, "patience": 4, "shrinkage": 0.5}),
+    "logistic": (Logistic(), {"row_share": 0.5, "column_share": 0.5}),
+    "classes": (Logistic(), {"held_out": 0.2}),
+}
+
+
+def problem_of(name: str, at_once: int | None = None) -> tuple[np.ndarray, np.ndarray, Problem]:
+    X, y = rows(MANY)
+    loss, options = PROBLEMS[name]
+    if name != "squared":
+        y = np.digitize(y, [0.3, 1.5] if name == "classes" else [1.0]).astype(np.int32)
+    settings = BoostingSettings(rounds=12, tree=SMALL, **options)
+    return X, y, Problem(settings, loss, 3, MANY, X.shape[1], 3 if name == "classes" else 1, at_once)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("ends", [[900], [400, 900], [100, 150, 600, 900], [*range(50, 901, 50)]], ids=len)
+@pytest.mark.parametrize("at_once", [2, None])
+def test_pieces_change_no_bit(name: str, ends: list[int], at_once: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piece, "SUM_ROWS", 50)
+    X, y, problem = problem_of(name, at_once)
+    assert same(solved(Boosting(problem), Held(X, y, problem, ends)), boost(X, y, problem))
+    held = Held(sp.csr_array(X), y, problem, ends)
+    assert same(solved(Boosting(problem), held), boost(sp.csr_array(X), y, problem))
 
 
 def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(4000)
-    monkeypatch.setattr(growth, "PARALLEL_WORK", 1)
-    monkeypatch.setattr(boosting, "MANY_ROWS", 1)
-    settings = BoostingSettings(rounds=5, row_share=0.7)
-    one, many = (boost(X, y[:, None], Squared(), settings, 3, threads) for threads in (1, 3))
-    assert one.partitions.content_hash == many.partitions.content_hash
-    assert np.array_equal(one.coef, many.coef)
-    assert one.losses == many.losses
+    monkeypatch.setattr(piece, "PARALLEL_WORK", 1)
+    monkeypatch.setattr(piece, "MANY_ROWS", 1)
+    problem = Problem(BoostingSettings(rounds=5, row_share=0.7), Squared(), 3, 4000, 4, 1)
+    assert same(boost(X, y, problem, 1), boost(X, y, problem, 3))
+    assert same(boost(X, y, problem, 1), solved(Boosting(problem), Held(X, y, problem, [4000], n_threads=2)))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_lost_pieces_and_states_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each round, some piece is lost, or the state goes on from a checkpoint, with the pieces that there are."""
+    monkeypatch.setattr(piece, "SUM_ROWS", 50)
+    X, y, problem = problem_of(name)
+    expected, rng = boost(X, y, problem), np.random.default_rng(0)
+    held, state, lost, restored = Held(X, y, problem, [200, 450, 900]), Boosting(problem), 0, 0
+    checkpoint: dict[str, np.ndarray] = {}
+    while state.order is not None:
+        what = rng.random()
+        if what < 0.15:
+            held.lose(int(rng.integers(len(held.pieces))))
+            lost += 1
+        elif what < 0.3:
+            checkpoint = pickle.loads(pickle.dumps(state.checkpoint()))
+        elif what < 0.36:  # some rounds, and perhaps trees, after the checkpoint
+            state = Boosting.restore(problem, checkpoint)
+            restored += 1
+        elif what < 0.4:
+            held = Held(X, y, problem, [50, 900])
+        state.absorb(held.sums(state.order))
+    assert same(state.boosted(), expected)
+    assert lost > 5
+    assert restored > 2
+
+
+def test_orders_have_the_last_tree_only_unless_a_piece_is_new() -> None:
+    X, y, problem = problem_of("squared")
+    held, state = Held(X, y, problem, [900]), Boosting(problem)
+    while isinstance(state.order, Order) is False or state.order.tree < 8:  # type: ignore[union-attr]
+        state.absorb(held.sums(state.order))
+    orders = [order for order in held.orders if isinstance(order, Order)]
+    assert [order.basis is not None for order in orders] == [True] + [False] * (len(orders) - 1)
+    assert {len(order.trees) for order in orders} == {0, 1}
+    assert max(len(pickle.dumps(order)) for order in orders[1:]) < 4000
+    held.lose(0)
+    state.absorb(held.sums(state.order))
+    assert isinstance(state.order, Order)
+    assert state.order.basis is not None
+    assert len(state.order.trees) == 8
+
+
+def test_columns_that_overlap_beyond_the_sample_get_bytes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(6)[rng.integers(0, 6, 400)], rng.normal(size=400)])
+    y = X[:, 0] - X[:, 3] + rng.normal(size=400) / 9
+    problem = Problem(BoostingSettings(rounds=4, tree=SMALL, held_out=0.0), Squared(), 0, 400, 7, 1)
+    monkeypatch.setattr(piece, "SUM_ROWS", 40)
+    monkeypatch.setattr(bins, "EDGE_ROWS", 380)
+    beyond = min(set(range(400)) - set(bins.edge_rows(400, 7, problem.seed).tolist()))
+    X[beyond, :6] = 1.0
+    held = Held(X, y, problem, [400])
+    some = solved(Boosting(problem), held)
+    assert any(isinstance(order, Check) for order in held.orders)
+    with monkeypatch.context() as patch:
+        patch.setattr(bins, "overlaps", lambda *_: True)  # each column has a byte of its own from the beginning
+        assert same(some, boost(X, y, problem))
+    assert same(some, solved(Boosting(problem), Held(X, y, problem, [120, 400])))
 
 
 def test_rounds_end_when_held_out_rows_get_no_better() -> None:
     X, y = rows(600)
     settings = BoostingSettings(rounds=400, shrinkage=0.5, tree=TreeSettings(min_leaf=2), held_out=0.2, patience=7)
-    boosted = boost(X, y[:, None], Squared(), settings, 0)
+    boosted = boosted_on(X, y, Squared(), settings)
     best = int(np.argmin(boosted.losses))
     assert 0 < best < 100
     assert boosted.partitions.n_partitions == best
@@ -74,23 +224,38 @@ def test_rounds_end_when_held_out_rows_get_no_better() -> None:
 
 def test_noise_leaves_the_constant() -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 1)), np.where(np.arange(80) % 2, 1.0, -1.0)
+    X, y = rng.normal(size=(160, 1)), np.where(np.arange(160) % 2, 1.0, -1.0)
     settings = BoostingSettings(shrinkage=1.0, tree=TreeSettings(min_leaf=1), held_out=0.5, patience=3)
-    boosted = boost(X, y[:, None], Squared(), settings, 5)
+    boosted = boosted_on(X, y, Squared(), settings, 5)
     assert np.argmin(boosted.losses) == 0
     assert boosted.rounds_made == 3
-    np.testing.assert_array_equal(margins(boosted, X), np.broadcast_to(boosted.intercept, (80, 1)))
+    np.testing.assert_array_equal(margins(boosted, X), np.broadcast_to(boosted.intercept, (160, 1)))
+
+
+def test_rows_that_are_all_alike_have_one_leaf_and_end_the_rounds() -> None:
+    X, y = np.ones((50, 2)), np.arange(50) % 2 * 1.0
+    for held_out, losses in ((0.0, 0), (0.2, 2)):
+        boosted = boosted_on(X, y, Logistic(), BoostingSettings(held_out=held_out))
+        assert boosted.rounds_made == boosted.partitions.n_partitions == len(boosted.coef) == 1
+        assert len(boosted.losses) == losses
+
+
+def test_some_row_is_always_learned_from() -> None:
+    X, y = np.ones((2, 1)), np.array([1.0, 3.0])
+    starts = {float(boosted_on(X, y, Squared(), BoostingSettings(held_out=0.99), s).intercept[0]) for s in range(40)}
+    assert starts <= {1.0, 2.0}
+    assert 1.0 in starts
 
 
 def test_shares_of_rows_and_columns_are_drawn_for_each_tree() -> None:
     X, y = rows()
     settings = BoostingSettings(rounds=12, tree=SMALL, column_share=0.25, held_out=0.0)
-    partitions = boost(X, y[:, None], Squared(), settings, 0).partitions
+    partitions = boosted_on(X, y, Squared(), settings).partitions
     used = [set(partitions.feature[a:b]) - {-1} for a, b in zip(partitions.roots, partitions.roots[1:], strict=False)]
     assert max(map(len, used)) == 1
     assert len(set().union(*used)) == 4
     whole, half, again, other = (
-        boost(X, y[:, None], Squared(), BoostingSettings(3, tree=SMALL, row_share=share, held_out=0.0), seed)
+        boosted_on(X, y, Squared(), BoostingSettings(3, tree=SMALL, row_share=share, held_out=0.0), seed)
         for share, seed in ((1.0, 0), (0.5, 0), (0.5, 0), (0.5, 1))
     )
     assert np.array_equal(half.coef, again.coef)
@@ -100,11 +265,11 @@ def test_shares_of_rows_and_columns_are_drawn_for_each_tree() -> None:
 
 def test_each_output_has_trees_of_its_own() -> None:
     X, y = rows()
-    targets = np.column_stack([y > 1, y < 0, X[:, 1] == 2]).astype(float)
+    classes = np.digitize(y, [0.0, 1.0])
     settings = BoostingSettings(rounds=4, tree=SMALL, held_out=0.0)
-    together = margins(boost(X, targets, Logistic(), settings, 0), X)
+    together = margins(boosted_on(X, classes, Logistic(), settings, n_outputs=3), X)
     for k in range(3):
-        alone = boost(X, targets[:, [k]], Logistic(), settings, 0)
+        alone = boosted_on(X, (classes == k).astype(float), Logistic(), settings)
         np.testing.assert_allclose(together[:, k], margins(alone, X)[:, 0], rtol=1e-12, atol=1e-12)
 
 
@@ -113,8 +278,15 @@ def test_a_share_of_the_targets_is_below_a_quantile(level: float) -> None:
     X, y = rows(4000)
     X_test, y_test = rows(4000, seed=1)
     settings = BoostingSettings(rounds=200, tree=TreeSettings(min_leaf=100))
-    boosted = boost(X, y[:, None], Quantile(level), settings, 0)
+    boosted = boosted_on(X, y, Quantile(level), settings)
     predicted = margins(boosted, X_test)[:, 0]
     assert np.mean(y_test < predicted) == pytest.approx(level, abs=0.05)
-    constant = Quantile(level).mean(np.full(4000, np.quantile(y, level)), y_test)
-    assert Quantile(level).mean(predicted, y_test) < 0.8 * constant
+    constant = Quantile(level).each(np.full(4000, np.quantile(y, level)), y_test).mean()
+    assert Quantile(level).each(predicted, y_test).mean() < 0.8 * constant
+
+
+def test_hessians_have_few_bits_in_histograms_of_very_many_rows_and_more_in_leaves() -> None:
+    scales = Scales.of(1 << 26, 1.0, 0.25)
+    assert scales.hessian == 2.0 ** (62 - 2 * 27 + 1)
+    assert scales.leaf_hessian == 2.0 ** (62 - 27 + 1)
+    assert scales.gradient == 2.0**29

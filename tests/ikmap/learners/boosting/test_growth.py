@@ -1,4 +1,4 @@
-"""Trees by histograms against trees that are grown from the definition."""
+"""Trees from histograms against trees that are grown from the definition, however many leaves are looked at at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from ikmap.learners.boosting import growth
-from ikmap.learners.boosting.growth import Bins, Grower, Tree, TreeSettings, binned, whole_words
+from ikmap.learners.boosting._growth_loops import fill_words
+from ikmap.learners.boosting.bins import Layout
+from ikmap.learners.boosting.growth import Growth, Node, Scales, Tree, TreeSettings
 from tests.naive import boosting as naive
 
 N = 250
@@ -36,19 +36,67 @@ def derivatives(X: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return gradient, rng.random(len(X)) / 4 if kind == "uneven" else np.where(X[:, 0] > 0, 1e-6, 0.2)
 
 
+class Holder:
+    """Rows in the leaves of a tree, by the splits so far; counts the rounds in which it is asked for histograms."""
+
+    def __init__(self, X: np.ndarray, numbers: np.ndarray, words: np.ndarray) -> None:
+        self.layout = Layout.of(X)
+        self.codes = np.zeros((len(X), self.layout.n_bytes), dtype=np.uint8)
+        self.layout.fill(X, self.codes)
+        self.bins, self.words = naive.bins_of(X)[1], words
+        self.rows, self.rounds = [numbers], 0
+
+    def histograms(self, nodes: list[int]) -> np.ndarray:
+        self.rounds += 1
+        sums = np.zeros((len(nodes), int(self.layout.first_bins[-1]), 2), dtype=np.int64)
+        for node, own in zip(nodes, sums, strict=True):
+            for byte, first in enumerate(self.layout.first_bins[:-1]):
+                np.add.at(own, first + self.codes[self.rows[node], byte], self.words[self.rows[node]])
+        return sums
+
+    def divide(self, splits: list[tuple[int, int, int]]) -> None:
+        for node, column, cut in splits[len(self.rows) // 2 :]:
+            own = self.rows[node]
+            goes_right = np.array(self.bins[column])[own] >= cut
+            self.rows += [own[~goes_right], own[goes_right]]
+
+
 def grown(
-    X: np.ndarray, kind: str, numbers: Any = None, columns: Any = None, threads: int = 1, **settings: Any
-) -> Tree:
+    X: np.ndarray, kind: str, numbers: Any = None, columns: Any = None, at_once: int | None = 1, **settings: Any
+) -> tuple[Tree, Holder]:
     gradient, hessian = derivatives(X, kind)
     numbers = np.arange(len(X)) if numbers is None else numbers
     columns = np.arange(X.shape[1]) if columns is None else np.asarray(columns)
-    grower = Grower(binned(X, 0, threads), TreeSettings(**settings), threads)
-    tree = grower.grow(numbers.astype(np.uint32), whole_words(gradient, hessian), columns.astype(np.int64))
-    grower.close()
-    return tree
+    scales, words = Scales.of(len(X), *bounds(gradient, hessian)), np.empty((len(X), 2), dtype=np.int64)
+    fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, words)
+    holder = Holder(X, numbers, words)
+    args = holder.layout, TreeSettings(**settings), scales, columns.astype(np.int64)
+    growth = Growth(*args, holder.histograms([0])[0])
+    while wanted := growth.wanted(at_once):
+        holder.divide(growth.splits)
+        growth.absorb(holder.histograms(wanted))
+    holder.divide(growth.splits)
+    return growth.tree(), holder
+
+
+def bounds(gradient: np.ndarray, hessian: np.ndarray) -> tuple[float, float]:
+    return float(np.abs(gradient).max()), float(hessian.max())
+
+
+def check(X: np.ndarray, kind: str, tree: Tree, holder: Holder, numbers: Any = None, **settings: Any) -> None:
+    """Check that a tree is that of the definition."""
+    rows_of_tree = np.arange(len(X)) if numbers is None else numbers
+    both = derivatives(X, kind)
+    root = naive.grow(naive.bins_of(X)[1], rows_of_tree.tolist(), *both, bounds(*both), **settings)
+    expected = naive.preorder(root)
+    assert tree.feature.tolist() == [node.column if node.children else -1 for node in expected]
+    assert tree.cut.tolist() == [node.cut if node.children else 0 for node in expected]
+    leaves = [node.rows for node in expected if not node.children]
+    assert [holder.rows[number].tolist() for number in tree.leaves.tolist()] == leaves
 
 
 @pytest.mark.parametrize("kind", ["even", "uneven", "small", "alike"])
+@pytest.mark.parametrize("at_once", [1, 3, None])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -60,43 +108,39 @@ def grown(
     ],
     ids=str,
 )
-def test_trees_are_those_of_the_definition(kind: str, settings: dict[str, Any]) -> None:
+def test_trees_are_those_of_the_definition(kind: str, at_once: int | None, settings: dict[str, Any]) -> None:
     X = rows()
-    tree = grown(X, kind, **settings)
-    _, bins = naive.bins_of(X)
-    own = settings | {"columns": settings.get("columns")}
-    numbers = own.pop("numbers", np.arange(N)).tolist()
-    expected = naive.preorder(naive.grow(bins, numbers, *derivatives(X, kind), **own))
-    assert tree.feature.tolist() == [node.column if node.children else -1 for node in expected]
-    assert tree.cut.tolist() == [node.cut if node.children else 0 for node in expected]
-    assert [leaf.end - leaf.begin for leaf in tree.leaves] == [len(n.rows) for n in expected if not n.children]
+    tree, holder = grown(X, kind, at_once=at_once, **settings)
+    check(X, kind, tree, holder, **settings)
     if kind == "alike" or settings["min_leaf"] > N // 2:
-        assert len(tree.leaves) == 1
+        assert tree.leaves.size == 1
     else:
-        assert len(tree.leaves) > 1
+        assert tree.leaves.size > 1
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_leaves_at_once_take_few_rounds() -> None:
     X = rows(n=3000)
-    one = grown(X, "uneven", min_leaf=3)
-    monkeypatch.setattr(growth, "PARALLEL_WORK", 1)
-    many = grown(X, "uneven", threads=threads, min_leaf=3)
-    assert (one.feature.tolist(), one.cut.tolist(), one.right.tolist()) == (
-        many.feature.tolist(), many.cut.tolist(), many.right.tolist(),
-    )  # fmt: skip
-    assert len(one.leaves) == 31
+    (one, alone), (other, together) = (grown(X, "uneven", at_once=most, min_leaf=3) for most in (1, None))
+    assert one.feature.tolist() == other.feature.tolist()
+    assert one.leaves.size == 31
+    # All rows, each split but the last and those whose children are too small to be split; and at most about as many
+    # again of leaves that are not split after all.
+    assert 25 < alone.rounds <= 30
+    assert together.rounds <= 12
+    assert len(together.rows) < 2 * len(alone.rows)
 
 
-def test_bins_of_dense_and_sparse_rows() -> None:
-    X = rows(n=700)
-    dense, sparse = binned(X, 0), binned(sp.csr_array(X), 0, 3)
-    edges, bins = naive.bins_of(X)
-    assert np.array_equal(dense.codes.T, bins)
-    for bins_ in (dense, sparse):
-        assert bins_.edges.tolist() == [edge for own in edges for edge in own]
-        assert np.array_equal(bins_.codes, dense.codes)
-    assert dense.first_bins.tolist() == np.r_[0, np.cumsum([len(own) + 1 for own in edges])].tolist()
+def test_only_leaves_that_may_be_split_next_are_looked_at() -> None:
+    """Of leaves with gains 5, 4, 3 and room for two more splits, only the first can matter: the last needs no look."""
+    X = rows()
+    growth = Growth(
+        Layout.of(X), TreeSettings(max_leaves=5), Scales.of(N, 1.0, 1.0), np.arange(6), np.zeros((999, 2), int)
+    )
+    nodes = [Node(k, 100, np.zeros((999, 2), int), gain, 0, 1) for k, gain in ((1, 5.0), (2, 4.0), (3, 3.0))]
+    growth._heap = [(-node.gain, node.number, node) for node in nodes]
+    growth._n_leaves = 3
+    assert growth.wanted() == [1]
+    assert growth.splits == [(1, 0, 1)]
 
 
 def one_hot(n: int = N) -> np.ndarray:
@@ -111,36 +155,19 @@ def one_hot(n: int = N) -> np.ndarray:
 @pytest.mark.parametrize("columns", [None, [2, 5, 6, 9, 10]])
 def test_columns_of_two_bins_share_bytes_and_trees_are_the_same(kind: str, columns: list[int] | None) -> None:
     X = one_hot()
-    bins = binned(X, 0)
-    assert bins.codes.shape == (N, 5)  # six words with one of the two, the other with the column of two numbers alone
-    tree = grown(X, kind, columns=columns, min_leaf=4, max_leaves=20)
-    expected = naive.preorder(
-        naive.grow(
-            naive.bins_of(X)[1], list(range(N)), *derivatives(X, kind), columns=columns, min_leaf=4, max_leaves=20
-        )
-    )
-    assert tree.feature.tolist() == [node.column if node.children else -1 for node in expected]
-    assert [leaf.end - leaf.begin for leaf in tree.leaves] == [len(n.rows) for n in expected if not n.children]
+    tree, holder = grown(X, kind, columns=columns, min_leaf=4, max_leaves=20)
+    assert holder.layout.n_bytes == 5  # six words with one of the two, the other with the column of two numbers alone
+    check(X, kind, tree, holder, columns=columns, min_leaf=4, max_leaves=20)
     assert len({1, 2, 3, 5, 6, 7, 8, 9, 10} & set(tree.feature.tolist())) > 2
-
-
-def test_edges_of_many_rows_are_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = rows(n=2000)
-    monkeypatch.setattr(growth, "EDGE_ROWS", 300)
-    first, again, other = (binned(X, seed) for seed in (1, 1, 2))
-    assert np.array_equal(first.edges, again.edges)
-    assert not np.array_equal(first.edges, other.edges)
-    assert isinstance(first, Bins)
-    assert first.codes.shape == X.shape
 
 
 @pytest.mark.parametrize("n", [1, 3, 1000, 100_000])
 def test_sums_of_words_are_sums_of_derivatives(n: int) -> None:
     rng = np.random.default_rng(n)
     gradient, hessian = rng.normal(size=n) * 1e5, rng.random(n) * 1e-5
-    words = whole_words(gradient, hessian)
-    sums = words.words.sum(axis=0)
-    assert sums[1] & ((1 << words.shift) - 1) == n
-    first, second = words.sums(sums)
-    assert first == pytest.approx(gradient.sum(), abs=1e-9 * np.abs(gradient).max() * n)
-    assert second == pytest.approx(hessian.sum(), rel=1e-7)
+    scales, words = Scales.of(n, *bounds(gradient, hessian)), np.empty((n, 2), dtype=np.int64)
+    fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, words)
+    sums = words.sum(axis=0)
+    assert sums[1] & ((1 << scales.shift) - 1) == n
+    assert sums[0] / scales.gradient == pytest.approx(gradient.sum(), abs=1e-9 * np.abs(gradient).max() * n)
+    assert (sums[1] >> scales.shift) / scales.hessian == pytest.approx(hessian.sum(), rel=1e-7)

@@ -1,0 +1,548 @@
+"""A piece of the rows that boosting learns from, and the sums over it that the rounds order.
+
+What a piece keeps, beside the bins of its rows, follows from the trees so far: one that has been lost is made again
+from an order that has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from ikmap import seed_paths
+from ikmap.arrays import Floats
+from ikmap.learners.boosting._growth_loops import (
+    add_in_blocks,
+    add_rows,
+    add_tree,
+    add_value,
+    divide,
+    fill_drawn,
+    fill_words,
+    whole_sums,
+)
+from ikmap.learners.boosting.bins import MOST_BINS, Layout, edge_rows
+from ikmap.learners.boosting.growth import Scales, Tree
+from ikmap.learners.boosting.losses import Loss
+from ikmap.learners.rows import Block, PieceRows, concatenated
+from ikmap.rows import Rows
+from ikmap.seeds import generator
+
+SUM_ROWS = 4096
+"""Number of rows whose losses are added up at a time. Pieces begin at multiples of it, so that sums are the same."""
+MANY_ROWS = 1 << 15
+"""Number of rows from which on margins are computed by several threads."""
+PARALLEL_WORK = 1 << 18
+"""Number of values from which on a histogram is made by several threads."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The facts on all rows by which a piece draws some of them.
+
+    Attributes
+    ----------
+    loss : Loss
+    seed : int
+    n_rows, n_columns, n_outputs : int
+    held_out, row_share : float
+        Share of the rows that are held out, and of the others that each tree is grown on.
+    """
+
+    loss: Loss
+    seed: int
+    n_rows: int
+    n_columns: int
+    n_outputs: int
+    held_out: float
+    row_share: float
+
+
+# Orders
+
+
+@dataclass(frozen=True)
+class Look:
+    """The order of the first round: rows to take edges from, and sums over the targets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The order to find columns that cannot share their bytes.
+
+    Attributes
+    ----------
+    layout : Layout
+    """
+
+    layout: Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The basis of all trees.
+
+    Attributes
+    ----------
+    layout : Layout
+    starts : tuple of float
+        First margin of each output.
+    """
+
+    layout: Layout
+    starts: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A tree with the value of each leaf.
+
+    Attributes
+    ----------
+    tree : Tree
+    values : ndarray of float64, shape (number of leaves,)
+    """
+
+    tree: Tree
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Growing:
+    """The tree that grows.
+
+    Attributes
+    ----------
+    scales : Scales
+    key : int or None
+        Key by which its rows are drawn; None: it grows on all that are not held out.
+    bytes : ndarray of int64
+        Ascending numbers of the bytes whose histograms are made.
+    """
+
+    scales: Scales
+    key: int | None
+    bytes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The order of a round of growth: it adds trees to the margins, divides rows, and says what is to be summed up.
+
+    Attributes
+    ----------
+    basis : Basis or None
+        None: pieces have it.
+    first : int
+        Number of the first of the trees; with a basis 0.
+    trees : tuple of Grown
+        Trees before the one that grows, of which pieces have those before the first.
+    scored : tuple of int
+        Outputs whose losses of held-out rows are summed up.
+    growing : Growing or None
+        None: only losses are wanted.
+    splits : list of (int, int, int)
+        Splits of the tree that grows, in order (:attr:`~ikmap.learners.boosting.growth.Growth.splits`).
+    wanted : tuple of int
+        Nodes whose histograms are made.
+    leaves : ndarray of int64 or None
+        Nodes whose gradients and hessians are summed up, once the tree is grown.
+    """
+
+    basis: Basis | None
+    first: int
+    trees: tuple[Grown, ...]
+    scored: tuple[int, ...]
+    growing: Growing | None
+    splits: list[tuple[int, int, int]]
+    wanted: tuple[int, ...]
+    leaves: np.ndarray | None
+
+    @property
+    def tree(self) -> int:
+        """Number of the tree that grows."""
+        return self.first + len(self.trees)
+
+
+# Sums
+
+
+@dataclass(eq=False)
+class Looked:
+    """What the first round finds.
+
+    Attributes
+    ----------
+    rows : list of ndarray or csr_array
+        Rows to take edges from.
+    held, kept : int
+        Numbers of rows that are held out, and that are not.
+    sums : ndarray of float64, shape (K, number of blocks)
+        Sums of the targets that are not held out, in blocks of :data:`SUM_ROWS` rows.
+    low, high : float
+        Smallest and largest target.
+    targets : list of ndarray
+        All targets that are not held out, for a loss that needs them.
+    """
+
+    rows: list[Rows]
+    held: int
+    kept: int
+    sums: Floats
+    low: float
+    high: float
+    targets: list[Floats]
+
+    def __iadd__(self, other: Looked) -> Looked:
+        """Add what was found in the rows that follow."""
+        self.rows += other.rows
+        self.held += other.held
+        self.kept += other.kept
+        self.sums = np.concatenate([self.sums, other.sums], axis=1)
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.targets += other.targets
+        return self
+
+
+@dataclass(eq=False)
+class Clashes:
+    """Columns that cannot share their bytes.
+
+    Attributes
+    ----------
+    marked : ndarray of bool, shape (d,)
+    """
+
+    marked: np.ndarray
+
+    def __iadd__(self, other: Clashes) -> Clashes:
+        """Add the columns of other rows."""
+        self.marked = self.marked | other.marked
+        return self
+
+
+@dataclass(eq=False)
+class Sums:
+    """Sums over rows.
+
+    Attributes
+    ----------
+    histograms : ndarray of int64, shape (number of wanted nodes, number of all bins, 2)
+    leaves : ndarray of int64, shape (number of leaves, 2)
+        Sums of gradients and hessians.
+    losses : ndarray of float64, shape (number of outputs, number of blocks)
+        Losses of held-out rows, in blocks of :data:`SUM_ROWS` rows.
+    largest : float
+        Largest gradient, up to its sign, for a loss without a bound of its own.
+    values : ndarray of float64 or None
+        Values of leaves, for a loss that needs all of their rows at once.
+    lacking : bool
+        True if a piece has not the trees to begin with, so that the sums are worth nothing.
+    """
+
+    histograms: np.ndarray
+    leaves: np.ndarray
+    losses: Floats
+    largest: float = 0.0
+    values: Floats | None = None
+    lacking: bool = False
+
+    @classmethod
+    def none(cls) -> Sums:
+        """Return that the piece lacks trees."""
+        nothing = np.empty((0, 0))
+        return cls(nothing, nothing, nothing, lacking=True)
+
+    def __iadd__(self, other: Sums) -> Sums:
+        """Add the sums over the rows that follow."""
+        if self.lacking or other.lacking:
+            self.lacking = True
+            return self
+        assert self.values is None
+        self.histograms = self.histograms + other.histograms
+        self.leaves = self.leaves + other.leaves
+        self.losses = np.concatenate([self.losses, other.losses], axis=1)
+        self.largest = max(self.largest, other.largest)
+        return self
+
+
+# The piece
+
+
+@dataclass(eq=False)
+class _Rows:
+    """The rows of the tree that grows.
+
+    Attributes
+    ----------
+    tree : int
+        Number of the tree.
+    order : ndarray of uint32
+        Numbers of the rows, those of a node one after the other.
+    largest : float
+        Largest gradient, up to its sign, for a loss without a bound of its own.
+    splits : list of (int, int, int)
+        Splits that they are divided by.
+    ranges : list of (int, int)
+        Where the rows of each node begin and end.
+    """
+
+    tree: int
+    order: np.ndarray
+    largest: float
+    splits: list[tuple[int, int, int]] = field(default_factory=list)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+
+    def of(self, node: int) -> np.ndarray:
+        """Return the rows of a node."""
+        begin, end = self.ranges[node]
+        return self.order[begin:end]
+
+
+class Piece:
+    """The rows of a piece, with their bins and margins, on one thread or several.
+
+    Parameters
+    ----------
+    rows : PieceRows
+        Their first row has a multiple of :data:`SUM_ROWS` as its number.
+    drawn : Drawn
+    """
+
+    def __init__(self, rows: PieceRows, drawn: Drawn) -> None:
+        assert rows.start % SUM_ROWS == 0
+        self._rows, self._drawn, self._n = rows, drawn, rows.stop - rows.start
+        self._pool = ThreadPoolExecutor(rows.n_threads) if rows.n_threads > 1 else None
+        held = np.zeros(self._n, dtype=np.bool_)
+        if drawn.held_out > 0.0:
+            key = generator(drawn.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64)
+            fill_drawn(key, _limit(drawn.held_out), rows.start, held)
+            held[: 1 if rows.start == 0 else 0] = False  # so that there is a row to learn from
+        self._kept, self._held = (np.flatnonzero(mask).astype(np.uint32) for mask in (~held, held))
+        self._layout: Layout | None = None
+        self._n_trees = 0
+        self._growing: _Rows | None = None
+
+    def sums(self, order: Look | Check | Order) -> Looked | Clashes | Sums:
+        """Return the sums over the rows of the piece that are ordered."""
+        if isinstance(order, Look):
+            return self._look()
+        if isinstance(order, Check):
+            clashes = Clashes(np.zeros(order.layout.n_columns, dtype=np.bool_))
+            for block in self._rows.blocks:
+                clashes.marked |= order.layout.clashes(cast("Rows", block.rows))
+            return clashes
+        if self._is_behind(order):
+            if order.basis is None:
+                return Sums.none()
+            self._begin(order.basis)
+        for number in range(self._n_trees, order.tree):
+            self._add(order.trees[number - order.first], number)
+        self._n_trees = order.tree
+        losses = [self._losses(k) for k in order.scored]
+        losses_of_blocks = np.array(losses) if losses else np.empty((0, self._n_blocks))
+        if order.growing is None:
+            nothing = np.empty((0, 0))
+            return Sums(nothing, nothing, losses_of_blocks)
+        rows = self._divided(order, order.growing)
+        histograms = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64)
+        for node, histogram in zip(order.wanted, histograms, strict=True):
+            self._add_rows(rows.of(node), order.growing.bytes, histogram)
+        leaves, values = self._leaves(order, rows)
+        return Sums(histograms, leaves, losses_of_blocks, rows.largest, values)
+
+    # Before the first tree
+
+    def _look(self) -> Looked:
+        drawn, start = self._drawn, self._rows.start
+        numbers = edge_rows(drawn.n_rows, drawn.n_columns, drawn.seed)
+        numbers = numbers[slice(*np.searchsorted(numbers, [start, self._rows.stop]))] - start
+        chosen: list[Rows] = []
+        y, begin = np.empty(self._n), 0
+        for block in self._rows.blocks:
+            end = begin + block.y.size
+            y[begin:end] = block.y
+            own = numbers[slice(*np.searchsorted(numbers, [begin, end]))] - begin
+            if own.size:
+                rows = cast("Rows", block.rows)
+                chosen.append(rows if own.size == block.y.size else rows[own])
+            begin = end
+        self._y = y
+        targets = [self._target(k)[self._kept] for k in range(drawn.n_outputs)]
+        sums = np.array([self._in_blocks(target, self._kept) for target in targets])
+        bounds = float(y.min()), float(y.max())
+        whole = targets if drawn.loss.by_rows else []
+        return Looked(chosen, self._held.size, self._kept.size, sums, *bounds, whole)
+
+    def _is_behind(self, order: Order) -> bool:
+        """Return whether the trees that an order has do not follow on those that the piece has."""
+        return self._layout is None or not order.first <= self._n_trees <= order.tree
+
+    def _begin(self, basis: Basis) -> None:
+        """Begin with no tree."""
+        zeros, n = self._rows.zeros, self._n
+        if self._layout is None:
+            layout = self._layout = basis.layout
+            self._first_bins = layout.first_bins
+            self._codes = zeros((n, layout.n_bytes), np.uint8)
+            self._y, begin = zeros((n,), np.float64), 0
+            for block in self._rows.blocks:
+                part = slice(begin, begin + block.y.size)
+                layout.fill(cast("Rows", block.rows), self._codes[part], self._rows.n_threads)
+                self._y[part] = block.y
+                begin = part.stop
+            self._margin = zeros((self._drawn.n_outputs, n), np.float64)
+            self._gradient, self._hessian = zeros((n,), np.float64), zeros((n,), np.float64)
+            self._words = zeros((n, 2), np.int64)
+            self._order, self._scratch = zeros((n,), np.uint32), zeros((n,), np.uint32)
+        self._margin[:] = np.array(basis.starts)[:, None]
+        self._n_trees, self._growing = 0, None
+
+    def _target(self, k: int) -> Floats:
+        """Return the targets of an output: those of the rows, or 1 for the class of the output and 0 for others."""
+        return self._y if self._drawn.n_outputs == 1 else (self._y == k).astype(np.float64)
+
+    # Sums over held-out rows
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self._n // SUM_ROWS)
+
+    def _in_blocks(self, values: Floats, rows: np.ndarray) -> Floats:
+        sums = np.zeros(self._n_blocks)
+        add_in_blocks(values, (rows // SUM_ROWS).astype(np.int64), sums)
+        return sums
+
+    def _losses(self, k: int) -> Floats:
+        losses = self._drawn.loss.each(self._margin[k][self._held], self._target(k)[self._held])
+        return self._in_blocks(losses, self._held)
+
+    # A tree that is grown
+
+    def _add(self, grown: Grown, number: int) -> None:
+        """Add the values of a tree to the margins of all rows."""
+        assert self._layout is not None
+        margin, tree, growing = self._margin[number % self._drawn.n_outputs], grown.tree, self._growing
+        if growing is not None and growing.tree == number and growing.order.size == self._kept.size:
+            for node, value in zip(tree.leaves.tolist(), grown.values.tolist(), strict=True):
+                add_value(growing.of(node), value, margin)
+            others = self._held
+        else:
+            others = np.arange(self._n, dtype=np.uint32)
+        nodes = *self._layout.ranges(tree.feature, tree.cut), np.array(tree.right), np.array(grown.values)
+
+        def walk(start: int, stop: int) -> None:
+            add_tree(self._codes, others[start:stop], *nodes, margin)
+
+        self._each(walk, others.size, MANY_ROWS)
+
+    # The tree that grows
+
+    def _divided(self, order: Order, growing: Growing) -> _Rows:
+        """Return the rows of the tree that grows, divided by its splits."""
+        rows = self._growing
+        if rows is None or rows.tree != order.tree or rows.splits != order.splits[: len(rows.splits)]:
+            largest = self._derive(order.tree % self._drawn.n_outputs, growing.scales)
+            rows = self._growing = _Rows(order.tree, self._rows_of(growing.key), largest)
+            rows.ranges.append((0, rows.order.size))
+        for split in order.splits[len(rows.splits) :]:
+            self._divide(rows, *split)
+            rows.splits.append(split)
+        return rows
+
+    def _rows_of(self, key: int | None) -> np.ndarray:
+        numbers = self._kept
+        if key is not None:
+            drawn = np.empty(self._n, dtype=np.bool_)
+            fill_drawn(np.uint64(key), _limit(self._drawn.row_share), self._rows.start, drawn)
+            numbers = numbers[drawn[numbers]]
+        order = self._order[: numbers.size]
+        order[:] = numbers
+        return order
+
+    def _derive(self, k: int, scales: Scales) -> float:
+        """Write the words of all rows; return the largest gradient for a loss without a bound of its own."""
+        loss, margin, target = self._drawn.loss, self._margin[k], self._target(k)
+
+        def derive(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            gradient, hessian = self._gradient[part], self._hessian[part]
+            loss.gradient(margin[part], target[part], gradient, hessian)
+            fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, self._words[part])
+
+        self._each(derive, self._n, MANY_ROWS)
+        return 0.0 if loss.bounded else float(max(self._gradient.max(), -self._gradient.min()))
+
+    def _divide(self, rows: _Rows, node: int, column: int, cut: int) -> None:
+        assert self._layout is not None
+        begin, end = rows.ranges[node]
+        member, low, high = int(self._layout.members[column]), cut, MOST_BINS
+        if member:
+            low, high = member, member + 1
+        middle = begin + divide(
+            self._codes, rows.order[begin:end], self._layout.places[column], low, high, self._scratch
+        )
+        rows.ranges += [(begin, middle), (middle, end)]
+
+    def _add_rows(self, rows: np.ndarray, bytes_: np.ndarray, histogram: np.ndarray) -> None:
+        """Add the words of some rows to a histogram."""
+        numbers = np.array(bytes_)
+        parts: list[np.ndarray] = []
+
+        def work(start: int, stop: int) -> None:
+            own = histogram if start == 0 else np.zeros_like(histogram)
+            add_rows(self._codes, rows[start:stop], self._words, numbers, self._first_bins, own)
+            if start:
+                parts.append(own)
+
+        self._each(work, rows.size, max(1, PARALLEL_WORK // max(1, numbers.size)))
+        for part in parts:
+            histogram += part
+
+    def _leaves(self, order: Order, rows: _Rows) -> tuple[np.ndarray, Floats | None]:
+        """Return the sums of the leaves and, for a loss that needs all rows of a leaf, their values."""
+        if order.leaves is None:
+            return np.empty((0, 2), dtype=np.int64), None
+        assert order.growing is not None
+        scales, nodes = order.growing.scales, order.leaves.tolist()
+        sums = np.zeros((len(nodes), 2), dtype=np.int64)
+
+        def work(start: int, stop: int) -> None:
+            for number in range(start, stop):
+                own = rows.of(nodes[number]), self._gradient, self._hessian
+                sums[number] = whole_sums(*own, scales.leaf_gradient, scales.leaf_hessian)
+
+        if rows.order.size >= MANY_ROWS:
+            self._each(work, len(nodes), 2)
+        else:
+            work(0, len(nodes))
+        if not self._drawn.loss.by_rows:
+            return sums, None
+        k = order.tree % self._drawn.n_outputs
+        margin, target = self._margin[k], self._target(k)
+        values = [self._drawn.loss.leaf_value(margin[own], target[own]) for own in map(rows.of, nodes)]
+        return sums, np.array(values)
+
+    def _each(self, work: Callable[[int, int], None], n: int, least: int) -> None:
+        """Call ``work(start, stop)`` for parts of ``range(n)``, on all threads if `n` is at least `least`."""
+        if self._pool is None or n < least:
+            work(0, n)
+            return
+        ends = [n * k // self._rows.n_threads for k in range(self._rows.n_threads + 1)]
+        for done in [self._pool.submit(work, *part) for part in pairwise(ends)]:
+            done.result()
+
+
+def _limit(share: float) -> np.uint64:
+    """Return the number of 64 bits below which that share of all numbers is."""
+    return np.uint64(int(share * 2.0**64))
+
+
+def whole_piece(block: Block, n_threads: int) -> PieceRows:
+    """Return all rows as one piece."""
+    return PieceRows([concatenated([block])], 0, block.y.size, True, n_threads)

@@ -1,0 +1,235 @@
+"""Boosting in a run: the same bits however its rows are held and wherever its pieces are, killed or not."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster import connect
+from ikmap.learners.boosting import piece
+from ikmap.learners.boosting.boosting import Boosting as State
+from ikmap.methods import Shape
+from ikmap.methods.boosting import PIECE_BYTES, Boosting
+from ikmap.methods.fields import FieldError
+from pipeline.errors import InputError
+from pipeline.running.stage import Context
+from pipeline.runs.plan import DataSizes, make_plan
+from pipeline.storage.lru_cache import PROCESS
+from pipeline.storage.mapped import MappedArrays
+from pipeline.training import engine
+from pipeline.training.rounds import Held
+from pipeline.training.sums import SumsRounds
+from pipeline.training.train import train
+from tests.support.in_process import InProcess
+from tests.support.params_for import params_for
+from tests.support.runs import context, points, sparse, store_rows
+
+ROWS = 700
+SETTINGS: dict[str, Any] = {"rounds": 8, "shrinkage": 0.5, "max_leaves": 6, "min_leaf": 4, "held_out": 0.2}
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    PROCESS.forget()
+    monkeypatch.setattr(piece, "SUM_ROWS", 32)
+
+
+class Many(InProcess):
+    """A cluster of some threads, of which each worker has one."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self.threads = threads
+
+    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
+        return {"workers": {f"w{k}": {"host": "one", "nthreads": 1} for k in range(self.threads)}}
+
+
+def run_of(path: Path, *, threads: int = 1, kind: str = "dense", part_rows: int = 300, **options: Any) -> Context:
+    X, y = points(ROWS, classes=options.pop("classes", 2))
+    params = params_for(learners=("boosting",), **{**SETTINGS, **options})
+    ctx = context(path, params, client=Many(threads))
+    store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=600, part_rows=part_rows)
+    return ctx
+
+
+def content_hash(ctx: Context, n_threads: int = 1) -> str:
+    return str(train(ctx, "boosting", None, n_threads=n_threads)["content_hash"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_model_has_the_same_bits_however_rows_are_held(classes: int, kind: str, tmp_path: Path) -> None:
+    ways: list[tuple[int, dict[str, Any]]] = [
+        (1, {"solver": "memory"}),
+        (2, {"solver": "auto", "part_rows": 90}),
+        (1, {"solver": "block", "threads": 3}),
+        (1, {"solver": "distributed", "part_rows": 40}),
+        (1, {"solver": "distributed", "threads": 2}),
+        (1, {"solver": "distributed", "threads": 5}),
+        (1, {"solver": "distributed", "threads": 100}),
+    ]
+    hashes = set()
+    for k, (n_threads, options) in enumerate(ways):
+        hashes.add(content_hash(run_of(tmp_path / str(k), kind=kind, classes=classes, **options), n_threads))
+    assert len(hashes) == 1
+
+
+def test_the_model_of_pieces_is_that_of_rows_in_memory(tmp_path: Path) -> None:
+    from pipeline.rows.prepared import PreparedRows
+    from pipeline.training.in_memory import train_in_memory
+
+    ctx = run_of(tmp_path / "run", solver="distributed", threads=3, row_share=0.7, column_share=0.5)
+    rows = PreparedRows(ctx.store, "train")
+    expected: Any = train_in_memory(ctx.params, "boosting", None, rows.preparation.task, rows.read(0, 600))
+    assert content_hash(ctx) == expected.content_hash
+
+
+def test_pieces_that_do_not_fit_into_memory_are_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = content_hash(run_of(tmp_path / "memory", solver="memory"))
+    made: list[tuple[int, ...]] = []
+    zeros = MappedArrays.zeros
+
+    def counted(self: MappedArrays, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        made.append(shape)
+        return zeros(self, shape, dtype)
+
+    monkeypatch.setattr(MappedArrays, "zeros", counted)
+    size = Boosting().row_bytes(4) * 600
+    monkeypatch.setattr(SumsRounds, "room", lambda _: size / 2)
+    ctx = run_of(tmp_path / "files", solver="distributed", threads=3)
+    assert content_hash(ctx) == expected
+    assert {shape[0] for shape in made if len(shape) == 2 and shape[1] == 4} == {216, 192}  # two of the three pieces
+
+
+def test_arrays_in_files_keep_their_values_at_rest() -> None:
+    arrays = MappedArrays()
+    some, none = arrays.zeros((1000, 3), np.int64), arrays.zeros((0,), np.float64)
+    some[:] = np.arange(3000).reshape(1000, 3)
+    arrays.rest()
+    assert some.ravel().tolist() == list(range(3000))
+    assert none.size == 0
+
+
+class Killed(BaseException):
+    """As sudden as a kill, but leaves the test alive."""
+
+
+@pytest.mark.parametrize("solver", ["memory", "block", "distributed"])
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_killed_run_goes_on_to_the_same_bits(
+    solver: str, seconds: float, forgets: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in one round after the other, with checkpoints of every round or none, and workers that go or stay."""
+    expected = content_hash(run_of(tmp_path / "whole", solver="memory"))
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", seconds)
+    ctx, work, kills, calls = run_of(tmp_path / "killed", solver=solver, threads=2), SumsRounds.work, 0, 0
+
+    def mortal(self: SumsRounds, order: Any, number: int, held: Held[Any], own: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls % 13 == 0 and kills < 4:
+            raise Killed
+        return work(self, order, number, held, own)
+
+    monkeypatch.setattr(SumsRounds, "work", mortal)
+    while True:
+        try:
+            found = content_hash(context(tmp_path / "killed", ctx.params, client=Many(2)))
+            break
+        except Killed:
+            kills += 1
+            if forgets:
+                PROCESS.forget()
+    assert found == expected
+    assert kills >= 3
+
+
+def test_a_worker_that_loses_its_piece_gets_all_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = content_hash(run_of(tmp_path / "whole", solver="memory"))
+    work, calls, orders = SumsRounds.work, 0, []
+
+    def lossy(self: SumsRounds, order: Any, number: int, held: Held[Any], own: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        orders.append(order)
+        if calls % 25 == 0:
+            held = self.open(number, in_memory=True)
+        return work(self, order, number, held, own)
+
+    monkeypatch.setattr(SumsRounds, "work", lossy)
+    assert content_hash(run_of(tmp_path / "lossy", solver="distributed", threads=3)) == expected
+    whole = [order for order in orders if getattr(order, "basis", None) is not None and order.trees]
+    assert len(whole) > 6
+
+
+@pytest.mark.system
+def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piece, "SUM_ROWS", 4096)  # as in the workers
+    here, there = (tmp_path / name for name in ("here", "there"))
+    X, y = points(10_000, classes=3)
+    params = params_for(learners=("boosting",), **SETTINGS, solver="distributed")
+    for path in (here, there):
+        store_rows(context(path, params).store, X, y, rule="first", n_train=9000, part_rows=2000)
+    expected, rounds, absorb = train(context(here, params), "boosting", None), 0, State.absorb
+
+    def deadly(self: State, found: Any) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds in (9, 40):
+            pids = cluster.client.run(os.getpid)
+            os.kill(pids[min(pids)], signal.SIGKILL)
+        absorb(self, found)
+
+    monkeypatch.setattr(State, "absorb", deadly)
+    with connect("local", workers=2, memory_limit="1GB") as cluster:
+        assert train(context(there, params, client=cluster.client), "boosting", None) == expected
+    assert rounds > 60
+
+
+def test_orders_are_sent_and_the_state_is_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(engine, "write_arrays", lambda path, _: written.append(str(path)))
+    content_hash(run_of(tmp_path / "run", solver="distributed", threads=2))
+    assert not written  # it took less than `CHECKPOINT_SECONDS`
+
+
+def test_a_class_without_training_rows_is_refused(tmp_path: Path) -> None:
+    ctx = context(tmp_path / "run", params_for(learners=("boosting",), **SETTINGS), client=Many(1))
+    X, y = points(ROWS, classes=3)
+    order = np.argsort(y, kind="stable")
+    store_rows(ctx.store, X[order], y[order], rule="first", n_train=200, part_rows=100)
+    with pytest.raises(InputError, match=r"boosting: found no training row of .*; give another --seed or split"):
+        train(ctx, "boosting", None)
+
+
+def test_quantiles_have_all_rows_in_memory() -> None:
+    assert Boosting(quantile_level=0.9).choose_solver(1 << 60) == "memory"
+    assert Boosting().choose_solver(1 << 60) == "distributed"
+    assert Boosting().choose_solver(1 << 20) == "memory"
+    with pytest.raises(FieldError) as error:
+        Boosting(quantile_level=0.9, solver="distributed")
+    assert error.value.worded("--{}".format) == (
+        "--quantile_level 0.9: found --solver distributed, expected memory; the quantile of a leaf is found among all "
+        "of its rows; leave --solver out or give --solver memory"
+    )
+
+
+def test_the_plan_reckons_with_bins_and_not_with_all_rows() -> None:
+    learner, shape = Boosting(rounds=100), Shape(3_000_000, 20, None, 1)
+    in_memory, in_pieces = (learner.at({"solver": name}).memory(shape) for name in ("memory", "distributed"))
+    bins_and_margins = 3_000_000 * (20 + 64)
+    assert bins_and_margins < in_memory < bins_and_margins + (100 << 20)
+    assert in_memory < shape.rows_bytes
+    ten_times = Shape(30_000_000, 20, None, 1)
+    assert learner.at({"solver": "distributed"}).memory(ten_times) < in_pieces + (100 << 20)
+    assert learner.memory(ten_times) == learner.at({"solver": "distributed"}).memory(ten_times)
+    sizes = DataSizes(30_000_000, 1000, 20, 0, 1, dense=True)
+    assert make_plan(params_for(learners=("boosting",)), 0, sizes, 2).worker_bytes < 2 << 30
+    assert learner.memory(ten_times) >= PIECE_BYTES
