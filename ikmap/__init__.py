@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.ogd import CellOGDClassifier, CellOGDRegressor
     from ikmap.estimators.quantiles import IsolationQuantileRegressor
     from ikmap.estimators.ridge import CellRidge
+    from ikmap.estimators.stacking import CellStackingClassifier, CellStackingRegressor
     from ikmap.estimators.table_encoder import TableEncoder
     from ikmap.tables.frames import FrameModel
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "CellStackingClassifier",
+    "CellStackingRegressor",
     "ForestMap",
     "FourierRidge",
     "FourierSVC",

@@ -24,6 +24,10 @@ BOOSTING_HELD_OUT = 1_000_013
 """Rows that boosting holds out to end its rounds."""
 BOOSTING_DRAWS = 1_000_014
 """Rows and columns that each tree of boosting is grown on."""
+STACKING_FOLDS = 1_000_020
+"""Folds of stacking."""
+STACKING_CHOICE = 1_000_021
+"""Rows on which stacking chooses psi and C."""
 PERMUTATION = 2_000_001
 """The permutation that splits the rows of a run and puts them in order."""
 BLOCKS = 2_000_002

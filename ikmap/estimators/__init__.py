@@ -16,6 +16,7 @@ from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.ogd import CellOGDClassifier, CellOGDRegressor
 from ikmap.estimators.quantiles import IsolationQuantileRegressor
 from ikmap.estimators.ridge import CellRidge
+from ikmap.estimators.stacking import CellStackingClassifier, CellStackingRegressor
 from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "CellStackingClassifier",
+    "CellStackingRegressor",
     "ForestMap",
     "FourierRidge",
     "FourierSVC",

@@ -53,6 +53,16 @@ class BoostingEstimator(RowsEstimator):
         return self.model_.partitions.n_partitions // self.model_.linear.coef.shape[1]
 
 
+def probabilities(decisions: Floats) -> Floats:
+    """Return the probability of each class, shape (n, n_classes), from log odds of shape (n,) or (n, n_classes)."""
+    each: Floats = expit(decisions)
+    if each.ndim == 1:
+        return np.column_stack([1.0 - each, each])
+    logs = -np.logaddexp(0.0, -decisions)
+    shares: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
 class CellBoostingClassifier(Classifier, BoostingEstimator):
     """Gradient boosting of classes by the logistic loss; more than two by one model of each class against the others.
 
@@ -150,13 +160,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
 
     def predict_proba(self, X: Table) -> Floats:
         """Return the probability of each class, shape (n, n_classes)."""
-        decisions = self.decision_function(X)
-        each: Floats = expit(decisions)
-        if each.ndim == 1:
-            return np.column_stack([1.0 - each, each])
-        logs = -np.logaddexp(0.0, -decisions)
-        shares: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+        return probabilities(self.decision_function(X))
 
 
 class CellBoostingRegressor(Regressor, BoostingEstimator):

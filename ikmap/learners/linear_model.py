@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from ikmap.json_values import JsonObject, Label
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
 from ikmap.model import Model
+from ikmap.rows import Rows as FeatureRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,63 @@ class LinearModel(Model):
         return decision_to_index(self.decision_function(rows))
 
     def predict(self, rows: Rows) -> np.ndarray:
+        """Return the class label of every row."""
+        labels: np.ndarray = np.asarray(self.classes)[self.predict_index(rows)]
+        return labels
+
+
+class OnOwnFeatures(Model):
+    """Base of linear models on features, or cells, that they make of the rows themselves.
+
+    A subclass has the linear model as a field.
+
+    Attributes
+    ----------
+    linear : LinearModel
+    """
+
+    linear: LinearModel
+
+    @property
+    @abstractmethod
+    def rows_at_once(self) -> int:
+        """Number of rows whose features are in memory at a time."""
+
+    @abstractmethod
+    def features(self, rows: FeatureRows, n_threads: int | None = None) -> Rows:
+        """Return the features, or cells, of some rows."""
+
+    @property
+    def learner(self) -> str:
+        """Name of the learner that made the model."""
+        return self.linear.learner
+
+    @property
+    def classes(self) -> list[Label]:
+        """Class labels by class number."""
+        return self.linear.classes
+
+    def decision_function(self, rows: FeatureRows, n_threads: int | None = None) -> Floats:
+        """Return decision values, float64 of shape (n, K), one column for two classes, independently for each row.
+
+        Raises
+        ------
+        ValueError
+            If ``rows`` do not fit the model; row and column are named.
+        """
+        check_rows(rows)
+        step = self.rows_at_once
+        blocks = [
+            self.linear.decision_function(self.features(rows[start : start + step], n_threads))
+            for start in range(0, max(1, n_rows(rows)), step)
+        ]
+        return np.concatenate(blocks)
+
+    def predict_index(self, rows: FeatureRows) -> np.ndarray:
+        """Return class numbers, int32; 0 means the second of two classes, and ties go to the lowest number."""
+        return decision_to_index(self.decision_function(rows))
+
+    def predict(self, rows: FeatureRows) -> np.ndarray:
         """Return the class label of every row."""
         labels: np.ndarray = np.asarray(self.classes)[self.predict_index(rows)]
         return labels

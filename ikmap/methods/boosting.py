@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, FieldError
 from ikmap.methods.forest import MinLeaf
-from ikmap.methods.learner import RoundsLearner
+from ikmap.methods.learner import Learner, RoundsLearner
 from ikmap.methods.sample import Sample, Shape, Training
 
 if TYPE_CHECKING:
@@ -41,22 +41,8 @@ READ_BYTES = 64 << 20
 """Bytes of rows that are read, and made bins of, at a time."""
 
 
-class Boosting(RoundsLearner):
-    """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
-
-    Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
-    error, or by the pinball loss of a quantile. A share of the rows, drawn by the seed, is held out and ends the rounds
-    early.
-    """
-
-    about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="boosting",
-        title="gradient boosting",
-        on="rows",
-        tasks=frozenset({"classification", "regression"}),
-        models=("ikmap.learners.cells_model",),
-        metrics_schema=METRICS_SCHEMA,
-    )
+class BoostingFields(Learner):
+    """Base of learners that boost trees, with the options of rounds and trees."""
 
     rounds: Annotated[
         int, Ge(1), Doc("most rounds of boosting; each grows a tree, with more than two classes one for each")
@@ -81,6 +67,29 @@ class Boosting(RoundsLearner):
         Doc("share of the rows that boosting holds out to end its rounds; 0: {rounds} are made"),
     ] = 0.1
     patience: Annotated[int, Ge(1), Doc("rounds without improvement on held-out rows after which boosting ends")] = 50
+
+    @property
+    def log_odds(self) -> bool:
+        return True
+
+
+class Boosting(BoostingFields, RoundsLearner):
+    """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
+
+    Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
+    error, or by the pinball loss of a quantile. A share of the rows, drawn by the seed, is held out and ends the rounds
+    early.
+    """
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="boosting",
+        title="gradient boosting",
+        on="rows",
+        tasks=frozenset({"classification", "regression"}),
+        models=("ikmap.learners.cells_model",),
+        metrics_schema=METRICS_SCHEMA,
+    )
+
     solver: Annotated[
         Literal["auto", "memory", "block", "distributed"],
         Doc(
@@ -94,10 +103,6 @@ class Boosting(RoundsLearner):
 
     small_orders: ClassVar[bool] = True
     most_in_memory: ClassVar[int] = 256 << 20
-
-    @property
-    def log_odds(self) -> bool:
-        return True
 
     def check(self, searched: frozenset[str]) -> None:
         super().check(searched)

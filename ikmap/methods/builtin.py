@@ -34,6 +34,7 @@ from ikmap.methods.online_ridge import OnlineRidgeRegression
 from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
 from ikmap.methods.ridge import Ridge
+from ikmap.methods.stacking import Stacking
 from ikmap.methods.svr import LinearSVR
 from ikmap.methods.two_stage_gmm import TwoStageGMM
 
@@ -73,6 +74,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     FourierRidge,
     TwoStageGMM,
     Boosting,
+    Stacking,
     IDK,
     IForestScore,
 )

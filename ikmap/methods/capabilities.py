@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ikmap.cells import Cells
     from ikmap.learners.rows import Block
+    from ikmap.learners.stacking.stacking import OutOfFold
+    from ikmap.methods.learner import Summary
     from ikmap.methods.method import Number
     from ikmap.methods.sample import Sample, Training
     from ikmap.model import Model
@@ -239,3 +241,14 @@ class DecidesOtherwise(ABC):
     @abstractmethod
     def decision_task(self, task: Task) -> Task:
         """Return the task with the meaning of the decisions of this learner."""
+
+
+class LearnsOutOfFold(ABC):
+    """Finds decisions on its training rows by models that have not learned from them, as it learns from the rows.
+
+    Rows are divided at random, so that a calibration uses the decisions if a run divides its rows at random too.
+    """
+
+    @abstractmethod
+    def fit_out_of_fold(self, training: Training) -> tuple[Model, Summary, OutOfFold]:
+        """Return the model and the fields to report, as ``fit`` does, and the decisions, in the order of the rows."""

@@ -1,16 +1,22 @@
 """Calibrate the decisions of a learner on training rows that it has not learned from.
 
 Each fold is a task: it trains the learner on the other training rows, in memory, and counts the decision values of the
-rows held out. Where training rows are many, the last fold holds out enough of them, and the others are left out.
+rows held out. Where training rows are many, the last fold holds out enough of them, and the others are left out. A
+learner that has found such decisions as it was trained is not trained anew.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ikmap import seed_paths
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
+from ikmap.learners.stacking.stacking import OutOfFold
+from ikmap.methods import LearnsOutOfFold
 from ikmap.methods.values import Value
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
@@ -28,7 +34,7 @@ from pipeline.running.stage import Context, Stage
 from pipeline.stages.select_rows import some_of
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import load_model, save_model
+from pipeline.storage.models import OUT_OF_FOLD, load_model, save_model
 from pipeline.storage.store import Store
 from pipeline.training.in_memory import train_in_memory
 
@@ -80,16 +86,12 @@ def calibrate(
     """
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
-    n, task = rows.n_rows, rows.preparation.task
-    folds = folds_of(rows, np.arange(n), params)
-    # The last folds first: in order of time they are nearest to what is to come.
-    order = range(len(folds))[::-1]
-    held_out = np.cumsum([folds[k][1].size for k in order])
-    used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
-    learned = int(min(most_rows(rows, fitted, store), folds[used[0]][0].size))
-    common = (store, params, learner, fitted, value)
-    stage = Stage(context, f"calibrate:{learner}", len(used))
-    records = stage.run(decide_fold, [Task(f"fold-{k}", (*common, k, n_threads)) for k in used])
+    task = rows.preparation.task
+    # Its decisions out of fold are of rows that were divided at random.
+    known = params.split_by is None and capability(params.of(learner), LearnsOutOfFold) is not None
+    work = _known(store, learner, rows) if known else _by_folds(store, params, learner, fitted, value, n_threads)
+    stage = Stage(context, f"calibrate:{learner}", len(work.tasks))
+    records = stage.run(work.function, work.tasks)
     counted = [record for record in records if record["evidence"] is not None]
     if not counted:
         raise InputError(
@@ -107,18 +109,60 @@ def calibrate(
             f"{learner}: no threshold reaches {params.threshold_for} on rows that were not learned from; the one with "
             f"the highest precision there ({calibrator.chosen['precision']:.4f}) is taken"
         )
-    if learned < folds[used[0]][0].size:
-        context.events.message(
-            f"calibrate:{learner}: each fold learns from {learned:,} of {folds[used[0]][0].size:,} rows"
-        )
+    if work.learned < work.others:
+        context.events.message(f"calibrate:{learner}: each fold learns from {work.learned:,} of {work.others:,} rows")
     name = f"{READINGS}/{learner}"
     result: CalibrationResult = {
         "reading_hash": save_model(store, name, calibrator),
-        "calibration": {"how": kind, "rows": evidence.rows, "folds": len(used), "rows_learned": learned},
+        "calibration": {"how": kind, "rows": evidence.rows, "folds": work.folds, "rows_learned": work.learned},
     }
     if threshold is not None:
         result["decision_threshold"] = calibrator.chosen
     return stage.finish(result, [name])
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The tasks of a calibration.
+
+    Attributes
+    ----------
+    function : callable
+    tasks : list of Task
+    folds : int
+        Number of folds that are held out.
+    learned, others : int
+        Number of rows that are learned from, and of all rows that are not held out.
+    """
+
+    function: Callable[..., CalibrationRecord]
+    tasks: list[Task]
+    folds: int
+    learned: int
+    others: int
+
+
+def _known(store: Store, learner: str, rows: PreparedRows) -> _Work:
+    """Count decisions that the learner has found on rows of folds that were held out."""
+    n_folds = int(store.need(f"{OUT_OF_FOLD}/{learner}")["model"]["folds"])
+    others = rows.n_rows - -(-rows.n_rows // n_folds)
+    return _Work(count_out_of_fold, [Task("out-of-fold", (store, learner))], n_folds, others, others)
+
+
+def _by_folds(
+    store: Store, params: Params, learner: str, fitted: Fitted | None, value: Value | None, n_threads: int
+) -> _Work:
+    """Train the learner on the rows of all folds but one, for each fold."""
+    rows = PreparedRows(store, "train")
+    folds = folds_of(rows, np.arange(rows.n_rows), params)
+    # The last folds first: in order of time they are nearest to what is to come.
+    order = range(len(folds))[::-1]
+    held_out = np.cumsum([folds[k][1].size for k in order])
+    used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
+    others = int(folds[used[0]][0].size)
+    learned = int(min(most_rows(rows, fitted, store), others))
+    tasks = [Task(f"fold-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
+    return _Work(decide_fold, tasks, len(used), learned, others)
 
 
 def calibratable_of(task: LearningTask) -> Calibratable:
@@ -134,6 +178,19 @@ def most_rows(rows: PreparedRows, fitted: Fitted | None, store: Store) -> int:
         return max(1, FIT_BYTES // rows.row_bytes)
     offsets = fitted.offsets(store)
     return max(1, FIT_BYTES // int((offsets.size - 1) * packed_dtype(offsets, gaps=True).itemsize))
+
+
+def count_out_of_fold(store: Store, learner: str) -> CalibrationRecord:
+    """Task: count the decision values that a learner has found on rows that it has not learned from."""
+    rows = PreparedRows(store, "train")
+    task = rows.preparation.task
+    decisions = load_model(store, f"{OUT_OF_FOLD}/{learner}", OutOfFold).decisions
+    thresholds = capability(task, Thresholds)
+    numbers = some_of(np.arange(rows.n_rows), None if thresholds is None else thresholds.most_evidence(task))
+    target = np.concatenate(list(rows.targets()))
+    evidence = calibratable_of(task).evidence(task, target[numbers], decisions[numbers])
+    size = int(decisions.nbytes + target.nbytes)
+    return {"rows": int(numbers.size), "bytes_read": size, "bytes_written": 0, "evidence": evidence.as_json()}
 
 
 def decide_fold(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MODELS = "models"
 """Group of the store with the models of the learners."""
+OUT_OF_FOLD = "out-of-fold"
+"""Group of the store with the decisions on training rows of models that have not learned from them, by learner."""
 
 CACHED_MODELS = 4
 

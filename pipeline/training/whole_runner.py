@@ -11,7 +11,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge
 from ikmap.learners.rows import Block
-from ikmap.methods import Shape, Training, WholeLearner
+from ikmap.methods import LearnsOutOfFold, Shape, Training, WholeLearner, capability
 from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import missing_in
@@ -26,7 +26,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import MODELS, save_model
+from pipeline.storage.models import MODELS, OUT_OF_FOLD, save_model
 from pipeline.storage.store import Store
 from pipeline.training.runner import Runner, TrainingJob
 
@@ -80,8 +80,16 @@ def fit_rows(
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
         most_rows = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
+    training = Training(block, task.codec.classes, params.seed, n_threads, most_rows, task)
+    outputs, written = [f"{MODELS}/{learner}"], 0
     try:
-        model, summary = method.fit(Training(block, task.codec.classes, params.seed, n_threads, most_rows, task))
+        if (honest := capability(method, LearnsOutOfFold)) is None:
+            model, summary = method.fit(training)
+        else:
+            model, summary, out_of_fold = honest.fit_out_of_fold(training)
+            outputs.append(f"{OUT_OF_FOLD}/{learner}")
+            save_model(store, outputs[-1], out_of_fold)
+            written = out_of_fold.nbytes
     except WorkingSetTooLarge as error:
         assert limit is not None
         needed = PROCESS_BYTES + method.memory(shape, error.needed)
@@ -90,8 +98,8 @@ def fit_rows(
     return {
         "rows": train.n_rows,
         "bytes_read": int(size),
-        "bytes_written": model.nbytes,
-        "outputs": [f"{MODELS}/{learner}"],
+        "bytes_written": written + model.nbytes,
+        "outputs": outputs,
         "content_hash": content_hash,
         "learner": summary,
     }

@@ -44,6 +44,7 @@ from ikmap.methods.kernel_on_rows import KernelName
 from ikmap.methods.kinds import Choice, Flag, Integer, Kind, Real
 from ikmap.methods.learner import CountsLearner, WholeLearner
 from ikmap.methods.quantile import Levels
+from ikmap.methods.stacking import BaseModel, BaseModels
 from pipeline.reproduce.registry import PAPERS
 from tests.nets.records import NEWER_OPTIONS, as_json, command, read
 
@@ -213,6 +214,8 @@ def _of_kind(kind: Kind) -> dict[str, Any]:
             return {"type": "choice", "names": list(kind.names), "later": []}
         case Levels():
             return {"type": "levels"}
+        case BaseModels():
+            return {"type": "base models", "names": list(BaseModel().known)}
         case Flag():
             return {"type": "flag"}
     raise TypeError(f"found {type(kind).__name__}, expected a kind of an option that a method has")

@@ -15,14 +15,14 @@ CLOSE = 1e-9
 
 NEWER = frozenset({
     "intersection", "kernel-ridge", "mondrian-forest", "online-ridge", "fourier-ridge", "two-stage-gmm",
-    "forest", "boosting",
+    "forest", "boosting", "stacking",
 })  # fmt: skip
 """Methods that have come since the runs were recorded."""
 NEWER_OPTIONS = {
     "orthogonal": "false", "sweep_by": '"auto"', "codes": "256", "code_bits": "8", "splits": '"random"',
     "max_features": "0.5", "min_leaf": "5", "criterion": '"gini"', "rounds": "1000",
     "shrinkage": "0.1", "max_leaves": "31", "l2": "0.0", "row_share": "1.0", "column_share": "1.0", "held_out": "0.1",
-    "patience": "50", "quantile_level": "null",
+    "patience": "50", "quantile_level": "null", "base_models": '"boosting,iforest"', "n_folds": "5",
 }  # fmt: skip
 """Options that were recorded later, with their defaults as JSON; others are found by themselves."""
 

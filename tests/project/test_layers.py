@@ -32,7 +32,7 @@ ROOMS = {
     "ikmap/learners": [
         "_memory_loops", "_tally_loops", "_rows_loops", "_codes_loops", "_scores_loops", "rows",
         "linear_model", "mapped_model", "cells_model", "boosting", "dual", "kernel", "novelty", "online", "ridge",
-        "sweeps",
+        "stacking", "sweeps",
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""

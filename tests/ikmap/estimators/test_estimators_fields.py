@@ -111,6 +111,8 @@ TABLE = (
     ),
     Stands("CellBoostingClassifier", lacks={"quantile_level": "a class has none"}),
     Stands("CellBoostingRegressor"),
+    Stands("CellStackingClassifier"),
+    Stands("CellStackingRegressor"),
     Stands(
         "ForestMap", own=frozenset({"task"}),
         defaults={"max_samples": BY_ROWS, "max_depth": "None is the word none of commands"},

@@ -1,0 +1,275 @@
+"""scikit-learn estimators of stacking, whose models are weights of cells of all parts of a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+from numpy.typing import ArrayLike
+
+from ikmap.arrays import Array, Floats
+from ikmap.cells import Cells
+from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
+from ikmap.estimators.boosting import PARAMETERS, probabilities
+from ikmap.estimators.kernels import RowsEstimator
+from ikmap.learners.cells_model import CellsModel
+from ikmap.learners.rows import Block, Rows
+from ikmap.methods import Training
+from ikmap.methods.stacking import Stacking
+
+
+class StackingEstimator(RowsEstimator):
+    """Base of estimators of stacking.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    weights_ : dict of str to float
+        Weight of each part of the sum by its name; 0 for a part that was left out.
+    out_of_fold_ : ndarray of float64, shape (n, K)
+        Decisions on the rows of ``fit``, by models that have not learned from them.
+    """
+
+    methods = (Stacking,)
+    renamed: ClassVar[Mapping[str, str]] = PARAMETERS | {"t": "n_partitions", "psi": "max_samples", "n_folds": "cv"}
+
+    model_: CellsModel
+    weights_: dict[str, float]
+    out_of_fold_: Floats
+
+    def cells(self, X: Table) -> Cells:
+        """Return the cells of each row, of all parts of the sum: those of the weights ``model_.linear.coef``."""
+        return self.model_.partitions.cells(self._rows(X, reset=False), self._n_threads)
+
+    def _stack(self, rows: Rows, y: Array, labels: Array | None = None) -> None:
+        stacking = self._method(Stacking)
+        classes = [] if labels is None else labels.tolist()
+        training = Training(Block(rows, y), classes, self._draw_seed(), self._n_threads)
+        self.model_, _, stacked = stacking.fit_out_of_fold(training)
+        self.out_of_fold_ = stacked.decisions
+        self.weights_ = dict(zip(stacking.names, stacked.weights.tolist(), strict=True))
+
+
+class CellStackingClassifier(Classifier, StackingEstimator):
+    """A sum of boosting and of logistic regression on cells, with weights >= 0 by rows that neither learned from.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+        Share of its best value that a leaf of boosting is given.
+    n_estimators : int, default=1000
+        Largest number of rounds of boosting.
+    base_models : str, default="boosting,iforest"
+        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells.
+    cv : int, default=5
+        Number of folds, each held out once from the learning of the parts.
+    n_partitions : int, default=300
+        Number t of partitionings of a map.
+    max_samples : int or "auto", default="auto"
+        Number psi of rows that a partitioning draws; "auto" chooses among several by rows that are held out.
+    max_leaf_nodes : int, default=31
+        Largest number of leaves of a tree of boosting.
+    min_samples_leaf : int, default=20
+        Smallest number of rows in a leaf.
+    l2_regularization : float, default=0.0
+        Weight of the squared values of leaves.
+    subsample, max_features : float, default=1.0
+        Share of the rows, and of the columns, that each tree of boosting is grown on.
+    validation_fraction : float, default=0.1
+        Share of the rows that boosting holds out to end its rounds early; 0: all rounds are made.
+    n_iter_no_change : int, default=50
+        Number of rounds without improvement on held-out rows after which boosting ends.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+        Seed. Results do not depend on the number of threads.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    weights_ : dict of str to float
+        Weight of each part of the sum by its name; 0 for a part that was left out.
+    out_of_fold_ : ndarray of float64, shape (n, K)
+        Decisions on the rows of ``fit``, by models that have not learned from them.
+    classes_ : ndarray
+    n_features_in_ : int
+
+    Notes
+    -----
+    Source: Wolpert, Stacked generalization, 1992; Breiman, Stacked regressions, 1996, for weights >= 0. The decisions
+    are log odds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from ikmap import CellStackingClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CellStackingClassifier(n_partitions=30, max_samples=64, random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    >>> sorted(model.weights_)
+    ['boosting', 'iforest']
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        n_estimators: int = 1000,
+        *,
+        base_models: str = "boosting,iforest",
+        cv: int = 5,
+        n_partitions: int = 300,
+        max_samples: int | Literal["auto"] = "auto",
+        max_leaf_nodes: int = 31,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        subsample: float = 1.0,
+        max_features: float = 1.0,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.base_models = base_models
+        self.cv = cv
+        self.n_partitions = n_partitions
+        self.max_samples = max_samples
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.subsample = subsample
+        self.max_features = max_features
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Learn the parts, fold by fold, and weigh them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of labels, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or labels are not valid.
+        """
+        rows, labels, _ = self._training(X, y)
+        self._set_classes(labels)
+        self._stack(rows, self._encode(labels), self.classes_)
+        return self
+
+    def predict_proba(self, X: Table) -> Floats:
+        """Return the probability of each class, shape (n, n_classes)."""
+        return probabilities(self.decision_function(X))
+
+
+class CellStackingRegressor(Regressor, StackingEstimator):
+    """A sum of boosting and of ridge regression on cells, with weights >= 0 by rows that neither learned from.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+        Share of its best value that a leaf of boosting is given.
+    n_estimators : int, default=1000
+        Largest number of rounds of boosting.
+    base_models : str, default="boosting,iforest"
+        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells.
+    cv : int, default=5
+        Number of folds, each held out once from the learning of the parts.
+    n_partitions : int, default=300
+        Number t of partitionings of a map.
+    max_samples : int or "auto", default="auto"
+        Number psi of rows that a partitioning draws; "auto" chooses among several by rows that are held out.
+    max_leaf_nodes : int, default=31
+        Largest number of leaves of a tree of boosting.
+    min_samples_leaf : int, default=20
+        Smallest number of rows in a leaf.
+    l2_regularization : float, default=0.0
+        Weight of the squared values of leaves.
+    subsample, max_features : float, default=1.0
+        Share of the rows, and of the columns, that each tree of boosting is grown on.
+    validation_fraction : float, default=0.1
+        Share of the rows that boosting holds out to end its rounds early; 0: all rounds are made.
+    n_iter_no_change : int, default=50
+        Number of rounds without improvement on held-out rows after which boosting ends.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+        Seed. Results do not depend on the number of threads.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    weights_ : dict of str to float
+        Weight of each part of the sum by its name; 0 for a part that was left out.
+    out_of_fold_ : ndarray of float64, shape (n, 1)
+        Predictions of the rows of ``fit``, by models that have not learned from them.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from ikmap import CellStackingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = CellStackingRegressor(n_partitions=30, max_samples=64, random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        n_estimators: int = 1000,
+        *,
+        base_models: str = "boosting,iforest",
+        cv: int = 5,
+        n_partitions: int = 300,
+        max_samples: int | Literal["auto"] = "auto",
+        max_leaf_nodes: int = 31,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        subsample: float = 1.0,
+        max_features: float = 1.0,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.base_models = base_models
+        self.cv = cv
+        self.n_partitions = n_partitions
+        self.max_samples = max_samples
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.subsample = subsample
+        self.max_features = max_features
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Learn the parts, fold by fold, and weigh them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of finite numbers, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or targets are not valid.
+        """
+        rows, targets, _ = self._training(X, y)
+        self._stack(rows, targets)
+        return self

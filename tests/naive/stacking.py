@@ -1,0 +1,115 @@
+"""Stacking straight from its definition: a model is learned anew for each row, and weights are found by a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import minimize
+
+type Predict = Callable[[np.ndarray], np.ndarray]
+type Fit = Callable[[np.ndarray], Predict]
+"""From the numbers of the rows to learn from, a function from numbers of rows to decisions (n, K)."""
+
+
+def out_of_fold(fit: Fit, fold: np.ndarray) -> np.ndarray:
+    """Return the decision on each row by a model of the rows of all other folds."""
+    rows = []
+    for row in range(len(fold)):
+        predict = fit(np.array([other for other in range(len(fold)) if fold[other] != fold[row]]))
+        rows.append(predict(np.array([row]))[0])
+    return np.array(rows)
+
+
+def constant(target: np.ndarray, classes: bool) -> list[float]:
+    if not classes:
+        return [float(np.mean(column)) for column in target.T]
+    return [float(np.log(np.mean(column) / np.mean(1 - column))) for column in target.T]
+
+
+def softened(target: np.ndarray) -> np.ndarray:
+    """Return Platt's targets."""
+    columns = []
+    for column in target.T:
+        hits, misses = int((column == 1).sum()), int((column == 0).sum())
+        columns.append([(hits + 1) / (hits + 2) if t == 1 else 1 / (misses + 2) for t in column])
+    return np.array(columns).T
+
+
+def losses(decision: np.ndarray, target: np.ndarray, classes: bool) -> np.ndarray:
+    """Return the loss of each row."""
+    if not classes:
+        return np.array([sum((d - t) ** 2) / 2 for d, t in zip(decision, target, strict=True)])
+    probability = 1 / (1 + np.exp(-decision))
+    return -(target * np.log(probability) + (1 - target) * np.log(1 - probability)).sum(axis=1)
+
+
+def loss(decision: np.ndarray, target: np.ndarray, classes: bool) -> float:
+    """Return the mean loss of the rows."""
+    return float(np.mean(losses(decision, target, classes)))
+
+
+def summed(decisions: Sequence[np.ndarray], weights: np.ndarray, c: list[float]) -> np.ndarray:
+    return np.array(c) + sum(w * (d - np.array(c)) for w, d in zip(weights, decisions, strict=True))
+
+
+def weights(decisions: Sequence[np.ndarray], target: np.ndarray, c: list[float], classes: bool) -> np.ndarray:
+    """Return weights >= 0: the best of those without a bound for each set of models, where they are >= 0."""
+    n_models = len(decisions)
+    best, best_loss = np.zeros(n_models), loss(np.broadcast_to(c, target.shape), target, classes)
+    for size in range(1, n_models + 1):
+        for chosen in combinations(range(n_models), size):
+            own = [decisions[p] for p in chosen]
+            start = np.full(size, 1 / size)
+            found = minimize(
+                lambda w, own=own: loss(summed(own, w, c), target, classes), start, method="BFGS", tol=1e-12
+            ).x
+            own_loss = loss(summed(own, found, c), target, classes)
+            if (found >= 0).all() and own_loss < best_loss:
+                best, best_loss = np.zeros(n_models), own_loss
+                best[list(chosen)] = found
+    return best
+
+
+def crossed(
+    decisions: Sequence[np.ndarray], target: np.ndarray, fold: np.ndarray, classes: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of a sum on each row, and its decisions, where the rows of other folds decide the weights."""
+    found = np.zeros(target.shape)
+    for k in sorted(set(fold.tolist())):
+        others = fold != k
+        c = constant(target[others], classes)
+        w = weights([d[others] for d in decisions], target[others], c, classes)
+        found[~others] = summed([d[~others] for d in decisions], w, c)
+    return losses(found, target, classes), found
+
+
+def blend(
+    decisions: Sequence[np.ndarray], target: np.ndarray, fold: np.ndarray, classes: bool
+) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Return the weights, the decisions out of fold, and the constant."""
+    target = softened(target) if classes else target
+    kept = list(range(len(decisions)))
+    best = crossed(decisions, target, fold, classes)
+    while len(kept) > 1:
+        trials = {p: crossed([decisions[q] for q in kept if q != p], target, fold, classes) for p in kept}
+        least = min(trials, key=lambda p: np.mean(trials[p][0]))
+        rise = trials[least][0] - best[0]
+        if np.mean(rise) > np.std(rise) / len(rise) ** 0.5:
+            break
+        best = trials[least]
+        kept.remove(least)
+    c = constant(target, classes)
+    found = np.zeros(len(decisions))
+    found[kept] = weights([decisions[p] for p in kept], target, c, classes)
+    return found, best[1], c
+
+
+def decide(fits: Sequence[Fit], w: np.ndarray, c: list[float], fold: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the decisions of the sum of parts, each the mean of the models of the folds."""
+    means = []
+    for fit in fits:
+        models = [fit(np.flatnonzero(fold != k)) for k in sorted(set(fold.tolist()))]
+        means.append(np.mean([model(rows) for model in models], axis=0))
+    return summed(means, w, c)
