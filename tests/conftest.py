@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -114,6 +114,16 @@ def data_dir() -> Path:
     if not Path(named).is_dir():
         pytest.skip(f"needs the real data sets: IKMAP_DATA_DIR={named} is no directory")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the folder of a name for what takes long to make: it is there for later sessions, too.
+
+    Without pytest's cache, it is one of this session.
+    """
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)
+    return tmp_path_factory.mktemp if cache is None else cache.mkdir
 
 
 @pytest.fixture(scope="module")
