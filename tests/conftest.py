@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,18 +28,18 @@ settings.load_profile("patient")
 TESTS = Path(__file__).parent
 
 LONGEST = (
-    "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
-    "ikmap/device", "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs",
-    "pipeline/running/compiling", "pipeline/training/dual", "system/second_user",
-    "pipeline/storage/storage_durability", "system/two_hosts", "pipeline/runs/plan",
-    "pipeline/running/running_full_disk",
-    "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
-    "system/plugin", "benchmarks/benchmarks", "nets/models", "plugins/stream", "pipeline/reproduce/registry",
-    "system/pinned", "pipeline/stages/stages", "pipeline/monitoring/plain_text", "flows/prefect_offline",
-    "benchmarks/online", "pipeline/streams/label_file", "pipeline/sources/sources_types", "cluster/local",
-    "pipeline/sources/sources_table_runs", "plugins/format", "pipeline/rows/fitted_split", "system/monitoring",
-    "pipeline/stages/calibrate", "ikmap_papers/gmm/gmm", "ikmap/learners/kernel/working_set", "benchmarks/frontier",
-    "pipeline/storage/storage_flips", "plugins/weighted", "system/norma_killed", "benchmarks/runs",
+    "system/prefect_deployments", "system/slurm", "system/batch", "ikmap/partitioners/voronoi",
+    "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs", "system/prefect",
+    "pipeline/training/dual", "pipeline/storage/storage_durability", "pipeline/running/compiling", "system/two_hosts",
+    "pipeline/training/on_rows", "system/plugin", "plugins/stream", "system/second_user",
+    "pipeline/reproduce/registry", "ikmap/device", "pipeline/stages/stages", "system/monitoring", "nets/models",
+    "pipeline/running/warm", "benchmarks/benchmarks", "plugins/format", "pipeline/runs/plan",
+    "pipeline/running/running_full_disk", "pipeline/streams/intake", "ikmap/compiled", "system/pinned",
+    "pipeline/monitoring/plain_text", "flows/prefect_offline", "benchmarks/online", "pipeline/streams/label_file",
+    "pipeline/sources/sources_types", "cluster/local", "pipeline/sources/sources_table_runs",
+    "pipeline/rows/fitted_split", "system/score", "pipeline/stages/calibrate", "ikmap_papers/gmm/gmm",
+    "ikmap/learners/kernel/working_set", "benchmarks/frontier", "pipeline/storage/storage_flips", "plugins/weighted",
+    "system/norma_killed", "benchmarks/runs",
 )  # fmt: skip
 """Files of tests, without their "test_", in the order in which `make test` gives them out.
 
@@ -114,6 +114,16 @@ def data_dir() -> Path:
     if not Path(named).is_dir():
         pytest.skip(f"needs the real data sets: IKMAP_DATA_DIR={named} is no directory")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the folder of a name for what takes long to make: it is there for later sessions, too.
+
+    Without pytest's cache, it is one of this session.
+    """
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)
+    return tmp_path_factory.mktemp if cache is None else cache.mkdir
 
 
 @pytest.fixture(scope="module")

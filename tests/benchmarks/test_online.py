@@ -31,12 +31,19 @@ OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=
 STAND_IN = """#!{python}
 import sys
 import numpy as np
-from sklearn.datasets import load_svmlight_files
 
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-names = [given[key] for key in ("-i", "-t") if key in given]
-(X, y, *test) = load_svmlight_files(names)
 points, signs = [], []
+
+def read(name):
+    lines = [line.split() for line in open(name)]
+    X = np.zeros((len(lines), 64))
+    for row, (_, *entries) in zip(X, lines):
+        for column, number in (entry.split(":") for entry in entries):
+            row[int(column) - 1] = float(number)
+    return X, np.array([float(line[0]) for line in lines])
+
+X, y = read(given["-i"])
 
 def value(x):
     if not points:
@@ -45,7 +52,7 @@ def value(x):
     return 0.5 * (np.array(signs) * np.exp(-float(given["-gamma"]) * away)).sum()
 
 wrong = 0
-for x, c in zip(X.toarray(), y):
+for x, c in zip(X, y):
     f = value(x)
     wrong += (f >= 0) != (c > 0)
     if c * f < 1:
@@ -54,8 +61,8 @@ for x, c in zip(X.toarray(), y):
 print("Algorithm: kernel_ogd")
 print(f"\\n#Training Instances:{{y.size}}\\nLearn acuracy: {{100 - 100 * wrong / y.size:.6f}}%")
 print(f"#SV:{{len(points) + {more}}}\\nLearning time: 7.5 s")
-if test:
-    right = np.mean([(value(x) >= 0) == (c > 0) for x, c in zip(test[0].toarray(), test[1])])
+if "-t" in given:
+    right = np.mean([(value(x) >= 0) == (c > 0) for x, c in zip(*read(given["-t"]))])
     print(f"Test acuracy: {{100 * right:.6f}} %\\nTest time: 2.250000 s")
 """
 

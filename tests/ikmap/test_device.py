@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,7 +64,13 @@ def force(way: str, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelsOnCpu]:
+def libraries(kept: Callable[[str], Path]) -> Path:
+    """Kernels that were compiled before, by this session or an earlier one."""
+    return kept("kernels")
+
+
+@pytest.fixture(scope="module")
+def kernels(libraries: Path) -> Iterator[KernelsOnCpu]:
     """Blocks of few threads, each of which takes a processor its time, with room for the scores of eleven centres."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fused, "THREADS", 16)
@@ -74,7 +80,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelsOnCpu]:
         patch.setattr(iforest_kernel, "THREADS", 64)
         patch.setattr(iforest_kernel, "TREES", 3)
         room = lowest.RESERVED + 4 * lowest.ROWS * 12
-        yield KernelsOnCpu(tmp_path_factory.mktemp("kernels"), lowest.BLOCKS * room)
+        yield KernelsOnCpu(libraries, lowest.BLOCKS * room)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -174,14 +180,14 @@ def test_zeros_change_no_bit_of_a_distance(name: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_kernels_in_blocks_as_large_as_on_a_gpu(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_in_blocks_as_large_as_on_a_gpu(way: str, libraries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, threads in ((fused, "THREADS", 128), (lowest, "THREADS", 512), (lowest, "SETTLING_THREADS", 128)):
         monkeypatch.setattr(module, name, threads)
     force(way, monkeypatch)
     X = DATA["near ties"]
     queries, draws = queries_of(X), draw_subsamples(N, T, N, 4)
     queries = np.tile(queries, (4, 1)) if way == "one kernel" else queries[::8]
-    codes = fit_voronoi(X, draws).mapper(KernelsOnCpu(tmp_path)).cells(queries).codes
+    codes = fit_voronoi(X, draws).mapper(KernelsOnCpu(libraries)).cells(queries).codes
     np.testing.assert_array_equal(codes, voronoi_cells(queries, X, draws))
 
 

@@ -4,12 +4,14 @@
 // does together is not modelled. A barrier that only some threads of a block reach is an error, as on a GPU.
 // Products in float32 flush what has fewer than 24 bits to zero, as CuPy lets compilers do (-ftz=true).
 #pragma once
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -46,40 +48,52 @@ inline Number atomicAdd(Number* place, Number value) {
 }
 
 namespace on_cpu {
+constexpr std::size_t STACK = 1 << 16;
+
+// A context is what a fiber begins with; from then on it is a place to jump to, which takes no call of the system.
 struct Fiber {
     ucontext_t context;
-    std::vector<char> stack;
-    bool done;
+    std::unique_ptr<char[]> stack{new char[STACK]};
+    jmp_buf place;
+    bool begun, done;
 };
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static Fiber* running;
 static std::function<void()> body;
 
 static void run() {
     body();
     running->done = true;
+    _longjmp(scheduler, 1);
+}
+
+// Until it ends or comes to a barrier.
+static void go_on(Fiber& fiber) {
+    running = &fiber;
+    if (_setjmp(scheduler)) return;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
 }
 
 // 0; 1 if some threads of a block have ended while others wait.
 static int launch(Index grid, unsigned threads) {
     gridDim = grid;
     std::vector<Fiber> fibers(threads);
-    for (auto& fiber : fibers) fiber.stack.resize(1 << 16);
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
         for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
             for (auto& fiber : fibers) {
                 getcontext(&fiber.context);
-                fiber.context.uc_stack.ss_sp = fiber.stack.data();
-                fiber.context.uc_stack.ss_size = fiber.stack.size();
-                fiber.context.uc_link = &scheduler;
-                fiber.done = false;
+                fiber.context.uc_stack.ss_sp = fiber.stack.get();
+                fiber.context.uc_stack.ss_size = STACK;
+                fiber.context.uc_link = nullptr;
+                fiber.begun = fiber.done = false;
                 makecontext(&fiber.context, run, 0);
             }
             for (unsigned ended = 0; ended == 0;) {
                 for (unsigned i = 0; i < threads; i++) {
-                    running = &fibers[i];
                     threadIdx = {i, 0, 0};
-                    swapcontext(&scheduler, &fibers[i].context);
+                    go_on(fibers[i]);
                     ended += fibers[i].done;
                 }
                 if (ended != 0 && ended != threads) return 1;
@@ -101,4 +115,6 @@ static int launch(void (*kernel)(A...), unsigned x, unsigned y, unsigned threads
 }
 }  // namespace on_cpu
 
-inline void __syncthreads() { swapcontext(&on_cpu::running->context, &on_cpu::scheduler); }
+inline void __syncthreads() {
+    if (!_setjmp(on_cpu::running->place)) _longjmp(on_cpu::scheduler, 1);
+}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -73,7 +76,7 @@ class KernelsOnCpu(Host):
     Parameters
     ----------
     folder : Path
-        Where to compile.
+        Where libraries are kept, each by what it was compiled from: those that are there already are loaded.
     shared_bytes : int
         Shared memory of a block.
     """
@@ -88,17 +91,23 @@ class KernelsOnCpu(Host):
         compiler = shutil.which("g++") or shutil.which("c++")
         if compiler is None:
             pytest.skip("needs a C++ compiler to run CUDA C on the processor")
-        stem = "-".join([name, *(f"{key}{value}" for key, value in defines.items())])
-        code, library = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
+        entry = (
+            'extern "C" int launch(unsigned x, unsigned y, unsigned threads, void** arguments) '
+            f"{{ return on_cpu::launch({name}, x, y, threads, arguments); }}\n"
+        )
+        text = f'#include "{HEADER}"\n{source}\n{entry}'
+        options = ["-std=c++20", "-O1", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
+        options += ["-U_FORTIFY_SOURCE"]  # which takes a jump to another stack for an error
+        options += [f"-D{key}={value}" for key, value in defines.items()]
+        parts = [text, HEADER.read_text(), *options, compiler, str(os.stat(compiler).st_mtime_ns)]
+        library = self.folder / f"{name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.so"
         if not library.exists():
-            entry = (
-                'extern "C" int launch(unsigned x, unsigned y, unsigned threads, void** arguments) '
-                f"{{ return on_cpu::launch({name}, x, y, threads, arguments); }}\n"
-            )
-            code.write_text(f'#include "{HEADER}"\n{source}\n{entry}')
-            options = ["-std=c++20", "-O1", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
-            options += [f"-D{key}={value}" for key, value in defines.items()]
-            subprocess.run([compiler, *options, str(code), "-o", str(library)], check=True)
+            # Another process may compile the same: each writes files of its own, and the last one takes its place.
+            with tempfile.TemporaryDirectory(dir=self.folder) as own:
+                code, made = Path(own, "kernel.cpp"), Path(own, "kernel.so")
+                code.write_text(text)
+                subprocess.run([compiler, *options, str(code), "-o", str(made)], check=True)
+                made.replace(library)
         launch = ctypes.CDLL(str(library)).launch
 
         def kernel(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]) -> None:

@@ -25,17 +25,8 @@ from tests.plugins import registered
 
 EXAMPLE = ROOT / "examples" / "plugin"
 WORDS = [
-    "--partitioner",
-    "simhash",
-    "--learner",
-    "svm,perceptron",
-    "--t",
-    "20",
-    "--workers",
-    "2",
-    "--margin",
-    "0.5",
-    "--no-dask-report",
+    *("--partitioner", "simhash", "--learner", "svm,perceptron", "--t", "20", "--workers", "1"),
+    *("--margin", "0.5", "--no-dask-report"),
 ]
 
 
@@ -93,8 +84,12 @@ def test_its_map_takes_no_more_memory_than_it_says(site: Path) -> None:
 
 
 def test_it_is_chosen_for_trained_and_scores(site: Path, tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    status, _, err = finished(start(site, [*WORDS, "--run-dir", str(whole)]))
+    whole, y = tmp_path / "whole", np.arange(300) % 2
+    X = np.random.default_rng(0).normal(size=(300, 5)) + (2.0 * y - 1.0)[:, None]
+    np.save(tmp_path / "rows.npy", X)
+    np.save(tmp_path / "labelled.npy", np.c_[X, y])
+    given = ["--input", str(tmp_path / "labelled.npy"), "--label", "-1", "--run-dir", str(whole)]
+    status, _, err = finished(start(site, [*WORDS, *given]))
     assert status == 0, err
     expected = models(whole)
     selection = json.loads((whole / "metrics.json").read_text())["selection"]
@@ -102,8 +97,6 @@ def test_it_is_chosen_for_trained_and_scores(site: Path, tmp_path: Path) -> None
     assert len(selection["planes"]) > 3
     assert {of[2] for of in expected.values()} == {"planes"}
     assert min(of[0] for of in expected.values()) > 0.8
-    rows = np.random.default_rng(0).integers(0, 16, size=(5, 64)).astype(float)
-    np.save(tmp_path / "rows.npy", rows)
     asked = ["--model", str(whole), "--learner", "perceptron", "--input", str(tmp_path / "rows.npy")]
     asked += ["--output", str(tmp_path / "predicted.parquet"), "--workers", "1"]
     status, _, err = finished(start(site, asked, "flows.score"))

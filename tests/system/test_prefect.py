@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.server
 import json
 import re
+import shutil
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -28,6 +30,7 @@ from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
 from tests.support.narrow import present
+from tests.support.prefect_database import empty_database
 from tests.support.serving import serving
 
 STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
@@ -35,15 +38,19 @@ prefect_test = pytest.mark.prefect
 
 
 @pytest.fixture(scope="module")
-def server(prefect_home: None) -> Iterator[str]:  # noqa: ARG001
+def server(prefect_home: None, kept: Callable[[str], Path]) -> Iterator[str]:  # noqa: ARG001
     """A Prefect server of our own; its address."""
     from prefect.settings import get_current_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=120):
-        url = get_current_settings().api.url
-        assert url
-        yield url
+    folder = tempfile.mkdtemp()  # which the harness removes
+    shutil.copy(empty_database(kept("prefect")), Path(folder, "prefect-test.db"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        with prefect_test_harness(server_startup_timeout=120):
+            url = get_current_settings().api.url
+            assert url
+            yield url
 
 
 @pytest.fixture

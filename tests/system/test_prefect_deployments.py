@@ -38,6 +38,7 @@ from tests import ROOT
 from tests.conftest import PREFECT_ALONE
 from tests.pipeline.report.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
 from tests.support.one_process import commands_in_this_process
+from tests.support.prefect_database import empty_database
 
 STAGES = ["ingest", "partition", "cells", "train:ogd", "evaluate:ogd"]
 FILES = {
@@ -200,17 +201,18 @@ def process(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("deployed")
+def place(tmp_path_factory: pytest.TempPathFactory, kept: Callable[[str], Path]) -> Iterator[Place]:
+    folder, home = tmp_path_factory.mktemp("deployed"), tmp_path_factory.mktemp("home")
     shutil.copy(ROOT / "prefect.yaml", folder)
+    shutil.copy(empty_database(kept("prefect")), home / "prefect.db")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "IKMAP_CLUSTER"))}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "IKMAP_CLUSTER"))}
     environment = (
-        kept
+        own
         | PREFECT_ALONE
         | {
-            "PREFECT_HOME": str(tmp_path_factory.mktemp("home")),
+            "PREFECT_HOME": str(home),
             "PREFECT_API_URL": f"{url}/api",
             "PREFECT_SERVER_UI_API_URL": f"{url}/api",
             "PREFECT_WORKER_QUERY_SECONDS": "1",

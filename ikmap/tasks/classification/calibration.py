@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from ikmap.json_values import Json
@@ -148,6 +147,8 @@ def soft_maximum(target: np.ndarray, decision: np.ndarray) -> np.ndarray:
     target : ndarray of int, shape (n,)
     decision : ndarray of float64, shape (n, K)
     """
+    from scipy.optimize import minimize  # which would take each process a tenth of a second to import
+
     n, outputs = decision.shape
     scale = float(decision.std()) or 1.0
     x, rows = decision / scale, np.arange(n)

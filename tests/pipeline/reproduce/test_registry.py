@@ -96,7 +96,8 @@ def test_without_any_paper_a_line_says_what_is_missing(tmp_path: Path, words: st
 
 
 def test_a_strangers_paper_needs_none_of_ours(site: Path) -> None:
-    status, out, err = finished(start(site, *words_for(site), "--run-dir", str(site / "alone"), papers=False))
+    chosen = ["--throwaway.scale-of-eta", "tenfold", "--systems", "large", "--run-dir", str(site / "alone")]
+    status, out, err = finished(start(site, *words_for(site), *chosen, papers=False))
     assert status == 0, err
     assert "Large steps" in out
     status, text, _ = finished(start(site, "--help", papers=False))

@@ -10,14 +10,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+import flows.batch
+from cluster import ClusterHandle
+from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from pipeline.errors import writing
-from tests.support.one_process import Command, one_process
-from tests.system.test_batch import command, environment, results, write_libsvm
+from tests.support.one_process import Command, forget, one_process
+from tests.system.test_batch import environment, results, write_libsvm
 
 pytestmark = pytest.mark.system
 
@@ -120,25 +124,35 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_the_same_command_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+def test_the_same_command_goes_on_when_there_is_room(
+    small_disk: Path,
+    tmp_path: Path,
+    two_workers: ClusterHandle,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The whole command, but for starting its cluster; workers are processes of their own."""
+    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
+    monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
     file = write_libsvm(tmp_path / "train.libsvm", 3000)
-    options = ["--input", str(file), "--t", "40", "--psi", "8", "--workers", "1"]
+    options = ["--input", str(file), "--t", "40", "--psi", "8", "--no-dask-report"]
     options += ["--partitioner", "anne", "--learner", "svm,ogd", "--run-dir"]
 
-    def again(folder: Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command(*options, str(folder)), env=environment(), capture_output=True, text=True)
+    def again(folder: Path) -> tuple[int | None, str]:
+        forget()
+        return run_command(flows.batch.main, [*options, str(folder)]), capfd.readouterr().err
 
     run_directory = small_disk / "run"
     for room in ("200k", "400k"):
         subprocess.run(["mount", "-o", f"remount,size={room}", str(small_disk)], check=True)
-        done = again(run_directory)
-        assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].startswith(f"error: {run_directory}"), done.stderr
+        status, said = again(run_directory)
+        assert status == 2
+        assert said.splitlines()[-1].startswith(f"error: {run_directory}"), said
         manifest = run_directory / "manifest.json"
         assert not manifest.exists() or json.loads(manifest.read_text())["status"] == "unfinished"
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
-    done = again(run_directory)
-    assert done.returncode == 0, done.stderr
+    status, said = again(run_directory)
+    assert status == 0, said
     with one_process():
         Command(BatchOptions(input=str(file), t=40, psi=8, partitioner="anne", learner=("svm", "ogd"))).run(
             tmp_path / "other"

@@ -108,7 +108,7 @@ import sys
 from ikmap.compiled import LOOPS
 from pipeline.running.compiling import compile_job, needed
 from pipeline.running.warm import load_compiled
-jobs = needed({"cell-masses", "kernel-terms"})
+jobs = needed({"cell-masses"})
 loops = [LOOPS[job.name].dispatcher for job in jobs]
 if sys.argv[1] == "compile":
     assert load_compiled() == 0
