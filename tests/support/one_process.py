@@ -81,7 +81,9 @@ class Command:
 
     options: BatchOptions
 
-    def run(self, directory: Path, call: Call = call_directly, heard: Heard | None = None) -> dict[str, Any]:
+    def run(
+        self, directory: Path, call: Call = call_directly, heard: Heard | None = None, client: InProcess | None = None
+    ) -> dict[str, Any]:
         """Run it, or go on with it."""
         forget()
         options, events = self.options, heard or Heard()
@@ -94,7 +96,7 @@ class Command:
         asked = Invocation(
             "test", options.to_toml(), {"kind": "local", "workers": 1, "threads": 1}, sources, dask_report=False
         )
-        context = RunContext(InProcess(), held, params, events)
+        context = RunContext(client or InProcess(), held, params, events)
         try:
             check_models(held, events.message)
             if (metrics := held.metrics(events.message)) is not None:

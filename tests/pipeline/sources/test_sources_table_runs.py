@@ -23,12 +23,11 @@ from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import run_tasks
 from pipeline.runs.trained import load_run
 from pipeline.sources import ReadRequest, Sizes
 from pipeline.sources.datasets import registry
 from pipeline.storage.store import Store
+from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
 pytestmark = pytest.mark.slow
@@ -127,25 +126,9 @@ def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_a_run_that_is_killed_in_ingest_goes_on(
-    after: int, run: Path, folder: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    done = []
-
-    def dies(*given: Any) -> Iterator[Any]:
-        for one in run_tasks(*given):
-            yield one
-            done.append(one)
-            if len(done) == after:
-                raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "run_tasks", dies)
-        with pytest.raises(Killed):
-            Command(options(folder)).run(tmp_path / "run")
+def test_a_run_that_is_killed_in_ingest_goes_on(after: int, run: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Command(options(folder)).run(tmp_path / "run", heard=KilledAfter("ingest", after))
     Command(options(folder)).run(tmp_path / "run")
     assert results(tmp_path / "run") == results(run)
 

@@ -22,8 +22,9 @@ from pipeline.runs.trained import load_run
 from pipeline.stages import calibrate
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.training.in_memory import stream_model
-from tests.support.narrow import entries, present
+from tests.support.narrow import entries
 from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
+from tests.support.sizes import SmallSizes
 
 WORDS = "--t 16 --psi 8"
 
@@ -76,11 +77,10 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["--order shuffled", "--order file --average"])
 def test_a_fold_learns_in_the_order_of_a_run(
-    two_classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+    two_classes: Path, tmp_path: Path, small_sizes: SmallSizes, words: str
 ) -> None:
     """Of several blocks, of which a run learns one after the other."""
-    monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
-    monkeypatch.setitem(present(block_sizes.learning_blocks.__kwdefaults__), "block_bytes", 1000)
+    small_sizes.learning_blocks(16, 1000)
     with one_process():
         command(two_classes, f"--learner ogd {words}").run(tmp_path / "run")
     params = Params(**entries(read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"]))

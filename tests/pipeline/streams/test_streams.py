@@ -39,7 +39,6 @@ from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, go_through
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, standing_before
 from pipeline.streams.map_chunks import map_chunk
@@ -50,6 +49,7 @@ from tests import ROOT
 from tests.support.narrow import csr
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.system
 
@@ -189,10 +189,8 @@ def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_
     ).cells(initial).codes)  # fmt: skip
 
 
-def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
+def test_pr1_labels_are_given_in_exchange_for_stored_predictions(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.stream_bytes(2 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path)
     stream = Stream(ctx.store, BLOCK)
     path = str(tmp_path / "predictions" / "x.int32")
@@ -238,9 +236,8 @@ def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
-    monkeypatch.setattr("pipeline.stages.shuffle.TASK_BYTES", 5 * BLOCK * 8 * 4)
+def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.stream_bytes(2 * BLOCK * 8 * 4, 5 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path, kind)
     result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
     stream = Stream(ctx.store, BLOCK)
@@ -269,11 +266,10 @@ def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("saved", [True, False])
 def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
-    name: str, saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, saved: bool, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf if saved else -1.0)
+    small_sizes.stream_chunks(2)
+    small_sizes.checkpoints(always=saved)
     supports = []
     for folder, forgets in (("stays", False), ("moves", True)):
         ctx = streamed(tmp_path / folder)
