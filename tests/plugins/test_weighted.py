@@ -177,7 +177,9 @@ def test_a_learner_that_ignores_weights_is_refused() -> None:
 
     data = ResolvedDataset("rows", "rows.csv", None)
     assert requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data).name == Curved.name
-    said = r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner ridge, or"
+    said = (
+        r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner curved-ridge, or"
+    )
     with registered(Careless):
         with pytest.raises(InputError, match=said):
             requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)

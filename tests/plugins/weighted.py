@@ -109,4 +109,6 @@ class CurvedRidge(CountsLearner):
 
 
 class HeavySVM(LinearSVM):
-    about: ClassVar[LearnerAbout] = replace(LinearSVM.about, name="heavy-svm", tasks=frozenset({Heavy.name}))
+    about: ClassVar[LearnerAbout] = replace(
+        LinearSVM.about, name="heavy-svm", tasks=frozenset({Heavy.name, OneClass.name})
+    )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -109,18 +109,25 @@ class Calls:
     """The calls of a function, as a debugger counts them."""
 
     number: int = 0
+    notes: list[Any] = field(default_factory=list)
 
 
 @contextmanager
 def counted(
-    function: Callable[..., Any], at: Callable[[int], None] = lambda _: None, *, end: bool = False
+    function: Callable[..., Any],
+    at: Callable[[int], None] = lambda _: None,
+    note: Callable[[Mapping[str, Any]], Any] = lambda _: None,
+    *,
+    end: bool = False,
 ) -> Iterator[Calls]:
-    """Count the calls of a Python function, and do something at each of them, given its number from 1.
+    """Count the calls of a Python function, as a debugger would, and do something at each of them.
 
     Parameters
     ----------
     at : callable
-        What it raises, the function raises.
+        Called with the number of the call, from 1. What it raises, the function raises.
+    note : callable
+        Called with the arguments of the call by name; what it returns is noted, what it raises, the function raises.
     end : bool
         Whether it is done as the function returns; else before it begins.
     """
@@ -129,6 +136,7 @@ def counted(
 
     def come(*_: Any) -> None:
         calls.number += 1
+        calls.notes.append(note(sys._getframe(1).f_locals))
         at(calls.number)
 
     sys.monitoring.use_tool_id(TOOL, "tests")

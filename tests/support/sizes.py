@@ -1,4 +1,4 @@
-"""Make the blocks, chunks and pieces small into which rows are cut, so that small data has several of each."""
+"""Make blocks, chunks, pieces and waits small, so that small data has several of each, and a test need not wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class SmallSizes:
-    """Sizes of this process that are other than usual until the end of a test: what they are changes no result."""
+    """Sizes and times that are other than usual until the end of a test: what they are changes no result."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -64,6 +64,60 @@ class SmallSizes:
     def trees_in_parts(self, rows: int) -> None:
         """Fit trees part by part, and sweep over stored cells, from so many rows on."""
         self._patch.setattr("pipeline.stages.fit_parts.MANY_ROWS", rows)
+
+    def blocks_together(self, size: int) -> None:
+        """Let the solver combine blocks of cells up to so many bytes."""
+        self._patch.setattr("ikmap.learners.dual.block_minimization.TOGETHER_BYTES", size)
+
+    def shared_sweeps(self, rows: int) -> None:
+        """Let two threads share a sweep over so many rows, every third time whichever was faster."""
+        for name, value in {"FEWEST_ROWS": rows, "PATIENCE": 1e6, "FIRST_TRIED": 1, "TRIED_AGAIN": 3}.items():
+            self._patch.setattr(f"ikmap.learners.dual.shared_pass.{name}", value)
+
+    def dense_rows(self) -> None:
+        """Make all rows of tables dense, however few of their values are not 0."""
+        self._patch.setattr("pipeline.rows.density.DENSE_SHARE", 0.0)
+
+    def all_tasks_are_long(self) -> None:
+        """Let every task take so long that workers are sent one at a time."""
+        self._patch.setattr("pipeline.running.dispatch.AHEAD_SECONDS", 0.0)
+
+    def looks_at_workers(self, seconds: float, *, lost: float | None = None) -> None:
+        """Let a run look every so many seconds whether there are workers, and give up after so many without any."""
+        self._patch.setattr("pipeline.running.dispatch.LOOK_SECONDS", seconds)
+        if lost is not None:
+            self._patch.setattr("pipeline.running.dispatch.LOST_SECONDS", lost)
+
+    def working_set(self, rows: int) -> None:
+        """Let kernel machines begin with so many rows."""
+        self._patch.setattr("ikmap.learners.kernel.working_set.FIRST_ROWS", rows)
+
+    def longest_row(self, size: int) -> None:
+        """Refuse lines and rows of files that are longer than so many bytes."""
+        self._patch.setattr("pipeline.sources.files.limits.LONGEST_ROW", size)
+
+    def growth_by_threads(self) -> None:
+        """Let threads share the growth of trees of boosting, however small."""
+        self._patch.setattr("ikmap.learners.boosting.growth.PARALLEL_WORK", 1)
+
+    def edges_of_bins(self, rows: int) -> None:
+        """Find the edges of the bins of boosting by so many rows."""
+        self._patch.setattr("ikmap.learners.boosting.growth.EDGE_ROWS", rows)
+
+    def dense_scores(self, size: int) -> None:
+        """Let tables of scores be dense up to so many bytes."""
+        self._patch.setattr("ikmap.partitioners.voronoi.scores.DENSE_BYTES", size)
+
+    def calibration(self, *, fit_bytes: int = 0, numbers: int = 0, enough_rows: int = 0) -> None:
+        """Calibrate by learners of so many bytes of rows, so many numbers of evidence, folds of so many rows."""
+        places = {
+            "pipeline.stages.calibrate.FIT_BYTES": fit_bytes,
+            "ikmap.tasks.classification.evidence.MOST_NUMBERS": numbers,
+            "pipeline.stages.calibrate.ENOUGH_ROWS": enough_rows,
+        }
+        for place, size in places.items():
+            if size:
+                self._patch.setattr(place, size)
 
     def rounds_checkpoints(self) -> None:
         """Let rounds of training be written each, however short they are."""

@@ -119,11 +119,10 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Three classes, few rows of folds learned from, and evidence of some rows only."""
-    with one_process(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "FIT_BYTES", 16 * 100)
-        patch.setattr("ikmap.tasks.classification.evidence.MOST_NUMBERS", 60)
+    small_sizes.calibration(fit_bytes=16 * 100, numbers=60)
+    with one_process():
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
         snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
         metrics = run.run(tmp_path / "whole", snapshots)
@@ -140,9 +139,9 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path) -> None:
-    with one_process(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "ENOUGH_ROWS", 90)
+def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.calibration(enough_rows=90)
+    with one_process():
         metrics = command(two_classes, "--learner svm --calibration platt").run(tmp_path / "run")
     assert metrics["learners"]["svm"]["calibration"]["folds"] == 2
     assert metrics["learners"]["svm"]["calibration"]["rows"] == 96

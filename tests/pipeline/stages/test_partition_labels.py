@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from ikmap.methods import Sample
-from ikmap.methods.anne import Anne
 from ikmap.methods.forest import Forest
 from ikmap.tasks import NOVELTY
 from pipeline.errors import InputError
 from pipeline.stages.partition import partition
 from pipeline.stages.select import select
 from pipeline.stages.task import refuse_unsuited
+from tests.support.kills import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 
@@ -23,17 +23,10 @@ ROWS = 300
 
 
 @pytest.fixture
-def samples(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
-    """The samples that maps are fitted on, in order."""
-    seen: list[Sample] = []
-    for kind in (Anne, Forest):
-
-        def fit(method: Any, sample: Sample, n_threads: int = 1, fit: Any = kind.fit) -> Any:
-            seen.append(sample)
-            return fit(method, sample, n_threads)
-
-        monkeypatch.setattr(kind, "fit", fit)
-    return seen
+def samples() -> Iterator[list[Sample]]:
+    """The samples that forests are fitted on, in order."""
+    with counted(Forest.fit, note=lambda of: of["sample"]) as fits:
+        yield fits.notes
 
 
 def test_trees_grow_by_labels_of_training_rows(tmp_path: Path, samples: list[Sample]) -> None:

@@ -82,11 +82,11 @@ def changed(**changes: Any) -> Params:
 
 
 class Slow(InProcess):
-    """A client whose tasks take so long each by the clock of a run, which may be killed after some."""
+    """A client whose tasks take so long each by the clock of a run, which is killed once so many are reported."""
 
-    def __init__(self, clock: Clock, seconds: float, kill_after: int) -> None:
+    def __init__(self, clock: Clock, heard: Heard, seconds: float, kill_after: int) -> None:
         super().__init__()
-        self.clock, self.seconds, self.left = clock, seconds, kill_after
+        self.clock, self.heard, self.seconds, self.kill_after = clock, heard, seconds, kill_after
 
     def submit(self, func: Callable[..., Any], *args: Any, **more: Any) -> Any:
         future = super().submit(func, *args, **more)
@@ -96,16 +96,15 @@ class Slow(InProcess):
 
     def _slowly(self, call: Callable[[], Any]) -> Any:
         record = call()
-        if not self.left:
+        if len(self.heard.tasks) >= self.kill_after:
             raise KeyboardInterrupt
-        self.left -= 1
         self.clock.now += self.seconds
         return {**record, "seconds": self.seconds}
 
 
 def seconds_each(ctx: Context, seconds: float, kill_after: int = 1000) -> None:
     """Let each task take so long by the clock of a run, which may be killed after some."""
-    ctx.client = Slow(cast("Clock", ctx.clock), seconds, kill_after)
+    ctx.client = Slow(cast("Clock", ctx.clock), cast("Heard", ctx.events), seconds, kill_after)
 
 
 def lasting(found: SelectResult) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ from cluster import ClusterHandle
 from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
-from ikmap.methods import Sample, StreamLearner
+from ikmap.methods import LearnerAbout, Sample, Shape, StreamLearner
+from ikmap.methods.kernel_ogd import KernelOGD
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
@@ -46,6 +48,7 @@ from pipeline.streams.participant import Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
+from tests.plugins import registered
 from tests.support.narrow import csr
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
@@ -338,12 +341,19 @@ def test_a_learner_whose_predictions_are_gone_starts_again(
     assert (tmp_path / "run" / "predictions" / "ogd.int32").stat().st_size == 4 * (N - INITIAL)
 
 
-def test_a_stream_that_cannot_fit_is_refused(
-    two_workers: ClusterHandle, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ALL_LEARNERS["kernel-ogd"], "memory", lambda *_: 10**11)
-    params = params_for(learners=("kernel-ogd",), gamma=1.0)
-    with pytest.raises(InputError, match="training kernel-ogd would need about"):
+class Huge(KernelOGD):
+    """A learner that needs more memory than there is."""
+
+    about: ClassVar[LearnerAbout] = replace(KernelOGD.about, name="huge")
+
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+        return 10**11
+
+
+def test_a_stream_that_cannot_fit_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    refused = pytest.raises(InputError, match="training huge would need about")
+    with registered(Huge), refused:
+        params = params_for(learners=("huge",), gamma=1.0)
         run(two_workers, tmp_path, file, params, memory_limit=10**9)
 
 

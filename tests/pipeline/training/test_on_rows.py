@@ -12,7 +12,6 @@ import pytest
 from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
-from ikmap.learners.kernel import working_set
 from ikmap.methods import (
     LEARNERS,
     Method,
@@ -238,11 +237,11 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp
         plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
 
 
-def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Their number is not known before, but foreseen from the first few; a limit that suffices changes nothing."""
     from pipeline.running import worker_memory as memory
 
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 100)
+    small_sizes.working_set(100)
     X, y = points(1000)
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
     ctx = context(tmp_path, params_for())
