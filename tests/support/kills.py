@@ -63,12 +63,9 @@ class _Work:
     function: Callable[..., Any]
 
     def __call__(self, *args: Any) -> Any:
-        self.client.begun.append((self.function.__name__, args))
-        before, after = self.client.kill
-        if len(self.client.begun) == before:
-            raise KeyboardInterrupt
+        self.client.begun.append(self.function.__name__)
         result = self.function(*args)
-        if len(self.client.begun) == after:
+        if len(self.client.begun) == self.client.after:
             raise KeyboardInterrupt
         return result
 
@@ -80,19 +77,19 @@ class Watched(InProcess):
     ----------
     stage : str, optional
         The only stage whose tasks count, by its name on the dashboard; default: all count.
-    before, after : int, optional
-        The number of the task, from 1, before which the process is killed, or after which, without a record.
+    after : int, optional
+        The number of the task, from 1, after which the process is killed, before the record is written.
 
     Attributes
     ----------
-    begun : list of tuple
-        Names of the functions of tasks, and their arguments.
+    begun : list of str
+        Names of the functions of tasks.
     """
 
-    def __init__(self, stage: str | None = None, *, before: int = 0, after: int = 0) -> None:
+    def __init__(self, stage: str | None = None, *, after: int = 0) -> None:
         super().__init__()
-        self.stage, self.kill = stage, (before, after)
-        self.begun: list[tuple[str, tuple[Any, ...]]] = []
+        self.stage, self.after = stage, after
+        self.begun: list[str] = []
 
     def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **more: Any) -> Any:
         if func is measured and self.stage in (None, *args[2:]):
@@ -101,7 +98,7 @@ class Watched(InProcess):
 
     def number_of(self, function: Callable[..., Any]) -> int:
         """Return how many tasks of a function have begun."""
-        return sum(name == function.__name__ for name, _ in self.begun)
+        return self.begun.count(function.__name__)
 
 
 @dataclass

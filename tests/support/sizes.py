@@ -70,8 +70,8 @@ class SmallSizes:
         self._patch.setattr("ikmap.learners.dual.block_minimization.TOGETHER_BYTES", size)
 
     def shared_sweeps(self, rows: int) -> None:
-        """Let two threads share a sweep over so many rows, every third time whichever was faster."""
-        for name, value in {"FEWEST_ROWS": rows, "PATIENCE": 1e6, "FIRST_TRIED": 1, "TRIED_AGAIN": 3}.items():
+        """Let two threads share a sweep over so many rows, every second time whichever was faster."""
+        for name, value in {"FEWEST_ROWS": rows, "PATIENCE": 1e6, "FIRST_TRIED": 1, "TRIED_AGAIN": 2}.items():
             self._patch.setattr(f"ikmap.learners.dual.shared_pass.{name}", value)
 
     def dense_rows(self) -> None:

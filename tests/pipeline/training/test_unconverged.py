@@ -13,7 +13,7 @@ from pipeline.training.train import train
 from tests.support.narrow import number
 from tests.support.one_process import Heard
 from tests.support.params_for import params_for
-from tests.support.runs import mapped
+from tests.support.runs import context, mapped, points, store_rows
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,13 @@ from tests.support.runs import mapped
 )
 def test_a_learner_that_has_not_converged_is_named(learner: str, task: str, tmp_path: Path) -> None:
     params = params_for(learners=(learner,), task=task, tol=1e-300, t=3)
-    ctx, fitted = mapped(tmp_path, 60, params, psi=4)
-    heard, on_cells = Heard(), LEARNERS[learner].about.on == "cells"
-    given: Any = (fitted,) if on_cells else (None, params.value(learner))
+    heard = Heard()
+    given: Any
+    if LEARNERS[learner].about.on == "cells":
+        ctx, *given = mapped(tmp_path, 60, params, psi=4)
+    else:
+        ctx, given = context(tmp_path, params), (None, params.value(learner))
+        store_rows(ctx.store, *points(60))
     result: Any = train(replace(ctx, events=heard), learner, *given)
     assert not result["converged"]
     assert number(result["duality_gap"]) > 1e-300

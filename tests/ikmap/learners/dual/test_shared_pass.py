@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.cells import Cells
@@ -118,7 +119,7 @@ def test_a_fit_on_two_threads_is_that_on_one(
     blocks = Reread(cells, y, bounds)
     with cores(2), kills.counted(SharedPass.__call__) as sweeps:
         one, two = (fit_linear_svm(blocks, 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
-    assert sweeps.number > 3
+    assert sweeps.number > 2
     for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
@@ -160,7 +161,7 @@ def test_a_helper_is_not_left_waiting() -> None:
     rows = counted(cells, 1.0)
     shared: Any = SharedPass(*cells.codes.shape)
     shared.pool = OfSixtyFourRows(1)
-    with pytest.raises(TypeError):  # here, while the other thread waits for this one
+    with pytest.raises(TypingError):  # here, while the other thread waits for this one
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), "not a number of rows", np.inf)
 
 
