@@ -96,14 +96,6 @@ class SmallSizes:
         """Refuse lines and rows of files that are longer than so many bytes."""
         self._patch.setattr("pipeline.sources.files.limits.LONGEST_ROW", size)
 
-    def growth_by_threads(self) -> None:
-        """Let threads share the growth of trees of boosting, however small."""
-        self._patch.setattr("ikmap.learners.boosting.growth.PARALLEL_WORK", 1)
-
-    def edges_of_bins(self, rows: int) -> None:
-        """Find the edges of the bins of boosting by so many rows."""
-        self._patch.setattr("ikmap.learners.boosting.growth.EDGE_ROWS", rows)
-
     def dense_scores(self, size: int) -> None:
         """Let tables of scores be dense up to so many bytes."""
         self._patch.setattr("ikmap.partitioners.voronoi.scores.DENSE_BYTES", size)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.learners.boosting import boosting
+from ikmap.learners.boosting import boosting, growth
 from ikmap.learners.boosting.boosting import Boosted, BoostingSettings, boost
 from ikmap.learners.boosting.growth import TreeSettings
 from ikmap.learners.boosting.losses import Logistic, Loss, Quantile, Squared
 from ikmap.learners.linear_model import LinearModel
 from tests.naive import boosting as naive
-from tests.support.sizes import SmallSizes
 
 N = 300
 SMALL = TreeSettings(max_leaves=7, min_leaf=5, l2=0.1)
@@ -50,9 +49,9 @@ def test_rounds_are_those_of_the_definition(loss: Loss, derivatives: naive.Deriv
     assert boosted.rounds_made == boosted.partitions.n_partitions == 6
 
 
-def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, small_sizes: SmallSizes) -> None:
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(4000)
-    small_sizes.growth_by_threads()
+    monkeypatch.setattr(growth, "PARALLEL_WORK", 1)
     monkeypatch.setattr(boosting, "MANY_ROWS", 1)
     settings = BoostingSettings(rounds=5, row_share=0.7)
     one, many = (boost(X, y[:, None], Squared(), settings, 3, threads) for threads in (1, 3))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap.learners.boosting import growth
 from ikmap.learners.boosting.growth import Bins, Grower, Tree, TreeSettings, binned, whole_words
 from tests.naive import boosting as naive
-from tests.support.sizes import SmallSizes
 
 N = 250
 
@@ -77,10 +77,10 @@ def test_trees_are_those_of_the_definition(kind: str, settings: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_change_nothing(threads: int, small_sizes: SmallSizes) -> None:
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(n=3000)
     one = grown(X, "uneven", min_leaf=3)
-    small_sizes.growth_by_threads()
+    monkeypatch.setattr(growth, "PARALLEL_WORK", 1)
     many = grown(X, "uneven", threads=threads, min_leaf=3)
     assert (one.feature.tolist(), one.cut.tolist(), one.right.tolist()) == (
         many.feature.tolist(), many.cut.tolist(), many.right.tolist(),
@@ -124,9 +124,9 @@ def test_columns_of_two_bins_share_bytes_and_trees_are_the_same(kind: str, colum
     assert len({1, 2, 3, 5, 6, 7, 8, 9, 10} & set(tree.feature.tolist())) > 2
 
 
-def test_edges_of_many_rows_are_those_of_some(small_sizes: SmallSizes) -> None:
+def test_edges_of_many_rows_are_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(n=2000)
-    small_sizes.edges_of_bins(300)
+    monkeypatch.setattr(growth, "EDGE_ROWS", 300)
     first, again, other = (binned(X, seed) for seed in (1, 1, 2))
     assert np.array_equal(first.edges, again.edges)
     assert not np.array_equal(first.edges, other.edges)
