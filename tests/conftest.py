@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from cluster import ClusterHandle, connect
+from tests.support.sizes import SmallSizes
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
@@ -96,6 +97,12 @@ def one_blas_thread() -> None:
     # On a thread that ends: threadpoolctl would let nobody else change the number while the thread lives that did.
     with ThreadPoolExecutor(1) as pool:
         pool.submit(threadpool_limits, limits=1, user_api="blas").result()
+
+
+@pytest.fixture
+def small_sizes(monkeypatch: pytest.MonkeyPatch) -> SmallSizes:
+    """Sizes of blocks, chunks and pieces, which the test may make small."""
+    return SmallSizes(monkeypatch)
 
 
 @pytest.fixture(scope="module")

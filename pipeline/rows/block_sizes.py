@@ -58,15 +58,16 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> BlockLayo
 
 
 def learning_blocks(
-    n_rows: int, row_bytes: int, seed: int, *, shuffled: bool = True, block_bytes: int = STREAM_BYTES
+    n_rows: int, row_bytes: int, seed: int, *, shuffled: bool = True, block_bytes: int | None = None
 ) -> list[list[tuple[int, int]]]:
     """Cut training rows into blocks that fit in memory, each a list of row ranges.
 
     The cut depends on the rows and the bytes of each only, never on shards or workers, so a learner that goes
     block by block gives the same bits on any cluster. With `shuffled`, blocks are made of random runs of rows: a file
-    sorted by class is then no worse than any other.
+    sorted by class is then no worse than any other. A block has at most `block_bytes`, or one run of rows; the default
+    suits a learner that goes through all blocks.
     """
-    pieces_per_block = max(1, block_bytes // (PIECE_ROWS * row_bytes))
+    pieces_per_block = max(1, (STREAM_BYTES if block_bytes is None else block_bytes) // (PIECE_ROWS * row_bytes))
     pieces = [(start, min(start + PIECE_ROWS, n_rows)) for start in range(0, n_rows, PIECE_ROWS)]
     n_blocks = -(-len(pieces) // pieces_per_block)
     order = np.arange(len(pieces))

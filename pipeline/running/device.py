@@ -7,7 +7,7 @@ processor's on a sample of every block; the counts go into the run's records.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,22 +32,26 @@ _mappers: LRUCache[tuple[str, str], Mapper] = PROCESS.keeps(CACHED_MODELS)
 """Mappers by content hash of the partitionings and name of the device."""
 
 
-def device_of_worker(device: str) -> Device | None:
+def device_of_worker(device: str | Device, find: Callable[[], Device | str] = find_gpu) -> Device | None:
     """Return the GPU that this process is to use; None for the processor.
 
     Parameters
     ----------
-    device : {"auto", "cpu", "gpu"}
+    device : {"auto", "cpu", "gpu"} or Device
         "auto": a GPU if this process was given one. On a machine that merely has one, all its workers would share it.
+    find : callable
+        Returns the GPU of this process, or the reason why there is none.
 
     Raises
     ------
     InputError
         If a GPU is requested and there is none.
     """
+    if isinstance(device, Device):
+        return device
     if device == "cpu" or (device == "auto" and not gpu_is_given()):
         return None
-    gpu = find_gpu()
+    gpu = find()
     if not isinstance(gpu, str):
         return gpu
     if device == "gpu":
@@ -84,11 +88,11 @@ class DeviceMap:
     Parameters
     ----------
     model : Partitions
-    requested : {"auto", "cpu", "gpu"}
+    requested : {"auto", "cpu", "gpu"} or Device
     """
 
     model: Partitions
-    requested: str = "auto"
+    requested: str | Device = "auto"
     checked: int = 0
     mismatches: int = 0
 
@@ -159,7 +163,7 @@ def warning_of(evidence: UsedGPU) -> str:
     )
 
 
-def explain_cells(model: Partitions, requested: str) -> list[str]:
+def explain_cells(model: Partitions, requested: str | Device) -> list[str]:
     """Return how this process would find the cells, for people."""
     device = device_of_worker(requested)
     if device is None:

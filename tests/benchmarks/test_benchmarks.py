@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks import NAMES, __main__, environment, libsvm_text, linear_svm, markdown, memory, peers, records, runner
+from benchmarks import NAMES, environment, libsvm_text, linear_svm, markdown, memory, peers, records, runner
 from benchmarks import pipeline as pipeline_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks.data import load
@@ -156,7 +157,6 @@ def test_pipeline_against_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.value == pytest.approx(10.0 / row.theirs[0])
     assert row.notes[0] == f"accuracy {accuracy:.4f} and {accuracy:.4f}"
     metrics["learners"]["svm"]["accuracy"] -= 0.02  # type: ignore[index]
-    monkeypatch.setattr(pipeline_benchmark, "run_kernels", lambda *_: ({"cells": 1.0}, accuracy))
     with pytest.raises(Disagreement, match="accuracy"):
         pipeline_benchmark.whole_against_kernels("case", "digits", "iforest", 16, 100, LARGE)
 
@@ -372,12 +372,6 @@ def test_a_result_becomes_a_record_with_its_picture(tmp_path: Path) -> None:
     assert (docs / "ogd.svg").read_text() == "<svg/>"
 
 
-def test_figures_of_quick_runs_are_not_kept(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(__main__, "clean_environment", lambda threads: [])  # noqa: ARG005
-    assert __main__.main(["ogd", "--quick", "--record"]) == 2
-    assert "--quick" in capsys.readouterr().err
-
-
 def benchmarks(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],
@@ -387,6 +381,12 @@ def benchmarks(*arguments: str, **environment: str) -> subprocess.CompletedProce
         text=True,
         check=False,
     )
+
+
+def test_figures_of_quick_runs_are_not_kept() -> None:
+    done = benchmarks("ogd", "--quick", "--record")
+    assert done.returncode == 2
+    assert "--quick" in done.stderr
 
 
 def test_command_measures_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -425,22 +425,25 @@ def test_a_case_that_fails_does_not_stop_the_others(
         raise Disagreement("cells differ")
 
     cases = [Case("bad", rows=broken), Case("good", rows=lambda: [Row("good", "peer", value=2.0, target=1.0)])]
-    monkeypatch.setattr(import_module("benchmarks.ogd"), "cases", lambda options: cases)  # noqa: ARG005
-    assert runner.run("ogd", OPTIONS, tmp_path, unset=[]) == 1
-    text = (tmp_path / "ogd.md").read_text(encoding="utf-8")
+    module: Any = ModuleType("benchmarks.strange")
+    module.cases, module.TITLE, module.ABOUT = (lambda _: cases), "Strange", "what is strange"
+    monkeypatch.setitem(sys.modules, "benchmarks.strange", module)
+    assert runner.run("strange", OPTIONS, tmp_path, unset=[]) == 1
+    text = (tmp_path / "strange.md").read_text(encoding="utf-8")
     assert "- bad: failed, Disagreement: cells differ" in text
     assert "**2**" in text
     assert "cells differ" in capsys.readouterr().out
-    kept = json.loads((tmp_path / "ogd.json").read_text(encoding="utf-8"))
+    kept = json.loads((tmp_path / "strange.json").read_text(encoding="utf-8"))
     assert "error" in kept["cases"]["bad"]
 
 
-def test_command_lists_and_refuses(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(__main__, "clean_environment", lambda threads: [])  # noqa: ARG005
-    assert __main__.main([]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
-    assert __main__.main(["voronoy"]) == 2
-    assert "voronoy" in capsys.readouterr().err
+def test_command_lists_and_refuses() -> None:
+    done = benchmarks()
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(NAMES)
+    done = benchmarks("voronoy")
+    assert done.returncode == 2
+    assert "voronoy" in done.stderr
 
 
 def test_peers_are_pinned_within_their_ranges() -> None:

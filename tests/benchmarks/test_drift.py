@@ -15,7 +15,6 @@ from tests.naive.drift import adwin
 
 @pytest.mark.slow
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drift, "of_river", lambda: iter(()))
     monkeypatch.setattr(drift, "CONCEPT_ROWS", 4000)
     options = Options(repeats=1, quick=True, datasets=("generated",), threads=1, limit=5.0)
     assert drift.run(options, tmp_path, unset=[]) == 0

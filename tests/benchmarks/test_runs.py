@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,15 +24,22 @@ def test_commands_could_be_typed(command: str) -> None:
 
 
 def test_figures_and_failures_stand_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked, actual = [], subprocess.run
+    intervals = [{"nominal": 0.9, "coverage": 0.913}]
+    metrics = {"run": {"seconds": 12.345}, "learners": {"svm": {"accuracy": 0.84544, "intervals": intervals}}}
 
-    def figures_of(command: str, _: Options) -> dict[str, object]:
+    def run(command: list[str], **given: Any) -> Any:
+        if "--run-dir" not in command:
+            return actual(command, **given)
         asked.append(command)
-        if "usps" in command:
-            return {"failed": "no usps"}
-        return {"seconds": 12.345, "learners": {"svm": {"accuracy": 0.84544, "intervals": [[0.9, 0.913]]}}}
+        if "usps" in " ".join(command):
+            return SimpleNamespace(returncode=1, stderr="no usps\n")
+        folder = Path(command[command.index("--run-dir") + 1])
+        folder.mkdir()
+        (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+        return SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr(runs, "figures_of", figures_of)
+    monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(runs, "COMMANDS", runs.COMMANDS[:7])
     assert runs.run(Options(), tmp_path, unset=[]) == 1
     assert runs.run(Options(), tmp_path, unset=[]) == 1

@@ -44,6 +44,7 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
 from pipeline.resolve import chosen, plain_fields
 from pipeline.urls import Location
+from tests.support.machine import papers_installed
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
@@ -564,8 +565,8 @@ def test_an_option_that_the_learner_has_but_not_so_names_no_other_learner() -> N
 
 
 @pytest.mark.parametrize("words", ["--learner adarakr", "--kernel nowhere --learner kernel-svm"])
-def test_a_line_says_that_a_method_may_be_one_of_the_papers(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: False)
-    assert "expected one of" in refused(words)
-    assert refused(words).endswith(WITHOUT_PAPERS)
-    assert not refused("--format libsv").endswith(WITHOUT_PAPERS)
+def test_a_line_says_that_a_method_may_be_one_of_the_papers(words: str) -> None:
+    with papers_installed(False):
+        assert "expected one of" in refused(words)
+        assert refused(words).endswith(WITHOUT_PAPERS)
+        assert not refused("--format libsv").endswith(WITHOUT_PAPERS)

@@ -39,6 +39,7 @@ from ikmap.partitioners.voronoi.search import choose_scores
 from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import voronoi_cells
 from tests.support.devices import Crowded, KernelsOnCpu, Strict
+from tests.support.kills import counted
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of
 
 pytestmark = pytest.mark.slow
@@ -342,18 +343,20 @@ def test_whole_numbers_are_trusted_as_far_as_float32_goes(
     for device in (Host(), kernels):
         codes = model.mapper(device).cells(WIDE[layout](far)).codes
         np.testing.assert_array_equal(codes, voronoi_cells(far, X, draws))
-    monkeypatch.setattr(ArrayChoice, "_settle", None)
-    codes = model.mapper(Host()).cells(WIDE[layout](X)).codes
+    with counted(ArrayChoice._settle) as settled:
+        codes = model.mapper(Host()).cells(WIDE[layout](X)).codes
+    assert not settled.number
     np.testing.assert_array_equal(codes, voronoi_cells(X, X, draws))
 
     force("products" if layout == "dense" else "sparse products", monkeypatch)
-    mapper, noted = model.mapper(kernels), []
+    mapper = model.mapper(kernels)
     assert isinstance(mapper, Products)
     assert isinstance(mapper._choice, KernelChoice)
-    monkeypatch.setattr(mapper._choice, "_settle", lambda _, __, arguments: noted.append(int(arguments[3][0])))
+    kernels.launched.clear()
     np.testing.assert_array_equal(mapper.cells(WIDE[layout](X)).codes, voronoi_cells(X, X, draws))
     mapper.cells(WIDE[layout](far))
-    assert noted[0] == 0 < noted[1]
+    settled_rows = [int(arguments[3][0]) for name, arguments in kernels.launched if name == lowest.SETTLING_NAME]
+    assert settled_rows[0] == 0 < settled_rows[1]
 
 
 def test_which_way_is_for_which_rows(kernels: KernelsOnCpu) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pipeline.params import Params
-from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -23,11 +22,12 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.training import counts
 from tests.plugins import registered
 from tests.plugins.counting import NaiveBayes, NearestMean
 from tests.support.in_process import InProcess
+from tests.support.kills import killed_at
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -36,11 +36,10 @@ NAMES = tuple(kind.about.name for kind in KINDS)
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _known(small_sizes: SmallSizes) -> Iterator[None]:
     # Small enough for several blocks in several tasks.
-    monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(counts, "TASKS", 5)
+    small_sizes.learning_blocks(16)
+    small_sizes.counted_pieces(5)
     with registered(*KINDS):
         yield
 
@@ -63,29 +62,14 @@ def score_file(model: Path, learner: str, file: Path, out: Path) -> dict[str, An
         return score(client, found, open_data(found, str(file)), output, Heard())
 
 
-class Killed(Exception):
-    pass
-
-
-def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path) -> None:
     file = write_rows(tmp_path)
     with one_process():
         run(tmp_path / "whole", file, 64, "auto")
         run(tmp_path / "other", file, 128, "auto")
         for name, kind in zip(NAMES, KINDS, strict=True):
-            with monkeypatch.context() as patch:
-                count: Any = kind.count
-                done: list[Any] = []
-
-                def until(*args: Any, count: Any = count, done: list[Any] = done) -> Any:
-                    done.append(args)
-                    if len(done) == 5:
-                        raise Killed
-                    return count(*args)
-
-                patch.setattr(kind, "count", lambda *args, until=until: until(*args))
-                with pytest.raises(Killed):
-                    run(tmp_path / f"killed-{name}", file)
+            with killed_at(kind.count, 5):
+                run(tmp_path / f"killed-{name}", file)
             run(tmp_path / f"killed-{name}", file)
         run(tmp_path / "given", file)
         given, whole, other = (results(tmp_path / where) for where in ("given", "whole", "other"))

@@ -14,9 +14,9 @@ import pytest
 
 from ikmap.kernels.tabled import KernelTable, numbered
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
+from ikmap.methods import KERNELS, register, search_of
 from ikmap.methods import checks as conformance
 from ikmap.methods import kernel_on_rows as on_rows
-from ikmap.methods import search_of
 from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.model_selection import folds
 from pipeline.params import Params
@@ -32,7 +32,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
-from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
+from tests.plugins.two_option_kernel import COMPUTED, GAMMAS, POWERS, Power, PowerKernel, known
 from tests.support.in_process import InProcess
 from tests.support.narrow import entries
 from tests.support.one_process import Heard, forget, one_process
@@ -64,13 +64,21 @@ def test_the_kernel_holds_what_kernels_have_to() -> None:
     assert conformance.main([PowerKernel.name]) == 0
 
 
-def test_a_shared_part_that_depends_on_other_numbers_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def shared(self: PowerKernel, left: Any, right: Any, out: np.ndarray) -> None:
+class OfGamma(PowerKernel):
+    """A kernel whose shared part depends on the width."""
+
+    def shared(self, left: Any, right: Any, out: np.ndarray) -> None:
         out[:] = self.gamma * np.abs(left.rows[:, None] - right.rows[None]).sum(axis=2)
 
-    monkeypatch.setattr(PowerKernel, "shared", shared)
+
+class PowerOfGamma(Power):
+    def kernel(self, n_columns: int) -> PowerKernel:
+        return OfGamma(self.power_p, self.power_gamma)
+
+
+def test_a_shared_part_that_depends_on_other_numbers_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
+    del KERNELS[PowerKernel.name]
+    register(PowerOfGamma, "throwaway")
     assert conformance.main([PowerKernel.name]) == 1
     assert "shared" in capsys.readouterr().out
 

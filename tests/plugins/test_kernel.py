@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from flows.options.batch import BatchOptions
 from ikmap.kernels import kernel_as_dict, kernel_from
-from ikmap.methods import KERNELS, InvalidValue, OnKernel, search_of
+from ikmap.methods import InvalidValue, KernelAbout, OnKernel, search_of
 from ikmap.methods.kinds import Choice
 from ikmap.rows import Rows
 from pipeline.errors import InputError, InvalidValues, NegativeValues
@@ -27,6 +28,7 @@ from pipeline.runs.trained import load_run
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.storage.rundir import RunDirectory
+from tests.plugins import registered
 from tests.plugins.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
 from tests.support.in_process import InProcess
 from tests.support.one_process import Heard, forget, one_process
@@ -90,14 +92,15 @@ def test_values_that_a_kernel_cannot_take_are_refused_for_every_learner() -> Non
     check_values("kernel-ogd", rows, lambda row: f"row {row + 1}", None, kernel=CauchyKernel.name)
 
 
-def test_only_negative_values_are_refused_with_the_option_that_scales_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_negative_values_are_refused_with_the_option_that_scales_them() -> None:
     class UpToOne(Cauchy):
+        about: ClassVar[KernelAbout] = replace(Cauchy.about, name="up-to-one")
+
         def first_invalid(self, rows: Rows) -> InvalidValue | None:
             return InvalidValue(0, 1, 2.0, "a value <= 1")
 
-    monkeypatch.setattr("pipeline.rows.values.KERNELS", {**KERNELS, "up-to-one": UpToOne})
-    rows = np.array([[0.5, 2.0]])
-    with pytest.raises(InvalidValues, match=r"found 2, expected a value <= 1 for --learner kernel-ogd$") as refused:
+    rows, refusal = np.array([[0.5, 2.0]]), r"found 2, expected a value <= 1 for --learner kernel-ogd$"
+    with registered(UpToOne), pytest.raises(InvalidValues, match=refusal) as refused:
         check_values("kernel-ogd", rows, lambda row: f"row {row + 1}", None, kernel="up-to-one")
     assert not isinstance(refused.value, NegativeValues)
     with pytest.raises(NegativeValues, match=r"for --learner kernel-ogd \(--scale minmax\)$"):

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,17 @@ from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
-from pipeline.storage import durable
-from pipeline.storage.durable import read_json
+from pipeline.storage.durable import read_json, write_arrays
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import checkpoints
-from pipeline.streams.schedule import Schedule
-from pipeline.training import stream_runner
 from tests import ROOT
 from tests.naive import growing as naive
-from tests.plugins import choosy, forgetting, growing_bins, registered
+from tests.plugins import choosy, fixed, forgetting, growing_bins, registered
 from tests.support.in_process import InProcess
+from tests.support.kills import Watched, killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
 from tests.support.runs import points
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +75,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "rows.npy"
 
 
-def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: Any) -> dict[str, Any]:
+def run(
+    folder: Path, file: Path, client: InProcess | None = None, *, block_rows: int | None = None, **options: Any
+) -> dict[str, Any]:
     """A run of both learners in this process: on a stream with `block_rows`, else of a training set."""
     forget()
     asked = {"partitioner": BINS, "learners": (FORGETTING, "ogd"), "t": T, "bins": 4, "order": "file"}
@@ -86,7 +86,7 @@ def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: A
     online = None if block_rows is None else OnlineParams(initial=INITIAL, block_rows=block_rows)
     identity = {"params": params.as_json(), "data": {"label": 0}, **({"online": {}} if online else {})}
     with closing(RunDirectory(folder, identity)) as held:
-        context = Context(InProcess(), held, params, Heard())
+        context = Context(client or InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         if online:
             return run_online(context, data, how, online)
@@ -163,87 +163,62 @@ def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("here")
-def test_chunks_are_no_matter(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_no_matter(file: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
     run(tmp_path / "one", file, block_rows=20)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 3)
+    small_sizes.stream_chunks(3)
     run(tmp_path / "many", file, block_rows=20)
     chunks = [read_json(tmp_path / name / "metrics.json")["online"]["chunks"] for name in ("one", "many")]
     assert chunks == [1, 10]
     assert comparable(tmp_path / "one") == comparable(tmp_path / "many")
 
 
-class Killed(BaseException):
-    pass
-
-
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("share", "places"), [(float("inf"), (3, 10, 24)), (-1.0, (1, 6, 17))], ids=["checkpoints", "none"]
-)
+@pytest.mark.parametrize(("always", "places"), [(True, (3, 10, 24)), (False, (1, 6, 17))], ids=["checkpoints", "none"])
 def test_killed_anywhere_the_stream_ends_with_the_same_bits(
-    share: float, places: tuple[int, ...], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    always: bool, places: tuple[int, ...], file: Path, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
-    monkeypatch.setattr(checkpoints, "SHARE", share)
+    small_sizes.stream_chunks(4)
+    small_sizes.checkpoints(always=always)
     whole = tmp_path / "whole"
     run(whole, file, block_rows=20, bins="auto", cv_rows=100)
     expected = results(whole)
-    from pipeline.runs import online
-
-    tasks = vars(online)["run_ready"]  # in this process
-    done = 0
     for at in places:
-        folder, left = tmp_path / f"at-{at}", at
-
-        def stopping(*args: Any) -> Iterator[Any]:
-            nonlocal left
-            for one in tasks(*args):
-                if not left:
-                    raise Killed
-                left -= 1
-                yield one
-
-        with monkeypatch.context() as patch:
-            patch.setattr(online, "run_ready", stopping)
-            try:
-                run(folder, file, block_rows=20, bins="auto", cv_rows=100)
-            except Killed:
-                done += 1
+        folder = tmp_path / f"at-{at}"
+        # The task after so many is done, and its record is not written.
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, file, Watched(stage="stream", after=at + 1), block_rows=20, bins="auto", cv_rows=100)
         run(folder, file, block_rows=20, bins="auto", cv_rows=100)
         assert results(folder) == expected, at
         # Times, and so the curve's seconds, differ; traces do not.
         assert comparable(folder) == comparable(whole)
-    assert done >= 3
+
+
+class Forgetful(InProcess):
+    """A client whose every task is done by another process: what was in memory is gone."""
+
+    def submit(self, func: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        forget()
+        return super().submit(func, *args, **more)
 
 
 @pytest.mark.usefixtures("here")
 def test_a_learner_that_chooses_its_rows_chooses_the_same_when_it_goes_over_them_again(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
     """Without checkpoints, a process that goes on learns again from all chunks before, by the learner's own task."""
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 4)
-    monkeypatch.setattr(checkpoints, "SHARE", -1.0)
+    small_sizes.stream_chunks(4)
+    small_sizes.checkpoints(always=False)
     learners: dict[str, Any] = {"learners": (CHOOSY, "ogd"), "partitioner": "anne", "bins": None, "psi": 8}
     metrics = run(tmp_path / "whole", file, block_rows=20, **learners)
     support = {name: metrics["learners"][name]["n_support"] for name in (CHOOSY, "ogd")}
     assert support[CHOOSY] < support["ogd"]
-    finished = Schedule.finished
-
-    def forgetful(self: Schedule, name: str, record: Any) -> None:
-        finished(self, name, record)
-        forget()
-
-    monkeypatch.setattr(Schedule, "finished", forgetful)
-    run(tmp_path / "again", file, block_rows=20, **learners)
+    run(tmp_path / "again", file, Forgetful(), block_rows=20, **learners)
     assert results(tmp_path / "again") == results(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("here")
 def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
     """Any shards; stopped between any blocks. The map does not grow."""
 
@@ -257,34 +232,20 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
     assert found[0]["traces"]["steps"] == sorted(found[0]["traces"]["steps"])
     assert found[0]["traces"]["steps"][-1] == found[0]["n_support"]
     scored(tmp_path / "shards-60", file, FORGETTING)
-    monkeypatch.setattr(
-        stream_runner, "learning_blocks", lambda n, *_, **__: [[(k, min(k + 70, n))] for k in range(0, n, 70)]
-    )
+    small_sizes.learning_blocks(70, 1)
     whole = run(tmp_path / "whole", file)["learners"][FORGETTING]
-    written = durable.write_arrays
     for at in (1, 3):
-        left = at
-
-        def stopping(path: str, arrays: Any) -> None:
-            nonlocal left
-            written(path, arrays)
-            left -= 1
-            if not left:
-                raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(stream_runner, "write_arrays", stopping)
-            with pytest.raises(Killed):
-                run(tmp_path / f"at-{at}", file, learners=(FORGETTING,))
+        with killed_at(write_arrays, at, end=True):  # a checkpoint
+            run(tmp_path / f"at-{at}", file, learners=(FORGETTING,))
         again = run(tmp_path / f"at-{at}", file, learners=(FORGETTING,))["learners"][FORGETTING]
         assert (again["traces"], again["curve"]) == (whole["traces"], whole["curve"])
         assert "Norm of the weights" in (tmp_path / f"at-{at}" / "report.html").read_text()
 
 
-def test_a_learner_that_cannot_grow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OGD, "grows", False)
-    with pytest.raises(InputError, match=r"^--learner ogd: found --partitioner growing-bins, .* one of norma, "):
-        refuse_growth((BINS, "norma", "ogd", "kernel-ogd", "laplacian"), {})
+def test_a_learner_that_cannot_grow_is_refused() -> None:
+    message = r"^--learner fixed: found --partitioner growing-bins, .* one of ogd, norma, (?!.*fixed)"
+    with registered(fixed.Fixed), pytest.raises(InputError, match=message):
+        refuse_growth((BINS, "norma", "fixed", "kernel-ogd", "laplacian"), {})
     refuse_growth((BINS, "norma", "kernel-ogd", "laplacian"), {})
 
 

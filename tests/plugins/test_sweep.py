@@ -18,7 +18,6 @@ from ikmap.tasks import CLASSIFICATION, Task, criterion_of
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
-from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -36,8 +35,10 @@ from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.sweeping import LIMIT, ArrivingCuts, SweptBayes
 from tests.support.in_process import InProcess
+from tests.support.kills import counted, killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -46,8 +47,8 @@ HERE = {"kind": "local", "workers": 1, "threads": 1}
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(layout, "PIECE_ROWS", 16)
+def _known(small_sizes: SmallSizes) -> Iterator[None]:
+    small_sizes.learning_blocks(16)
     with registered(ArrivingCuts, SweptBayes):
         yield
 
@@ -152,35 +153,18 @@ def test_it_passes_the_checks_of_all_methods(one: Any) -> None:
     assert check_method(one) == []
 
 
-class Killed(Exception):
-    pass
-
-
-def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(tmp_path: Path) -> None:
     file = write_rows(tmp_path)
     learners = (SWEPT, "ogd")
     with one_process():
         metrics = run(tmp_path / "whole", file, *learners)
         run(tmp_path / "other", file, *learners, shard_rows=64)
         for at in (0, 1, 2):  # killed in the sweep, after it, and within the grid
-            done: list[str] = []
-            with monkeypatch.context() as patch:
-
-                def until(what: str, *args: Any, score: Any = select.score, at: int = at, done: Any = done) -> Any:
-                    if len(done) == at:
-                        raise Killed
-                    done.append(what)
-                    return score(what, *args)
-
-                patch.setattr(select, "score", until)
-                with pytest.raises(Killed):
-                    run(tmp_path / f"killed-{at}", file, *learners)
-            with monkeypatch.context() as patch:
-                if at:  # what the sweep found is not found again
-                    patch.setattr(select_sweeps, "best_of_sweep", None)
+            with killed_at(select.score, at + 1):
+                run(tmp_path / f"killed-{at}", file, *learners)
+            with counted(select_sweeps.best_of_sweep) as sweeps:
                 again = run(tmp_path / f"killed-{at}", file, *learners)
+            assert sweeps.number == (at == 0)  # what the sweep found is not found again
             assert again["selection"] == metrics["selection"]
             assert results(tmp_path / f"killed-{at}") == results(tmp_path / "whole")
     assert results(tmp_path / "other") == results(tmp_path / "whole")

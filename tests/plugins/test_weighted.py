@@ -16,11 +16,10 @@ import zarr
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, LearnerAbout, unregister
+from ikmap.methods import LearnerAbout, unregister
 from ikmap.model import Model
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows import block_sizes as layout
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
@@ -35,12 +34,13 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.training import counts, dual
 from tests.plugins import registered
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
-from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM
+from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM, OneClass
 from tests.support.in_process import InProcess
+from tests.support.kills import killed_at
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +48,8 @@ T, PSI = 7, 8
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(LEARNERS, CurvedRidge.about.name, CurvedRidge)  # in place of ours
-    with registered(Rmse, Curved, Heavy, HeavySVM):
+def _known() -> Iterator[None]:
+    with registered(Rmse, Curved, CurvedRidge, Heavy, OneClass, HeavySVM):
         yield
 
 
@@ -91,33 +90,18 @@ def stored(folder: Path, learner: str) -> tuple[Cells, np.ndarray, Any]:
     return cells, group[label]["train/labels"][...], model
 
 
-class Killed(Exception):
-    pass
-
-
-def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weighted_regression_goes_through_everything(tmp_path: Path, small_sizes: SmallSizes) -> None:
     # Small enough for several blocks in several tasks.
-    monkeypatch.setattr(layout, "PIECE_ROWS", 16)
-    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(counts, "TASKS", 5)
+    small_sizes.learning_blocks(16)
+    small_sizes.counted_pieces(5)
     file, name = write_numbers(tmp_path), CurvedRidge.about.name
     with one_process():
         whole, other = (
             run(tmp_path / str(rows), file, Curved.name, name, shard_rows=rows, psi="auto", cv_rows=150)
             for rows in (64, 128)
         )
-        with monkeypatch.context() as patch:
-            count, done = CurvedRidge.count, []
-
-            def until(*args: Any) -> Any:
-                done.append(args)
-                if len(done) == 5:
-                    raise Killed
-                return count(*args)
-
-            patch.setattr(CurvedRidge, "count", until)
-            with pytest.raises(Killed):
-                run(tmp_path / "killed", file, Curved.name, name)
+        with killed_at(CurvedRidge.count, 5):
+            run(tmp_path / "killed", file, Curved.name, name)
         run(tmp_path / "killed", file, Curved.name, name)
         given = run(tmp_path / "given", file, Curved.name, name)
         scored = score_file(tmp_path / "given", name, file, tmp_path / "out.parquet")
@@ -126,7 +110,7 @@ def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch
     assert len(set(whole["selection"]["rmse"][name])) > 1
     assert results(tmp_path / "killed") == results(tmp_path / "given")
     stages = {stage["name"]: stage for stage in read_json(tmp_path / "killed" / "metrics.json")["stages"]}
-    assert (stages["train:ridge"]["tasks"], stages["train:ridge"]["tasks_skipped"]) == (6, 1)
+    assert (stages[f"train:{name}"]["tasks"], stages[f"train:{name}"]["tasks_skipped"]) == (6, 1)
     assert scored["rows_labelled"] == 240
     assert given["learners"][name]["mae"] < given["learners"][name]["rmse"] < 4
 
@@ -144,13 +128,11 @@ def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("solver", ["memory", "block", "distributed", "distributed from a file"])
-def test_a_row_of_weight_two_is_two_rows_for_every_solver(
-    solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_of_weight_two_is_two_rows_for_every_solver(solver: str, tmp_path: Path, small_sizes: SmallSizes) -> None:
     """The objective of the run's weights over repeated rows is the best one, within the gap that was asked for."""
     solver, _, spooled = solver.partition(" ")
     if spooled:
-        monkeypatch.setattr(dual, "HELD_BYTES", 0)
+        small_sizes.solver_blocks(held=0)
     file, name, tol = write_rows(tmp_path, 2000), HeavySVM.about.name, 1e-3
     with one_process():
         metrics = run(tmp_path / "run", file, Heavy.name, name, C=1.0, solver=solver, tol=tol)
@@ -174,16 +156,14 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
     assert (primal(plain) > best * (1 + 10 * tol)).all()
 
 
-def test_cross_validation_weighs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cross_validation_weighs(tmp_path: Path) -> None:
     """Where rows weigh nothing, the search sees nothing of them."""
     file, name = write_rows(tmp_path), HeavySVM.about.name
     options: dict[str, Any] = {"psi": "auto", "cv_rows": 150, "select_by": "accuracy"}
     with one_process():
         for C in (1.0, "auto"):
-            monkeypatch.setattr(Heavy, "sample_weight", lambda *of: of[-1] + 1.0)
             heavy = run(tmp_path / f"heavy-{C}", file, Heavy.name, name, C=C, **options)
-            monkeypatch.setattr(Heavy, "sample_weight", lambda *of: (of[-1] == 1) * 1.0)
-            one = run(tmp_path / f"one-{C}", file, Heavy.name, name, C=C, **options)
+            one = run(tmp_path / f"one-{C}", file, OneClass.name, name, C=C, **options)
             assert one["selection"]["accuracy"] != heavy["selection"]["accuracy"]
 
 
@@ -197,7 +177,9 @@ def test_a_learner_that_ignores_weights_is_refused() -> None:
 
     data = ResolvedDataset("rows", "rows.csv", None)
     assert requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data).name == Curved.name
-    said = r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner ridge, or"
+    said = (
+        r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner curved-ridge, or"
+    )
     with registered(Careless):
         with pytest.raises(InputError, match=said):
             requested_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)

@@ -57,6 +57,15 @@ class Heavy(Classification, WeighsRows):
         return targets + 1.0
 
 
+class OneClass(Heavy):
+    """Only rows of the second class weigh anything."""
+
+    name: ClassVar[str] = "one-class"
+
+    def sample_weight(self, codec: Codec, targets: np.ndarray) -> np.ndarray:
+        return (targets == 1) * 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class CellWeights(Model):
     """Weights for each cell, one for each output: decisions are their sums over the cells of a row."""
@@ -73,7 +82,7 @@ class CurvedRidge(CountsLearner):
     """By the normal equations."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
-        name="ridge",
+        name="curved-ridge",
         title="ridge regression on cells",
         tasks=frozenset({Curved.name}),
         models=("tests.plugins.weighted",),
@@ -100,4 +109,6 @@ class CurvedRidge(CountsLearner):
 
 
 class HeavySVM(LinearSVM):
-    about: ClassVar[LearnerAbout] = replace(LinearSVM.about, name="heavy-svm", tasks=frozenset({Heavy.name}))
+    about: ClassVar[LearnerAbout] = replace(
+        LinearSVM.about, name="heavy-svm", tasks=frozenset({Heavy.name, OneClass.name})
+    )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from pipeline.errors import Damaged
 from pipeline.storage.durable import read_arrays, read_json
@@ -18,6 +17,7 @@ from pipeline.storage.predictions import digest_of_predictions
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, read_manifest
 from pipeline.storage.store import Store
 from pipeline.training.engine import STATE, Folder
+from tests.support.kills import counted
 from tests.support.one_process import Snapshots, commands, forget, one_process, write_rows
 
 PAGE = 4096
@@ -119,17 +119,12 @@ def runs(folder: Path) -> dict[str, Snapshots]:
     with one_process():
         for name, command in commands(file).items():
             taken[name] = snapshots = Snapshots(folder / name, folder / f"{name}-copies")
-            write = Folder.write
 
-            def written(
-                where: Folder, of: str, done: int, arrays: Any, write: Any = write, taken: Snapshots = snapshots
-            ) -> None:
-                write(where, of, done, arrays)
-                if (of, done) == (STATE, 4):  # the first round counts the classes
+            def written(of: Mapping[str, Any], taken: Snapshots = snapshots) -> None:
+                if (of["name"], of["done"]) == (STATE, 4):  # the first round counts the classes
                     taken.take("round-3")
 
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Folder, "write", written)
+            with counted(Folder.write, note=written, end=True):
                 command.run(folder / name, snapshots)
             snapshots.take("finished")
     return taken

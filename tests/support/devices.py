@@ -79,12 +79,18 @@ class KernelsOnCpu(Host):
         Where libraries are kept, each by what it was compiled from: those that are there already are loaded.
     shared_bytes : int
         Shared memory of a block.
+
+    Attributes
+    ----------
+    launched : list of tuple
+        Names of the kernels that were launched, and their arguments.
     """
 
     name = "kernels on the processor"
 
     def __init__(self, folder: Path, shared_bytes: int = 48 << 10) -> None:
         self.folder, self.shared_bytes = folder, shared_bytes
+        self.launched: list[tuple[str, tuple[Any, ...]]] = []
 
     def compile(self, source: str, name: str, defines: Mapping[str, int], shared: int = 0) -> Kernel:
         assert shared <= self.shared_bytes
@@ -111,6 +117,7 @@ class KernelsOnCpu(Host):
         launch = ctypes.CDLL(str(library)).launch
 
         def kernel(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+            self.launched.append((name, arguments))
             held: list[Any] = []
             for argument in arguments:
                 if isinstance(argument, np.ndarray):

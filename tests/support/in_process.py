@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
 from threading import get_ident
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from distributed import worker as dask_worker
 
 from pipeline.running import compiling
 from pipeline.running.measured import measured
@@ -21,6 +25,17 @@ ADDRESS = "in-process"
 """Address of the only worker, which is this process."""
 
 
+@contextmanager
+def on_worker(memory_limit: int) -> Iterator[None]:
+    """Let what is done within find itself on a Dask worker that has so much memory."""
+    worker: Any = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=memory_limit))
+    token = dask_worker._worker_cvar.set(worker)
+    try:
+        yield
+    finally:
+        dask_worker._worker_cvar.reset(token)
+
+
 class Pending:
     """The future of a call that is made once its end or its result is asked for.
 
@@ -28,13 +43,25 @@ class Pending:
     ----------
     waiting : list of Pending
         Calls of the same kind that are not made yet, in their order.
+    last_first : bool
+        Whether it is made before those that are waiting.
     """
 
-    def __init__(self, key: str, function: Callable[..., Any], args: tuple[Any, ...], waiting: list[Pending]) -> None:
+    def __init__(
+        self,
+        key: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        waiting: list[Pending],
+        *,
+        last_first: bool = False,
+    ) -> None:
         self.key, self._call, self._waiting = key, partial(function, *args), waiting
         self._value: Any = None
+        self.instead: Callable[[Callable[[], Any]], Any] | None = None
+        """What is done instead, if anything is, given the call."""
         self._error: Exception | None = None
-        waiting.append(self)
+        waiting.insert(0 if last_first else len(waiting), self)
 
     def done(self) -> bool:
         """Return whether the result may be asked for: one task after the other is done."""
@@ -67,9 +94,15 @@ class Pending:
             self._waiting.remove(self)
             try:
                 # As on a worker, which knows nothing of what its caller is about to promise.
-                self._value = Context().run(self._call)
+                call = self._call if self.instead is None else partial(self.instead, self._call)
+                self._value = Context().run(call)
             except Exception as error:
                 self._error = error
+
+
+def _on_worker(memory_limit: int, function: Callable[..., Any], *args: Any) -> Any:
+    with on_worker(memory_limit):
+        return function(*args)
 
 
 def _looked(*_: object) -> tuple[list[object], None]:
@@ -81,23 +114,34 @@ class InProcess(Base):
     """A client without a cluster: it does every task in this process, one after the other.
 
     It has those members of a Dask client that runs use, and takes the place of one.
+
+    Parameters
+    ----------
+    memory_limit : int, optional
+        Memory of the worker on which tasks find themselves; default: they find none.
+    last_first : bool
+        Whether two workers seem to be there, and of tasks that wait the last one is done first.
     """
 
     id = ADDRESS
 
-    def __init__(self) -> None:
+    def __init__(self, memory_limit: int | None = None, *, last_first: bool = False) -> None:
+        self._memory_limit, self._last_first = memory_limit, last_first
         self._waiting: dict[object, list[Pending]] = defaultdict(list)
 
     def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
-        """Return the description of the only worker."""
-        return {"workers": {ADDRESS: {"host": ADDRESS, "nthreads": 1}}}
+        """Return the description of the only worker, or of two."""
+        worker = {"host": ADDRESS, "nthreads": 1}
+        return {"workers": {ADDRESS: worker, **({f"{ADDRESS}-2": worker} if self._last_first else {})}}
 
     def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **_: Any) -> Any:
         """Return the future of a call."""
         if func is not measured:
             return Pending(key, _looked if func is compiling._look else func, args, [])
         task, _args, *stage = args
-        return Pending(key, func, args, self._waiting[get_ident(), task, *stage])
+        call = func if self._memory_limit is None else partial(_on_worker, self._memory_limit, func)
+        waiting = self._waiting[get_ident(), task, *stage]
+        return Pending(key, call, args, waiting, last_first=self._last_first)
 
     def gather(self, futures: Iterable[Any], *_: Any, **__: Any) -> Any:
         """Return the results of futures."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ from pipeline.runs.online import run_online
 from pipeline.runs.score import score
 from pipeline.runs.score_output import Output
 from pipeline.runs.trained_model import open_run
+from pipeline.sources import Sizes
 from pipeline.storage.durable import read_json
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import checkpoints
 from tests.support.in_process import InProcess
+from tests.support.sizes import sizes_made_small
 
 
 class Heard(QuietProgress):
@@ -50,8 +51,8 @@ class Heard(QuietProgress):
 @contextmanager
 def one_process() -> Iterator[None]:
     """A stream writes a checkpoint after every chunk, however long a chunk takes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints, "SHARE", float("inf"))  # a checkpoint after every chunk
+    with sizes_made_small() as sizes:
+        sizes.checkpoints(always=True)
         yield
 
 
@@ -80,12 +81,15 @@ class Command:
     """A small run."""
 
     options: BatchOptions
+    sizes: Sizes = Sizes()  # noqa: RUF009 - immutable
 
-    def run(self, directory: Path, call: Call = call_directly, heard: Heard | None = None) -> dict[str, Any]:
+    def run(
+        self, directory: Path, call: Call = call_directly, heard: Heard | None = None, client: InProcess | None = None
+    ) -> dict[str, Any]:
         """Run it, or go on with it."""
         forget()
         options, events = self.options, heard or Heard()
-        data, params = find_data(options, events), batch_params(options)
+        data, params = replace(find_data(options, events), sizes=self.sizes), batch_params(options)
         sources = sources_of(data)
         more = online_identity(options) if isinstance(options, OnlineOptions) else {}
         held = RunDirectory(directory, {**identity(params, data, sources), **more})
@@ -94,7 +98,7 @@ class Command:
         asked = Invocation(
             "test", options.to_toml(), {"kind": "local", "workers": 1, "threads": 1}, sources, dask_report=False
         )
-        context = RunContext(InProcess(), held, params, events)
+        context = RunContext(client or InProcess(), held, params, events)
         try:
             check_models(held, events.message)
             if (metrics := held.metrics(events.message)) is not None:
@@ -106,11 +110,11 @@ class Command:
             held.close()
 
 
-def score_file(options: ScoreOptions) -> dict[str, Any]:
+def score_file(options: ScoreOptions, sizes: Sizes = Sizes()) -> dict[str, Any]:  # noqa: B008 - immutable
     """Score a file with a finished run, as ``flows.score`` does."""
     forget()
     model = open_run(options.model, options.learner)
-    data = open_data(model, options.input, options.format, options.label)
+    data = open_data(model, options.input, options.format, options.label, sizes)
     client: Any = InProcess()
     with Output(options.output) as output:
         return score(client, model, data, output, Heard())

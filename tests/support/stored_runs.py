@@ -28,7 +28,9 @@ from pipeline.storage.arrays import read
 from pipeline.storage.durable import read_json
 from pipeline.storage.store import Store
 from tests.support.damage import PAGE, flip, zero_page
+from tests.support.kills import counted
 from tests.support.one_process import commands_in_this_process, forget, write_rows
+from tests.support.sizes import sizes_made_small
 
 HARMLESS, REPAIRED, DETECTED, SILENT, TRACEBACK = "harmless", "repaired", "detected", "SILENT", "TRACEBACK"
 VERDICTS = (HARMLESS, REPAIRED, DETECTED, SILENT, TRACEBACK)
@@ -479,7 +481,6 @@ def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
     """The parts of the file that ``flows.score`` writes, damaged before they are joined."""
     folder.mkdir()
     (folder / "part.parquet").write_bytes(b"stands for the part of each fragment")
-    score_fragment = scoring.score_fragment
 
     def read_it(copy: Path) -> Result:
         stand_in = copy / "part.parquet"
@@ -487,16 +488,13 @@ def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
         whole = stand_in.exists() and stand_in.read_bytes() == (folder / "part.parquet").read_bytes()
         tries = iter([not whole])
 
-        def damaged(trained: Any, data: Any, fragment: Any, url: str) -> Any:
-            record = score_fragment(trained, data, fragment, url)
+        def damage(of: Mapping[str, Any]) -> None:
             if next(tries, False):
-                part = Path(url.removeprefix("file://"))
+                part = Path(of["url"].removeprefix("file://"))
                 at = (max(size, 0) * 7919) % part.stat().st_size
                 part.unlink() if size < 0 else flip(part, 8 * at + at % 8)
-            return record
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scoring, "score_fragment", damaged)
+        with counted(scoring.score_fragment, note=damage, end=True):
             output = copy.parent / "scores.parquet"
             _, said = run("score", "--model", str(model), "--input", str(rows), "--output", str(output))
         return Result(_table(output), bool(REPAIRS.search(said)))
@@ -506,9 +504,8 @@ def _parts_of_scores(folder: Path, model: Path, rows: Path) -> Stored:
 
 @contextmanager
 def _small_chunks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-        patch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 8)
+    with sizes_made_small() as sizes, pytest.MonkeyPatch.context() as patch:
+        sizes.stream_chunks(8)
         patch.setenv("COLUMNS", "200")
         yield
 

@@ -19,15 +19,15 @@ from flows.score import result_lines
 from ikmap.learners.novelty.fading import FadingMasses
 from ikmap.methods import LEARNERS, MAPS, Sample
 from pipeline.errors import InputError
-from pipeline.rows import block_sizes
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.store import Store
-from pipeline.training import counts
+from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process, results, score_file
+from tests.support.sizes import SmallSizes
 
 N = 400
 ODD = range(7, N, 50)
@@ -55,10 +55,9 @@ def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
 
 
 @pytest.fixture
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
-    monkeypatch.setattr(counts, "COUNT_BYTES", 1)
-    monkeypatch.setattr(counts, "TASKS", 3)
+def _small_blocks(small_sizes: SmallSizes) -> None:
+    small_sizes.learning_blocks(16)
+    small_sizes.counted_pieces(3)
 
 
 @pytest.mark.usefixtures("_small_blocks")
@@ -151,28 +150,14 @@ def test_only_inliers_are_learned_from(tmp_path: Path) -> None:
     assert train.where(5).endswith(f"rows.csv: row {usual[5] + 1}")
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.usefixtures("_small_blocks")
 @pytest.mark.parametrize("what", ["count", "count_again"])
-def test_counting_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_counting_goes_on_after_a_kill(tmp_path: Path, what: str) -> None:
     write(tmp_path / "rows.csv")
     with one_process():
         command(tmp_path / "rows.csv").run(tmp_path / "whole")
-        with monkeypatch.context() as patch:
-            of, done = getattr(LEARNERS["idk"], what), []
-
-            def until(self: Any, *args: Any) -> Any:
-                done.append(args)
-                if len(done) == 2:
-                    raise Killed
-                return of(self, *args)
-
-            patch.setattr(LEARNERS["idk"], what, until)
-            with pytest.raises(Killed):
-                command(tmp_path / "rows.csv").run(tmp_path / "run")
+        with killed_at(getattr(LEARNERS["idk"], what), 2):
+            command(tmp_path / "rows.csv").run(tmp_path / "run")
         command(tmp_path / "rows.csv").run(tmp_path / "run")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
     assert not list((tmp_path / "run" / "store.zarr" / "models").glob("idk-counts*"))

@@ -12,6 +12,7 @@ from flows.options.score import ScoreOptions
 from pipeline.runs.trained import load_run
 from tests.support.metrics import check_metrics
 from tests.support.one_process import one_process, score_file
+from tests.support.sizes import SmallSizes
 from tests.system.test_regression import command, write
 
 
@@ -42,15 +43,14 @@ def test_a_table(tmp_path: Path) -> None:
     assert "Prediction intervals of quantile" in page
 
 
-def test_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Figures are of what was predicted before it was learned; in chunks of any size."""
     y = write(tmp_path / "rows.csv")
     asked = {"learner": ("quantile",), "quantiles": "0.2,0.8", "initial": 100, "block_rows": 20, "order": "file"}
     with one_process():
         metrics = command(tmp_path / "rows.csv", stream=True, **asked).run(tmp_path / "run")
         check_metrics(tmp_path / "run")
-        monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-        monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+        small_sizes.stream_chunks(2)
         again = command(tmp_path / "rows.csv", stream=True, **asked).run(tmp_path / "again")
     about = metrics["learners"]["quantile"]
     predicted = np.fromfile(tmp_path / "run" / "predictions" / "quantile.float64")

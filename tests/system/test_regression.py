@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.score import result_lines
-from ikmap.learners.ridge import sums
 from ikmap.methods import LEARNERS
 from ikmap.tasks import REGRESSION
 from pipeline.errors import InputError
@@ -24,10 +22,11 @@ from pipeline.rows.preparation import Preparation
 from pipeline.runs.trained import load_run
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check
-from pipeline.training import engine
-from pipeline.training import sums as sums_rounds
+from tests.support.in_process import InProcess
+from tests.support.kills import counted, killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
+from tests.support.sizes import SmallSizes
 
 N = 360
 
@@ -51,10 +50,8 @@ def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
 
 
 @pytest.fixture
-def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "LEAST_ROWS", 40)
-    monkeypatch.setattr(sums, "ROWS_PER_CELL", 1)
-    monkeypatch.setattr(sums_rounds, "SUM_ROWS", 16)
+def _small_pieces(small_sizes: SmallSizes) -> None:
+    small_sizes.ridge_pieces(40, read_rows=16)
 
 
 def test_a_table(tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small_pieces")
-def test_the_same_bits_from_every_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_bits_from_every_solver(tmp_path: Path, small_sizes: SmallSizes) -> None:
     write(tmp_path / "rows.csv")
     asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8}
     with one_process():
@@ -106,9 +103,9 @@ def test_the_same_bits_from_every_solver(tmp_path: Path, monkeypatch: pytest.Mon
             command(tmp_path / "rows.csv", solver=solver, shard_rows=rows, **asked).run(tmp_path / solver)
             for solver, rows in (("memory", 50), ("block", 70), ("distributed", 400))
         ]
-        monkeypatch.setattr(sums_rounds, "HELD_SHARE", 0.0)
-        monkeypatch.setattr(sums_rounds, "worker_limit", lambda: 1)
-        runs.append(command(tmp_path / "rows.csv", solver="distributed", **asked).run(tmp_path / "in-files"))
+        small_sizes.sums_in_files()
+        distributed, client = command(tmp_path / "rows.csv", solver="distributed", **asked), InProcess(1 << 30)
+        runs.append(distributed.run(tmp_path / "in-files", client=client))
     first, *others = (run["learners"]["ridge"] for run in runs)
     for other in others:
         assert {**other, "solver": "memory"} | {key: 0 for key in other if key.endswith("seconds")} == first | {
@@ -117,43 +114,21 @@ def test_the_same_bits_from_every_solver(tmp_path: Path, monkeypatch: pytest.Mon
     check_metrics(tmp_path / "distributed")
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.usefixtures("_small_pieces")
 @pytest.mark.parametrize("solver", ["memory", "distributed"])
-def test_rounds_go_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str) -> None:
+def test_rounds_go_on_after_a_kill(tmp_path: Path, small_sizes: SmallSizes, solver: str) -> None:
     write(tmp_path / "rows.csv")
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
+    small_sizes.rounds_checkpoints()
     asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8, "solver": solver}
     kind: Any = LEARNERS["ridge"]
-    made: list[Any] = []
-    of = kind.sums
-
-    def until(most: int | None) -> Iterator[Any]:
-        with monkeypatch.context() as patch:
-            made.clear()
-
-            def counted(self: Any, *args: Any) -> Any:
-                made.append(args)
-                if len(made) == most:
-                    raise Killed
-                return of(self, *args)
-
-            patch.setattr(kind, "sums", counted)
-            yield
-
     with one_process():
-        for _ in until(None):
+        with counted(kind.sums) as needed:
             command(tmp_path / "rows.csv", **asked).run(tmp_path / "whole")
-        needed = len(made)
-        for _ in until(60):
-            with pytest.raises(Killed):
-                command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
-        for _ in until(None):
+        with killed_at(kind.sums, 60):
             command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
-    assert len(made) < needed - 45
+        with counted(kind.sums) as more:
+            command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+    assert more.number < needed.number - 45
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 

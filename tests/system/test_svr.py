@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from flows.options.score import ScoreOptions
 from ikmap.learners.dual import cocoa
 from ikmap.learners.linear_model import LinearModel
 from pipeline.runs.trained import load_run
+from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
-from pipeline.training import dual, dual_tasks, engine
+from pipeline.training.dual_tasks import store_model
+from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 
@@ -56,16 +59,14 @@ def test_a_table(tmp_path: Path) -> None:
     assert np.array_equal(loaded.predict(X), predicted)
 
 
-def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(tmp_path: Path) -> None:
     write(tmp_path / "rows.csv")
     asked = {"C": 2.0, "tol": 1e-6, "epsilon": 0.4, "svr_loss": "epsilon_insensitive"}
     with one_process():
         one = command(tmp_path / "rows.csv", **asked).run(tmp_path / "one")["learners"]["svr"]
         other = command(tmp_path / "rows.csv", **asked, solver="block").run(tmp_path / "block")["learners"]["svr"]
-        monkeypatch.setattr(dual, "choose_solver", lambda *_: "distributed")  # as for rows beyond measure
-        huge = command(tmp_path / "rows.csv", **asked, shard_rows=50).run(tmp_path / "huge")["learners"]["svr"]
+        parts = command(tmp_path / "rows.csv", **asked, solver="distributed", shard_rows=50)
+        huge = parts.run(tmp_path / "huge")["learners"]["svr"]
         check_metrics(tmp_path / "huge")
         said = load_model(Store(tmp_path / "one" / "store.zarr"), f"{MODELS}/svr", LinearModel).params
     assert (one["solver"], other["solver"], huge["solver"]) == ("memory", "block", "distributed")
@@ -78,35 +79,22 @@ def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(
 
 
 @pytest.mark.parametrize(
-    ("solver", "owner", "where", "call"),
+    ("solver", "where", "call"),
     [
-        ("memory", dual_tasks, "save_model", 1),
-        ("block", dual_tasks, "save_model", 1),
-        ("distributed", engine, "write_arrays", 9),
-        ("distributed", cocoa, "improve", 5),
-        ("distributed", dual_tasks, "save_model", 1),
+        ("memory", store_model, 1),
+        ("block", store_model, 1),
+        ("distributed", write_arrays, 9),
+        ("distributed", cocoa.improve, 5),
+        ("distributed", store_model, 1),
     ],
 )
-def test_goes_on_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str, owner: Any, where: str, call: int
-) -> None:
+def test_goes_on_after_a_kill(tmp_path: Path, solver: str, where: Callable[..., Any], call: int) -> None:
     write(tmp_path / "rows.csv")
     asked = {"solver": solver, **({"parts": 3} if solver == "distributed" else {})}
-    work, calls = getattr(owner, where), 0
-
-    def killed(*args: Any, **options: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == call:
-            raise KeyboardInterrupt
-        return work(*args, **options)
-
     with one_process():
         command(tmp_path / "rows.csv", **asked).run(tmp_path / "whole")
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, where, killed)
-            with pytest.raises(KeyboardInterrupt):
-                command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+        with killed_at(where, call):
+            command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
         PROCESS.forget()
         command(tmp_path / "rows.csv", **asked, shard_rows=70).run(tmp_path / "other-shards")
         command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")

@@ -14,7 +14,7 @@ from pathlib import Path
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 from pipeline.record_types import Record
-from pipeline.sources.columns.read_request import CsvFormat, ReadRequest
+from pipeline.sources.columns.read_request import CsvFormat, ReadRequest, Sizes
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import files_of, local_file, refuse_lacking
@@ -53,6 +53,8 @@ class ResolvedDataset:
         Every value is to be divided by this.
     table : TableRequest
         What is asked of a table.
+    sizes : Sizes
+        Aimed-at bytes of the fragments and blocks into which files are cut.
     registered : bool
         It has a definition that says what its files are; False: the user has named the files.
     """
@@ -76,6 +78,7 @@ class ResolvedDataset:
     split: Split = field(default_factory=Split)
     registered: bool = False
     table: TableRequest = field(default_factory=TableRequest)
+    sizes: Sizes = field(default_factory=Sizes)
 
     @property
     def test_rows(self) -> str:
@@ -120,6 +123,7 @@ class ResolvedDataset:
             count=self.n_columns,
             csv=CsvFormat(**self.csv),
             table=replace(self.table, drop=(*self.drop, *self.table.drop)),
+            sizes=self.sizes,
         )
         if like is not None:
             request = request.like(like.plan)

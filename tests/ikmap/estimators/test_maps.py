@@ -17,8 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from ikmap import IsolationKernelMap
-from ikmap._threads import usable_cores
+from ikmap._threads import for_each_block, usable_cores
 from ikmap.partitioners import METHODS, VoronoiPartitions, draw_subsamples, fit_partitions
+from tests.support.kills import counted
 from tests.support.point_sets import DATA
 
 SMALL: dict[str, Any] = {"n_estimators": 5, "max_samples": "auto", "random_state": 0, "n_jobs": 1}
@@ -56,12 +57,12 @@ def test_more_jobs_same_cells() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [None, -1])
-def test_all_cores_by_default(n_jobs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = []
-    monkeypatch.setattr("ikmap.partitioners.voronoi.model.for_each_block", lambda *args: threads.append(args[3]))
+def test_all_cores_by_default(n_jobs: int | None) -> None:
     X = DATA["continuous"]
-    IsolationKernelMap(n_jobs=n_jobs, random_state=0).fit(X).cells(X)
-    assert threads == [usable_cores()]
+    model = IsolationKernelMap(n_jobs=n_jobs, random_state=0).fit(X)
+    with counted(for_each_block, note=lambda of: of["n_threads"]) as blocks:
+        model.cells(X)
+    assert blocks.notes == [usable_cores()]
 
 
 def test_random_state() -> None:

@@ -9,8 +9,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from ikmap import MondrianForestRegressor, MondrianMap, MondrianRegressor, OnlineMondrianRegressor
-from ikmap.estimators import mondrian
 from ikmap.partitioners.mondrian import fit_mondrian
+from tests.support.machine import free_memory
 
 
 def rows(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -59,18 +59,18 @@ def test_what_is_odd_is_said() -> None:
     np.testing.assert_allclose(same.predict(np.ones((1, 2))), y[:10].mean())
 
 
-def test_too_little_memory_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_foreseen() -> None:
     X, y = rows(300)
-    monkeypatch.setattr(mondrian, "free_memory", lambda: 32 * 100**2)
     too_large: tuple[dict[str, Any], ...] = ({"terminal": 50.0}, {"lifetime": 20.0})
     for asked in too_large:
         (option,) = asked
-        with pytest.raises(ValueError, match=f"{option} .* rows would need .* found .* give {option}=") as found:
+        refusal = f"{option} .* rows would need .* found .* give {option}="
+        with free_memory(313), pytest.raises(ValueError, match=refusal) as found:
             MondrianRegressor(20, random_state=0, **asked).fit(X, y)
         longest = float(str(found.value).partition(f"give {option}=")[2].partition(",")[0])
         trees = fit_mondrian(X, 20, longest * (1 - 1e-5), 0)
         assert trees.offsets[-1] <= 101
-    with pytest.raises(ValueError, match="give a smaller n_estimators, or fewer rows"):
+    with free_memory(313), pytest.raises(ValueError, match="give a smaller n_estimators, or fewer rows"):
         MondrianRegressor(200, random_state=0, lifetime=20.0).fit(X, y)
 
 

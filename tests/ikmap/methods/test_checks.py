@@ -79,13 +79,14 @@ def the_line(one: type[Method] | Method, *parts: str) -> str:
 # Maps
 
 
-def test_a_map_that_grows_otherwise_by_pieces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def extend(self: GrowingBins, model: Bins, rows: Rows, n_threads: int = 1) -> tuple[Bins, Cells]:  # noqa: ARG001
-        whole = model.extended(rows[::-1])  # the last row first
+class LastRowFirst(GrowingBins):
+    def extend(self, model: Any, rows: Rows, n_threads: int = 1) -> tuple[Bins, Cells]:  # noqa: ARG002
+        whole = model.extended(rows[::-1])
         return whole, whole.cells(rows)
 
-    monkeypatch.setattr(GrowingBins, "extend", extend)
-    assert the_line(GrowingBins, "GrowingBins.extend: ", "of the map that grew by pieces: found")
+
+def test_a_map_that_grows_otherwise_by_pieces_is_found() -> None:
+    assert the_line(LastRowFirst, "LastRowFirst.extend: ", "of the map that grew by pieces: found")
 
 
 class Sound(Anne):
@@ -232,17 +233,27 @@ def test_a_class_that_lacks_a_member_is_found() -> None:
 # Learners
 
 
-def test_a_learner_that_forgets_what_it_learned_as_the_map_grows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def grow(state: Any, old: Any, new: Any) -> None:  # noqa: ARG001
-        state.weights = np.zeros(int(new[-1]))
-
-    monkeypatch.setattr(Forgetting, "grow", grow)
-    the_line(Forgets, "Forgetting.grow: decisions after the map has grown: found")
+class BeginningAnew(Forgetting):
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:  # noqa: ARG002
+        self.weights = np.zeros(int(new[-1]))
 
 
-def test_counts_that_depend_on_where_rows_are_cut_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NearestMean, "merge", lambda self, a, b: b)  # noqa: ARG005
-    the_line(NearestMean, "NearestMean.merge: ", "found others than of all rows")
+class BeginsAnew(Forgets):
+    def start(self, sample: Sample, n_threads: int = 1) -> Forgetting:
+        return BeginningAnew(**vars(super().start(sample, n_threads)))
+
+
+def test_a_learner_that_forgets_what_it_learned_as_the_map_grows_is_found() -> None:
+    the_line(BeginsAnew, "BeginningAnew.grow: decisions after the map has grown: found")
+
+
+class LastBlockOnly(NearestMean):
+    def merge(self, a: Any, b: Any) -> Any:  # noqa: ARG002
+        return b
+
+
+def test_counts_that_depend_on_where_rows_are_cut_are_found() -> None:
+    the_line(LastBlockOnly, "LastBlockOnly.merge: ", "found others than of all rows")
 
 
 class _State(OGDState):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from flows.options.batch import BatchOptions
-from flows.options.online import OnlineOptions
 from ikmap import IsolationKernelMap
 from ikmap.cells import in_wider_layout
 from ikmap.device import Host
@@ -34,16 +33,16 @@ from ikmap.methods.composed import Composed, composed_of_record, shares
 from ikmap.methods.iforest import IForest
 from ikmap.methods.inne import INNE
 from ikmap.methods.map import Map
-from ikmap.methods.ogd import OGD
 from ikmap.methods.search import fitting, refined
 from ikmap.model import from_parts
 from ikmap.partitioners import SideBySide
 from ikmap.partitioners.side_by_side import seed_of_part
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.resolve import chosen, flag, shared_out
+from pipeline.resolve import chosen, flag, refuse_growth, shared_out
 from tests.naive import composed as naive
 from tests.plugins import registered
+from tests.plugins.fixed import Fixed
 from tests.plugins.growing_bins import GrowingBins
 from tests.support.narrow import entries, items
 
@@ -258,16 +257,14 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_learners_that_cannot_go_on_as_cells_become_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learners_that_cannot_go_on_as_cells_become_more_are_refused() -> None:
     with registered(GrowingBins):
         assert isinstance(configured(f"anne,{BINS}", {})[0], Composed)
-    monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS}"))
-    monkeypatch.setattr(OGD, "grows", False)
     with (
-        registered(GrowingBins),
+        registered(GrowingBins, Fixed),
         pytest.raises(InputError, match=rf"found --partitioner anne,{BINS}, whose cells become more"),
     ):
-        OnlineOptions(input="rows.csv", learner=("ogd",))
+        refuse_growth((f"anne,{BINS}", "fixed"), {})
 
 
 def test_names_that_are_no_maps_are_refused() -> None:

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.partitioners.voronoi import VoronoiPartitions, _nearest_loops, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi import VoronoiPartitions, _nearest_loops, fit_voronoi, search
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, score_all
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
@@ -27,6 +27,7 @@ from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import squared_distances, voronoi_cells
 from tests.support.narrow import present
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of, unusual_forms
+from tests.support.sizes import SmallSizes
 
 T, PSI = 5, 8
 
@@ -104,13 +105,15 @@ SCORINGS: dict[str, tuple[Any, bool, bool]] = {
         if (i + j + k) % 3 == 0
     ],
 )
-def test_every_way_gives_them(name: str, way: str, scoring: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_way_gives_them(
+    name: str, way: str, scoring: str, monkeypatch: pytest.MonkeyPatch, small_sizes: SmallSizes
+) -> None:
     go(way, monkeypatch)
     choice, lists, boxed = SCORINGS[scoring]
     X, queries, draws = DATA[name], queries_of(DATA[name]), _draws(DATA[name], 1)
     monkeypatch.setattr(search, "choose_scores", choice)
     if lists:
-        monkeypatch.setattr(scores, "DENSE_BYTES", 4 * X.shape[0])  # room for one line
+        small_sizes.dense_scores(4 * X.shape[0])  # room for one line
     keep = {False: lambda plan, level, visits: setattr(level, "boxes", None), True: lambda plan, level, visits: None}  # noqa: ARG005
     monkeypatch.setattr(search.CentreSearch, "_keep_boxes_if_worth_while", staticmethod(keep[boxed]))
     model = fit_voronoi(X, draws)

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ikmap.partitioners import draw_subsamples
-from ikmap.partitioners.voronoi import _settle_loops, boxes, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi import _settle_loops, boxes, fit_voronoi, search
 from ikmap.partitioners.voronoi._layout_loops import near_order
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
 from tests.naive.partitioners import squared_distances, voronoi_cells
+from tests.support.sizes import SmallSizes
 
 
 def test_what_a_place_is_a_member_of() -> None:
@@ -96,10 +97,10 @@ def test_the_scores_that_are_chosen() -> None:
     assert isinstance(choose_scores(full.toarray()), DenseScores)
 
 
-def test_only_wide_sparse_data_have_lists_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_wide_sparse_data_have_lists_by_column(small_sizes: SmallSizes) -> None:
     thin = sp.random_array((100, 5000), density=0.002, format="csr", rng=np.random.default_rng(0))
     assert not SparseScores(thin).has_lists
-    monkeypatch.setattr(scores, "DENSE_BYTES", 4 * 100 * 1000)
+    small_sizes.dense_scores(4 * 100 * 1000)
     found = SparseScores(thin)
     assert found.has_lists
     assert found.n_lines <= 1000

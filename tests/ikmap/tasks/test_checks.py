@@ -27,6 +27,7 @@ from ikmap.tasks.capabilities import StoresOtherwise, WeighsRows
 from ikmap.tasks.checks import check_criterion, check_task, checks_of_criterion, checks_of_task
 from ikmap.tasks.sections import Section, Table
 from ikmap.tasks.task import Codec, MetricsSchema, PartLabels, Usual
+from tests.plugins import registered
 from tests.plugins.number_task import KIND, Errors, ErrorScorer, Numbers, NumbersCodec, NumbersPresenter, Rmse, known
 from tests.plugins.weighted import Curved, Heavy, TwoColumns
 from tests.plugins.within_metric import Within
@@ -83,6 +84,10 @@ class WithCodec(Numbers):
 
     def of(self, mean: float) -> Task:
         return replace(super().of(mean), codec=self.codec(mean))
+
+
+def with_codec(codec: type[NumbersCodec]) -> type[WithCodec]:
+    return type("WithCodec", (WithCodec,), {"codec": codec})
 
 
 class RaisingCodec(NumbersCodec):
@@ -162,16 +167,16 @@ class LabelsOfNothingCodec(NumbersCodec):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_broken_codecs_are_found(
-    codec: type[NumbersCodec], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(WithCodec, "codec", codec)
-    the_line(check_task(WithCodec), *parts)
+def test_broken_codecs_are_found(codec: type[NumbersCodec], parts: tuple[str, ...]) -> None:
+    the_line(check_task(with_codec(codec)), *parts)
 
 
-def test_a_codec_that_raises_has_one_line_for_all_that_meet_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WithCodec, "codec", RaisingCodec)
-    assert len(check_task(WithCodec)) == 1
+class WithRaisingCodec(WithCodec):
+    codec = RaisingCodec
+
+
+def test_a_codec_that_raises_has_one_line_for_all_that_meet_it() -> None:
+    assert len(check_task(WithRaisingCodec)) == 1
 
 
 def test_a_codec_may_store_targets_in_another_form() -> None:
@@ -277,11 +282,12 @@ class Unnamed(TwoColumns):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_broken_decisions_are_found(
-    decisions: type[TwoColumns], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Numbers, "of", lambda self, mean: Task(self, NumbersCodec(mean), decisions(), ErrorScorer()))
-    the_line(check_task(Numbers), *parts)
+def test_broken_decisions_are_found(decisions: type[TwoColumns], parts: tuple[str, ...]) -> None:
+    class WithDecisions(Numbers):
+        def of(self, mean: float) -> Task:
+            return Task(self, NumbersCodec(mean), decisions(), ErrorScorer())
+
+    the_line(check_task(WithDecisions), *parts)
 
 
 class Largest(Errors):
@@ -337,10 +343,14 @@ class Scored(Numbers):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_broken_scorers_are_found(state: type[Errors], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_scorers_are_found(state: type[Errors], parts: tuple[str, ...]) -> None:
+    class ScoredOtherwise(Numbers):
+        def of(self, mean: float) -> Task:
+            scorer = type("WithState", (WithState,), {"state": state})()
+            return replace(super().of(mean), scorer=scorer)
+
     assert check_task(Scored) == []
-    monkeypatch.setattr(WithState, "state", state)
-    the_line(check_task(Scored), *parts)
+    the_line(check_task(ScoredOtherwise), *parts)
 
 
 # Presenters
@@ -392,11 +402,8 @@ class WrongSchema(NumbersPresenter):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_broken_presenters_are_found(
-    presenter: type[NumbersPresenter], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Numbers, "presenter", presenter())
-    the_line(check_task(KIND), *parts)
+def test_broken_presenters_are_found(presenter: type[NumbersPresenter], parts: tuple[str, ...]) -> None:
+    the_line(check_task(type("Presented", (Numbers,), {"presenter": presenter()})), *parts)
 
 
 # Capabilities
@@ -418,13 +425,19 @@ class Hungry(Heavy):
         return replace(fewer, decisions=lambda decision: decision)
 
 
+class MeanCensus(NumbersCodec):
+    def census(self, targets: np.ndarray) -> Any:
+        return [0.0, float(targets.mean())]
+
+
 @pytest.mark.slow
-def test_broken_capabilities_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_capabilities_are_found() -> None:
     the_line(check_task(ByLargest), "ByLargest.sample_weight: weights of rows 10 to 19 alone")
     the_line(check_task(Hungry), "Hungry.threshold_refusal: found None, expected text")
     the_line(check_task(Hungry), "Hungry.narrowed: decisions: found the shape")
-    monkeypatch.setattr(NumbersCodec, "census", lambda self, targets: [0.0, float(targets.mean())])  # noqa: ARG005
-    the_line(check_task(KIND), "NumbersCodec.counted: fields of three parts, target_range, item 1: found")
+    the_line(
+        check_task(with_codec(MeanCensus)), "MeanCensus.counted: fields of three parts, target_range, item 1: found"
+    )
 
 
 # Metrics
@@ -501,13 +514,13 @@ def test_the_command_knows_tasks_and_metrics(
     assert capsys.readouterr().out == "numbers: 1 faults\nUnpresented lacks the member presenter\n"
 
 
-def test_the_usual_learner_has_to_be_known(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_learner_has_to_be_known(capsys: pytest.CaptureFixture[str]) -> None:
     for usual, line in (
-        ("nobody", "numbers, usual learner: Numbers.usual: learner: found 'nobody', expected the name of a learner"),
-        ("logistic", "Numbers.usual: learner: found 'logistic', expected a learner with 'numbers' in about.tasks"),
+        ("nobody", "figures, usual learner: Figures.usual: learner: found 'nobody', expected the name of a learner"),
+        ("logistic", "Figures.usual: learner: found 'logistic', expected a learner with 'figures' in about.tasks"),
     ):
-        monkeypatch.setattr(Numbers, "usual", Usual(usual))
-        assert main(["numbers"]) == 1
+        with registered(type("Figures", (Numbers,), {"name": "figures", "usual": Usual(usual)})):
+            assert main(["figures"]) == 1
         assert line in capsys.readouterr().out
 
 

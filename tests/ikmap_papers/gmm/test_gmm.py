@@ -35,6 +35,7 @@ from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
 from pipeline.reproduce.registry import PAPERS
 from tests.naive.gcws import pgmm
+from tests.support.kills import counted
 
 GRIDS = PAPER.about["grids"]
 
@@ -98,19 +99,12 @@ def test_halves_are_those_of_the_shuffle_for_every_kernel_and_rows_may_be_fewer(
     assert (few["accuracy"] / 5).is_integer()  # 20 test rows
 
 
-def test_a_pass_over_the_rows_serves_all_kernels_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_over_the_rows_serves_all_kernels_that_share_it() -> None:
     X, _ = rows(40)
-    passes: list[float] = []
-    shared = MinMaxKernel.shared
-
-    def counted(self: MinMaxKernel, *sides: Any) -> Any:
-        passes.append(self.p)
-        return shared(self, *sides)
-
-    monkeypatch.setattr(MinMaxKernel, "shared", counted)
     grid = {"p": [0.5, 2.0], "le": [0.1, 1.0, 9.0]}
-    found = dict(kernels_of("ep-gmm", ("p", "le"), grid, X[:25], X[25:]))
-    assert sorted(passes) == [0.5, 0.5, 2.0, 2.0]  # the learned ones among themselves, and with the others
+    with counted(MinMaxKernel.shared, note=lambda of: of["self"].p) as passes:
+        found = dict(kernels_of("ep-gmm", ("p", "le"), grid, X[:25], X[25:]))
+    assert sorted(passes.notes) == [0.5, 0.5, 2.0, 2.0]  # the learned ones among themselves, and with the others
     for (p, le), K in found.items():
         np.testing.assert_array_equal(K, MinMaxKernel(p, 1.0, le).matrix(X[:25], X[[*range(25), *range(25, 40)]]))
     assert list(found) == list(product(*grid.values()))

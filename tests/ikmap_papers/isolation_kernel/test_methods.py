@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +23,15 @@ from pipeline.running.compiling import words_of_learner
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, make_plan
 from pipeline.stages import select_rows
-from pipeline.storage import durable
+from pipeline.storage.durable import write_arrays
 from pipeline.training.train import train
 from tests.pipeline.training.test_on_rows import PSI, learned
-from tests.support.narrow import entries, present
+from tests.support.kills import killed_at
+from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
+from tests.support.sizes import SmallSizes
+from tests.support.watched_learners import watched
 
 pytestmark = pytest.mark.slow
 
@@ -39,32 +41,16 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
     assert confusions[0] == confusions[1] == confusions[2]
 
 
-def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.rows import block_sizes as layout
-    from pipeline.training import stream_runner
-
-    monkeypatch.setattr(layout, "PIECE_ROWS", 60)
-    monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
+def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.learning_blocks(60, 1)
     _, whole, _, _ = learned(tmp_path / "whole", "nogd", points="violators", b=20)
-
-    class Killed(BaseException):
-        pass
-
-    save, saved = durable.write_arrays, []
-
-    def save_and_die(path: str, arrays: dict[str, np.ndarray]) -> None:
-        save(path, arrays)
-        saved.append(path)
-        if len(saved) == 2:
-            raise Killed
-
-    monkeypatch.setattr(stream_runner, "write_arrays", save_and_die)
-    with pytest.raises(Killed):
+    with killed_at(write_arrays, 2, end=True):  # a checkpoint
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
+    assert list((tmp_path / "killed").rglob("checkpoint.npz"))
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))
     result = train(ctx, "nogd", None, ctx.params.value("nogd"))
     assert result["content_hash"] == whole.content_hash
-    assert not Path(saved[0]).exists()
+    assert not list((tmp_path / "killed").rglob("checkpoint.npz"))
 
 
 def test_cells_of_the_dual_form_are_those_of_the_run(tmp_path: Path) -> None:
@@ -75,33 +61,18 @@ def test_cells_of_the_dual_form_are_those_of_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [NOGD, AdaRaker])
-def test_cross_validation_never_builds_on_held_out_rows(
-    kind: type[StreamLearner], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cross_validation_never_builds_on_held_out_rows(kind: type[StreamLearner], tmp_path: Path) -> None:
     X, y = points(100)
-    ctx = context(tmp_path, params_for(learners=(kind.about.name,)))
-    store_rows(ctx.store, X, y)
     seen: list[np.ndarray] = []
-
-    def start(learner: StreamLearner, sample: Sample, n_threads: int = 1, begin: Any = kind.start) -> Any:
-        seen.append(sample.take(np.arange(sample.n_rows)))
-        state = begin(learner, sample, n_threads)
-        learn = state.partial_fit
-
-        def seen_and_learned(rows: Any, labels: Any) -> Any:
-            seen.append(rows)
-            return learn(rows, labels)
-
-        monkeypatch.setattr(state, "partial_fit", seen_and_learned)
-        return state
-
-    monkeypatch.setattr(kind, "start", start)
-    for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
-        seen.clear()
-        select_rows.score_rows(ctx.store, ctx.params, kind.about.name, [8], k, 100)
-        hidden = {row.tobytes() for row in X[held_out]}
-        assert seen
-        assert not any(row.tobytes() in hidden for rows in seen for row in rows)
+    with watched(kind.about.name, seen) as name:
+        ctx = context(tmp_path, params_for(learners=(name,)))
+        store_rows(ctx.store, X, y)
+        for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
+            seen.clear()
+            select_rows.score_rows(ctx.store, ctx.params, name, [8], k, 100)
+            hidden = {row.tobytes() for row in X[held_out]}
+            assert seen
+            assert not any(row.tobytes() in hidden for rows in seen for row in rows)
 
 
 def test_lambda_is_chosen_by_cross_validation(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,7 +26,10 @@ from pipeline.monitoring.events import QuietProgress
 from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.registry import PAPERS
 from pipeline.reproduce.terminal import print_results
-from pipeline.storage.durable import read_json
+from pipeline.runs.online import run_online
+from pipeline.storage.durable import read_json, write_json
+from pipeline.storage.rundir import RunDirectory
+from tests.support.kills import counted, killed_at
 from tests.support.narrow import address_of
 from tests.support.one_process import commands_in_this_process
 from tests.support.runs import points
@@ -214,10 +218,6 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.count("Nothing of it is there.") == 2  # Tables 5 and 8
 
 
-def interrupted(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declared: Path, scheduler: str) -> None:
     path, results, _ = made
     file = path / "clouds" / "ik_a_ogd" / "metrics.json"
@@ -227,10 +227,8 @@ def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declare
     assert file.read_text() == before
     (row,) = rows_of(again, "table 5")
     assert row["accuracy"] == next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reproduce_runs.Runs, "_lane", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(options(declared, path, fresh=True, **asked))
+    with killed_at(reproduce_runs.Runs._lane):
+        run(options(declared, path, fresh=True, **asked))
     anew = run(options(declared, path, **asked))  # all of it, though none was begun before the interrupt
     assert file.read_text() != before  # times differ
     assert rows_of(anew, "table 5")[0]["accuracy"] == row["accuracy"]
@@ -270,37 +268,28 @@ def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(decl
     assert not (tmp_path / "clouds" / "nogd-nogd-averaged" / reproduce_runs.STOPPED).exists()
 
 
-def test_a_run_that_was_killed_has_used_up_some_of_its_time(
-    declared: Path, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_has_used_up_some_of_its_time(declared: Path, scheduler: str, tmp_path: Path) -> None:
     asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged", "cluster": scheduler}
-    monkeypatch.setattr("flows.runs.paper_runs.run_batch", begun_and_interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with killed_at(RunDirectory.begin_stage, end=True):
         run(options(declared, tmp_path, **asked))
-    monkeypatch.undo()
+    (file,) = (path for path in tmp_path.rglob("manifest.json") if "nogd" in str(path))
+    write_json(file, {**read_json(file), "session": time.time() - 3600})  # it began an hour before it was killed
     (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=60.0, **asked)), "table 5")
     assert row["status"] == "stopped"  # an hour was spent before
     (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
     assert row["status"] == "finished"
 
 
-def begun_and_interrupted(context: Any, *_: Any, **__: Any) -> None:
-    context.run.begin_session()
-    context.run.manifest["session"] -= 3600
-    context.run.save()
-    raise KeyboardInterrupt
-
-
 def test_a_defect_of_ours_in_one_run_is_told_and_ends_with_status_1(
-    declared: Path, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    declared: Path, scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("of ours")
+    def broken(call: int) -> None:
+        raise ZeroDivisionError(f"of ours, {call}")
 
-    monkeypatch.setattr("flows.runs.paper_runs.run_online", broken)
     words = f"""--table 5 --figure 3 --systems nogd --nogd averaged --datasets clouds --quiet --cluster {scheduler}
         --dataset-file {declared} --data-dir {declared.parent} --run-dir {tmp_path}""".split()
-    assert reproduce.main(words) == 1
+    with counted(run_online, broken):
+        assert reproduce.main(words) == 1
     said = capsys.readouterr().out
     assert "internal error: ZeroDivisionError: of ours" in said
     results = json.loads((tmp_path / "results.json").read_text())
@@ -326,21 +315,17 @@ def test_what_does_not_fit_is_marked_as_the_paper_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("workers")
-def test_what_does_not_fit_beside_others_is_made_alone(
-    declared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_beside_others_is_made_alone(declared: Path, tmp_path: Path) -> None:
     asked = options(declared, tmp_path, table=("7",), systems=("svm_laplacian",), workers=2)
     workers: list[int] = []
-    work = reproduce_runs.Runs._run
 
-    def only_alone(self: Any, entry: Any, cluster: Any, share: int) -> Any:
-        workers.append(cluster.workers)
-        if cluster.workers > 1:
+    def only_alone(of: Mapping[str, Any]) -> None:
+        workers.append(of["cluster"].workers)
+        if workers[-1] > 1:
             raise DoesNotFit("a worker would need more")
-        return work(self, entry, cluster, share)
 
-    monkeypatch.setattr(reproduce_runs.Runs, "_run", only_alone)
-    (row,) = rows_of(run(asked), "table 7")
+    with counted(reproduce_runs.Runs._run, note=only_alone):
+        (row,) = rows_of(run(asked), "table 7")
     assert workers == [2, 1]
     assert row["status"] == "finished"
 

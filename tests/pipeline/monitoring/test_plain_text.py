@@ -110,7 +110,8 @@ def test_a_run_on_hostile_names_and_labels(
     file.write_text("\n".join(["x\x1b]0;title\x07,y\u2066,class", *rows]) + "\n")
     run = tmp_path / "r\x1b[1mun"
     words = ["--input", str(file), "--t", "10", "--psi", "4", "--workers", "1", "--explain", "--run-dir", str(run)]
-    monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "no-prefect"))
     with commands_in_this_process():
         assert run_command(flows.batch.main, ["--no-dask-report", *words]) == 0
     output = tmp_path / "out.parquet"

@@ -7,18 +7,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
-from ikmap.tasks import CLASSIFICATION
+from ikmap.tasks import CLASSIFICATION, Classification
 from ikmap.tasks.sections import Part, Section, Table, Text
 from pipeline.report import render_report
 from pipeline.report.main_metric import Lead
 from pipeline.report.rendering import Cell, Templates, render
 from pipeline.reproduce.form import link, table
 from tests import ROOT
+from tests.plugins import registered
 from tests.support import report_examples
 
 HOSTILE = """</title><b onload='x'>"&amp;{{ 7 * 7 }}\x1b[31m\u202e"""
@@ -69,10 +71,17 @@ def test_a_package_changes_the_look_of_another_one(templates: Callable[..., Temp
     assert made.render("data.html", rows=[("a", "b")]) == render("data.html", rows=[("a", "b")])
 
 
-def test_titles_and_tables_of_a_task_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_titles_and_tables_of_a_task_are_text() -> None:
     parts: list[Part] = [Text(HOSTILE), Table(HOSTILE, [HOSTILE, HOSTILE], [[HOSTILE, 7], [HOSTILE, HOSTILE]])]
-    monkeypatch.setattr(type(CLASSIFICATION.presenter), "sections", lambda *_: [Section("own", HOSTILE, parts)])
-    page = render_report(report_examples.binary())
+
+    class Presenter(type(CLASSIFICATION.presenter)):  # type: ignore[misc]
+        def sections(self, metrics: Any) -> list[Section]:  # noqa: ARG002
+            return [Section("own", HOSTILE, parts)]
+
+    hostile = type("Hostile", (Classification,), {"name": "hostile", "words": (), "presenter": Presenter()})
+    metrics = report_examples.binary()
+    with registered(hostile):
+        page = render_report({**metrics, "data": {**metrics["data"], "task": "hostile"}})
     assert page.count(SHOWN) == 9
     assert f'<h2 id="own-h">{SHOWN}</h2>' in page
     assert f"<h3>{SHOWN}</h3>" in page

@@ -14,6 +14,7 @@ from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Paper, Request
 from pipeline.reproduce.registry import PAPERS, register
 from tests.plugins.paper import PAPER as THROWAWAY
+from tests.support.machine import papers_installed
 from tests.support.strange_paper import finished, install, offer, start, words_for
 
 pytestmark = pytest.mark.system
@@ -112,12 +113,14 @@ def test_a_strangers_paper_needs_none_of_ours(site: Path) -> None:
         assert err == f"error: {said}; {WITHOUT_PAPERS}\n"
 
 
-def test_an_unknown_method_may_be_one_of_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: True)
-    with pytest.raises(UnknownMethod, match="install the package that has it on this machine too, with pip"):
+def test_an_unknown_method_may_be_one_of_the_papers() -> None:
+    with (
+        papers_installed(True),
+        pytest.raises(UnknownMethod, match="install the package that has it on this machine too, with pip"),
+    ):
         method("nowhere")
-    monkeypatch.setattr("ikmap.methods.registry.has_papers", lambda: False)
-    with pytest.raises(UnknownMethod, match=r"is not known on .*: the package ikmap_papers, which .* is not installed"):
+    missing = r"is not known on .*: the package ikmap_papers, which .* is not installed"
+    with papers_installed(False), pytest.raises(UnknownMethod, match=missing):
         method("nowhere")
 
 

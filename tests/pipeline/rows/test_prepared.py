@@ -16,14 +16,15 @@ from ikmap.rows import as_dense
 from ikmap.tasks import CLASSIFICATION, plain_label
 from ikmap.tasks.classification.codec import ClassCodec
 from pipeline.errors import Damaged, InputError
-from pipeline.rows import parts, prepared
+from pipeline.rows import prepared
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import PreparedRows, refuse_unseen_labels
 from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
 from pipeline.stages.scale import fit_scaling
-from pipeline.storage import arrays
+from pipeline.storage.arrays import read
+from tests.support.kills import counted
 from tests.support.runs import context, new_store, points, sparse, store_rows
 
 pytestmark = pytest.mark.slow
@@ -108,24 +109,15 @@ def test_parts_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_a_part_is_read_once_and_again_when_it_is_another(
-    make: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_is_read_once_and_again_when_it_is_another(make: Callable[[Any], Any], tmp_path: Path) -> None:
     store, (X, y) = new_store(tmp_path), points(30)
     store_rows(store, make(X), y, part_rows=10)
-    taken: list[str] = []
-    read = arrays.read
-
-    def counted(array: Any, rows: slice) -> np.ndarray:
-        taken.append(array.name)
-        return read(array, rows)
-
-    monkeypatch.setattr(parts, "read", counted)
     rows = PreparedRows(store, "train")
-    for start in range(30):  # neighbours, as tasks ask for them
-        found = rows.read(start, start + 1).rows
-        assert np.array_equal(as_dense(found), X[start : start + 1])
-    assert len(taken) == len(set(taken))
+    with counted(read, note=lambda of: of["array"].name) as reads:
+        for start in range(30):  # neighbours, as tasks ask for them
+            found = rows.read(start, start + 1).rows
+            assert np.array_equal(as_dense(found), X[start : start + 1])
+    assert 0 < reads.number == len(set(reads.notes))
     store_rows(store, make(X + 1), y, part_rows=10)
     assert np.array_equal(as_dense(rows.read(25, 30)[0]), X[25:] + 1)
 

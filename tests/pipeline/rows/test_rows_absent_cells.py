@@ -44,6 +44,7 @@ from pipeline.training.dual_tasks import problem_of
 from pipeline.training.train import train
 from tests.plugins import registered
 from tests.support.runs import context, new_store, points, store_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -190,11 +191,9 @@ def test_cross_validation_goes_over_rows_without_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("psi", [8, 256])
 @pytest.mark.parametrize("learner", [name for name in OF_CLASSES if issubclass(LEARNERS[name], OnCells)])
-def test_a_stream_goes_over_rows_without_cells(
-    learner: str, psi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_goes_over_rows_without_cells(learner: str, psi: int, tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Chunk by chunk, predictions and decisions are those of the one-hot form."""
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
+    small_sizes.stream_bytes(2 * BLOCK * 8 * 4)
     ctx = context(tmp_path, params(learners=(learner,)))
     store_rows(ctx.store, *points(N), rule="first", n_train=400, part_rows=150)
     shuffle(ctx, 300, BLOCK, ctx.params.order)

@@ -32,6 +32,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
 from tests import ROOT
+from tests.support.machine import no_process_to_fork_from
 from tests.support.params_for import params_for
 from tests.support.runs import context
 
@@ -54,13 +55,14 @@ class Heard(QuietProgress):
 
 
 @pytest.fixture
-def workers_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def workers_anew() -> Iterator[None]:
     """No worker is forked from a process that has been prepared for them.
 
     It would have what was compiled before; and if it were started now, all later workers of this test process would
     have the environment of this moment.
     """
-    monkeypatch.setattr("cluster.local.prepare", lambda: False)
+    with no_process_to_fork_from():
+        yield
 
 
 @pytest.fixture

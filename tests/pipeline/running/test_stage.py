@@ -27,8 +27,10 @@ from pipeline.running.stage import Context, Stage
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import BEGUN
 from tests import ROOT
+from tests.support.kills import counted
 from tests.support.narrow import number
 from tests.support.runs import context
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.system
 
@@ -98,40 +100,24 @@ def test_tasks_run_again_are_not_answered_from_memory(client: Client) -> None:
     assert sorted(done) == [0, 0, 1, 1, 2, 2]
 
 
-def test_no_more_in_flight_than_workers_can_use(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    submitted, most, taken = 0, 0, 0
-    submit = Client.submit
-
-    def counted(self: Client, *args: Any, **options: Any) -> Any:
-        nonlocal submitted, most
-        submitted += 1
-        most = max(most, submitted - taken)
-        return submit(self, *args, **options)
-
-    monkeypatch.setattr(Client, "submit", counted)
-    for _ in run_tasks(client, "square", square, squares(20)):
-        taken += 1
-    assert taken == submitted == 20
-    assert most == IN_FLIGHT_PER_WORKER + 1  # one is replaced just before it is handed over
+def in_flight(client: Client, n: int) -> list[int]:
+    """Return how many tasks of `n` were not given back yet, as each was submitted."""
+    in_flight, taken = [], 0
+    with counted(Client.submit, lambda submitted: in_flight.append(submitted - taken)) as submits:
+        for _ in run_tasks(client, "square", square, squares(n)):
+            taken += 1
+    assert taken == submits.number == n
+    return in_flight
 
 
-def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_in_flight_than_workers_can_use(client: Client) -> None:
+    assert max(in_flight(client, 20)) == IN_FLIGHT_PER_WORKER + 1  # one is replaced just before it is handed over
+
+
+def test_long_tasks_are_handed_out_one_at_a_time(client: Client, small_sizes: SmallSizes) -> None:
     """Whoever is free first takes the next one: none waits behind another."""
-    monkeypatch.setattr("pipeline.running.dispatch.AHEAD_SECONDS", 0.0)  # however long they take, they are long
-    submitted, most, taken = 0, 0, 0
-    submit = Client.submit
-
-    def counted(self: Client, *args: Any, **options: Any) -> Any:
-        nonlocal submitted, most
-        submitted += 1
-        most = max(most, submitted - taken)
-        return submit(self, *args, **options)
-
-    monkeypatch.setattr(Client, "submit", counted)
-    for _ in run_tasks(client, "square", square, squares(5)):
-        taken += 1
-    assert taken == submitted == 5
-    assert most == 2  # the next is handed out just before the one that is done is given back
+    small_sizes.all_tasks_are_long()
+    assert max(in_flight(client, 5)) == 2  # the next is handed out just before the one that is done is given back
 
 
 meeting = threading.Barrier(2)
@@ -143,9 +129,9 @@ def meet(k: int) -> TaskRecord:  # noqa: ARG001
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_come_late_get_tasks(told: bool, small_sizes: SmallSizes) -> None:
     """Two of these tasks end only together: while the first is at work on the only worker, another one comes."""
-    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 3600.0 if told else 0.05)
+    small_sizes.looks_at_workers(3600.0 if told else 0.05)
     with (
         dask.config.set({"ikmap.most-workers": 2 if told else 0}),
         LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
@@ -158,8 +144,8 @@ def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.Monkey
         assert len(list(run_tasks(client, "meet", meet, squares(6)))) == 6
 
 
-def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, small_sizes: SmallSizes) -> None:
+    small_sizes.looks_at_workers(0.05)
     began.clear()
     released.clear()
 
@@ -238,9 +224,8 @@ def _kill() -> TaskRecord:
     return {}
 
 
-def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("pipeline.running.dispatch.LOST_SECONDS", 0.5)
+def test_a_cluster_without_workers_is_given_up(small_sizes: SmallSizes) -> None:
+    small_sizes.looks_at_workers(0.05, lost=0.5)
     with (
         Client(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", set_as_default=False) as client,
         pytest.raises(InputError, match=r"no workers for 0.5 seconds.*the same command goes on"),
@@ -249,8 +234,8 @@ def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     assert done == []
 
 
-def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+def test_a_worker_that_comes_late_is_waited_for(small_sizes: SmallSizes) -> None:
+    small_sizes.looks_at_workers(0.05)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -259,8 +244,8 @@ def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch)
         assert len(list(run_tasks(client, "square", square, squares(3)))) == 3
 
 
-def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, small_sizes: SmallSizes) -> None:
+    small_sizes.looks_at_workers(0.05)
 
     class Pinned:
         """Tasks that only one worker may do; for the first, one that is no more."""
@@ -297,7 +282,7 @@ def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypa
     assert_idle(client)
 
 
-def test_a_worker_that_has_just_come_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_has_just_come_is_not_taken_for_gone(small_sizes: SmallSizes) -> None:
     """It joined after the last look: the answer of that look does not have it, though a task names it already."""
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
@@ -318,7 +303,7 @@ def test_a_worker_that_has_just_come_is_not_taken_for_gone(monkeypatch: pytest.M
                     return []
                 self.begun = True
                 # Only one look is made: just before the worker comes.
-                monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 3600)
+                small_sizes.looks_at_workers(3600)
                 (old,) = client.scheduler_info()["workers"]
                 cluster.scale(2)
                 client.wait_for_workers(2, timeout=60)

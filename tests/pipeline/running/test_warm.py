@@ -18,6 +18,7 @@ import pytest
 from cluster import connect
 from pipeline.running.warm import MODULES, WarmUp
 from tests import ROOT
+from tests.support.machine import no_process_to_fork_from
 
 pytestmark = pytest.mark.system
 
@@ -42,22 +43,20 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Seen]:
     """Of a worker that is not forked from a process that has imported everything: the plugin is for all others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cluster.local.prepare", lambda: False)
-        with connect("local", workers=1, memory_limit="1GB") as cluster:
+    with no_process_to_fork_from(), connect("local", workers=1, memory_limit="1GB") as cluster:
 
-            def modules() -> set[str]:
-                return set(cluster.client.submit(loaded, pure=False).result())
+        def modules() -> set[str]:
+            return set(cluster.client.submit(loaded, pure=False).result())
 
-            def pages() -> int:
-                return int(cluster.client.submit(new_pages, pure=False).result())
+        def pages() -> int:
+            return int(cluster.client.submit(new_pages, pure=False).result())
 
-            modules_before, pages_before = modules(), pages()
-            for _ in range(2):
-                cluster.client.register_plugin(WarmUp())
-            modules_after, pages_after = modules(), pages()
-            cluster.client.restart()
-            yield Seen(modules_before, modules_after, modules(), pages_before, pages_after)
+        modules_before, pages_before = modules(), pages()
+        for _ in range(2):
+            cluster.client.register_plugin(WarmUp())
+        modules_after, pages_after = modules(), pages()
+        cluster.client.restart()
+        yield Seen(modules_before, modules_after, modules(), pages_before, pages_after)
 
 
 def test_workers_present_and_restarted_have_imported_the_stages(seen: Seen) -> None:

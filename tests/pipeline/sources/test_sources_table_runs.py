@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,13 +22,12 @@ from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import run_tasks
 from pipeline.runs.trained import load_run
-from pipeline.sources import ReadRequest, Sizes
-from pipeline.sources.datasets import registry
+from pipeline.sources import Sizes
 from pipeline.storage.store import Store
+from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process, results, score_file
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -100,26 +98,25 @@ def prepared(directory: Path) -> dict[str, Any]:
 
 
 def test_bits_depend_on_no_piece_and_no_block(run: Path, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(registry, "ReadRequest", partial(ReadRequest, sizes=Sizes(fragment=2000, block=700)))
     monkeypatch.setattr("pipeline.stages.encode.TASK_ROWS", 50)
-    Command(options(folder)).run(tmp_path / "cut")
+    Command(options(folder), Sizes(fragment=2000, block=700)).run(tmp_path / "cut")
     assert prepared(tmp_path / "cut") == prepared(run)
 
 
-def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path) -> None:
     """Names that are ids have line ends in quotes, and predictions of a file in many pieces are in its order."""
     rows = table().set_column(0, "who", pa.array([f'r{k}, "of\n{k % 7}' for k in range(N)]))
     pa.csv.write_csv(rows, tmp_path / "rows.csv")
     outcomes, predictions = [], []
     for name, size in (("one", 1 << 20), ("few", 3000), ("many", 700)):
         sizes = Sizes(fragment=size, block=700)
-        monkeypatch.setattr(registry, "ReadRequest", partial(ReadRequest, sizes=sizes))
         heard = Heard()
-        metrics = Command(options(tmp_path / "rows.csv")).run(tmp_path / name, heard=heard)
+        metrics = Command(options(tmp_path / "rows.csv"), sizes).run(tmp_path / name, heard=heard)
         assert {stage["tasks"] > 5 for stage in metrics["stages"] if stage["name"] == "ingest"} == {name != "one"}
         outcomes.append(prepared(tmp_path / name))
         output = tmp_path / f"{name}.csv"
-        score_file(ScoreOptions(model=str(tmp_path / name), input=str(tmp_path / "rows.csv"), output=str(output)))
+        words = ScoreOptions(model=str(tmp_path / name), input=str(tmp_path / "rows.csv"), output=str(output))
+        score_file(words, sizes)
         predictions.append(output.read_bytes())
         assert pa.csv.read_csv(output, parse_options=pa.csv.ParseOptions(newlines_in_values=True))["who"] == rows["who"]
     assert outcomes[1:] == outcomes[:1] * 2
@@ -127,25 +124,9 @@ def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_a_run_that_is_killed_in_ingest_goes_on(
-    after: int, run: Path, folder: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    done = []
-
-    def dies(*given: Any) -> Iterator[Any]:
-        for one in run_tasks(*given):
-            yield one
-            done.append(one)
-            if len(done) == after:
-                raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "run_tasks", dies)
-        with pytest.raises(Killed):
-            Command(options(folder)).run(tmp_path / "run")
+def test_a_run_that_is_killed_in_ingest_goes_on(after: int, run: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Command(options(folder)).run(tmp_path / "run", heard=KilledAfter("ingest", after))
     Command(options(folder)).run(tmp_path / "run")
     assert results(tmp_path / "run") == results(run)
 
@@ -289,7 +270,7 @@ def test_regression_and_streams_on_tables(folder: Path, tmp_path: Path) -> None:
     assert plan["town"] == "count"  # no target of a later row tells anything of an earlier one
 
 
-def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
     """The same cells, predictions and scores as of dense rows."""
     words = options(folder, encode_categories="onehot", learner=("svm", "ogd"))
     Command(words).run(tmp_path / "sparse")
@@ -297,9 +278,8 @@ def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: 
     assert rows.preparation.n_columns > 40
     assert not rows.preparation.dense
     assert sp.issparse(rows.read(0, 10).rows)
-    with monkeypatch.context() as patch:
-        patch.setattr("pipeline.stages.encode.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
-        Command(words).run(tmp_path / "dense")
+    small_sizes.dense_rows()
+    Command(words).run(tmp_path / "dense")
     sparse, dense = (results(tmp_path / name) for name in ("sparse", "dense"))
     kinds = ("cells/", "predictions/", "models/")
     of = [{key: value for key, value in found.items() if key.startswith(kinds)} for found in (sparse, dense)]

@@ -22,8 +22,9 @@ from pipeline.runs.trained import load_run
 from pipeline.stages import calibrate
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.training.in_memory import stream_model
-from tests.support.narrow import entries, present
+from tests.support.narrow import entries
 from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
+from tests.support.sizes import SmallSizes
 
 WORDS = "--t 16 --psi 8"
 
@@ -76,11 +77,10 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["--order shuffled", "--order file --average"])
 def test_a_fold_learns_in_the_order_of_a_run(
-    two_classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+    two_classes: Path, tmp_path: Path, small_sizes: SmallSizes, words: str
 ) -> None:
     """Of several blocks, of which a run learns one after the other."""
-    monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
-    monkeypatch.setitem(present(block_sizes.learning_blocks.__kwdefaults__), "block_bytes", 1000)
+    small_sizes.learning_blocks(16, 1000)
     with one_process():
         command(two_classes, f"--learner ogd {words}").run(tmp_path / "run")
     params = Params(**entries(read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"]))
@@ -119,11 +119,10 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Three classes, few rows of folds learned from, and evidence of some rows only."""
-    with one_process(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "FIT_BYTES", 16 * 100)
-        patch.setattr("ikmap.tasks.classification.evidence.MOST_NUMBERS", 60)
+    small_sizes.calibration(fit_bytes=16 * 100, numbers=60)
+    with one_process():
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
         snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
         metrics = run.run(tmp_path / "whole", snapshots)
@@ -140,9 +139,9 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path) -> None:
-    with one_process(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "ENOUGH_ROWS", 90)
+def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.calibration(enough_rows=90)
+    with one_process():
         metrics = command(two_classes, "--learner svm --calibration platt").run(tmp_path / "run")
     assert metrics["learners"]["svm"]["calibration"]["folds"] == 2
     assert metrics["learners"]["svm"]["calibration"]["rows"] == 96

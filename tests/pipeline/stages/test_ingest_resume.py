@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,16 @@ import numpy as np
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
-from pipeline.record_types import TaskRecord
-from pipeline.rows import parts
+from pipeline.rows.parts import write_part
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.stage import Context
-from pipeline.sources import ReadRequest, Sizes
-from pipeline.sources.datasets import registry as datasets
+from pipeline.sources import Sizes
 from pipeline.sources.datasets.registry import ResolvedDataset
-from pipeline.stages import read as read_step
 from pipeline.stages.ingest import ingest
 from pipeline.stages.read import ingest_fragment
 from pipeline.storage.durable import promised, taken
+from tests.support.in_process import InProcess
+from tests.support.kills import KilledAfter, Watched, killed_at
 from tests.support.narrow import csr
 from tests.support.runs import context, points
 
@@ -42,26 +37,16 @@ def data(tmp_path: Path) -> ResolvedDataset:
         with open(tmp_path / side, "w") as file:
             for x, label in zip(X.tolist(), y.tolist(), strict=True):
                 print(label, *(f"{j}:{value!r}" for j, value in enumerate(x, start=1)), file=file)
-    return ResolvedDataset("d", str(tmp_path / "train"), str(tmp_path / "test"), format="libsvm", n_columns=4)
+    return ResolvedDataset(
+        "d", str(tmp_path / "train"), str(tmp_path / "test"), format="libsvm", n_columns=4,
+        sizes=Sizes(fragment=1 << 20, block=1000),  # several parts a file
+    )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several parts a file."""
-    monkeypatch.setattr(datasets, "ReadRequest", partial(ReadRequest, sizes=Sizes(fragment=1 << 20, block=1000)))
-
-
-def doing(order: Callable[[Sequence[Task]], Sequence[Task]], kill_after: int, done: list[str]) -> Any:
-    """In place of `run_tasks`: tasks in the order in which workers finish them; dies after some."""
-
-    def run(client: Any, key: str, function: Callable[..., TaskRecord], tasks: Sequence[Task]) -> Iterator[Any]:
-        for task, record in run_tasks(client, key, function, order(tasks)):
-            yield task, record
-            done.append(task.name)
-            if len(done) == kill_after:
-                raise Killed
-
-    return run
+def written(ctx: Context, side: str) -> dict[str, int]:
+    """Return the parts of a file in the store, with the time when each was written."""
+    parts = Path(ctx.store.path, "data", side).glob("*/zarr.json")
+    return {f"{side}/{path.parent.name}": path.stat().st_mtime_ns for path in parts}
 
 
 def rows(ctx: Context) -> list[Any]:
@@ -73,29 +58,21 @@ def rows(ctx: Context) -> list[Any]:
     return found
 
 
-def kept(tasks: Sequence[Task]) -> Sequence[Task]:
-    return tasks
-
-
-def turned(tasks: Sequence[Task]) -> Sequence[Task]:
-    return tasks[::-1]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("order", [kept, turned])
-def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", list(ROWS))
+def test_killed_between_the_two_files(first: str, data: Any, tmp_path: Path) -> None:
     whole = context(tmp_path / "whole")
     expected = ingest(whole, data)
-    ctx = context(tmp_path / "killed")
-    done: list[str] = []
-    monkeypatch.setattr(engine, "run_tasks", doing(order, 1, done))
-    with pytest.raises(Killed):
-        ingest(ctx, data)
-    assert done == [order(["train-00000", "test-00000"])[0]]
-    monkeypatch.setattr(engine, "run_tasks", doing(kept, 0, done))
-    ctx = context(tmp_path / "killed")
+    client = InProcess(last_first=first == "test")
+    ctx = context(tmp_path / "killed", client=client)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(replace(ctx, events=KilledAfter("ingest", 1)), data)
+    records = [ctx.run.task_record("ingest", f"{side}-00000") for side in ROWS]
+    assert [record.exists() for record in records] == [side == first for side in ROWS]
+    client = Watched()
+    ctx = context(tmp_path / "killed", client=client)
     assert ingest(ctx, data) == expected
-    assert sorted(done) == ["test-00000", "train-00000"]  # each once
+    assert client.number_of(ingest_fragment) == 1
     record = ctx.run.stage("ingest")
     assert record is not None
     assert (record["record"]["tasks"], record["record"]["tasks_skipped"]) == (2, 1)
@@ -104,58 +81,31 @@ def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, mon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", list(ROWS))
-def test_killed_within_one_file_while_the_other_is_done(
-    side: str, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_within_one_file_while_the_other_is_done(side: str, data: Any, tmp_path: Path) -> None:
     whole = context(tmp_path / "whole")
     expected = ingest(whole, data)
-    write_part, written = parts.write_part, []
-
-    def killed(store: Any, name: str, *rest: Any) -> int:
-        if name == f"data/{side}/00000-00001":
-            raise Killed
-        written.append(name)
-        return write_part(store, name, *rest)
-
-    order = kept if side == "test" else turned
-    monkeypatch.setattr(engine, "run_tasks", doing(order, 0, []))
-    with monkeypatch.context() as patch:
-        patch.setattr(read_step, "write_part", killed)
-        with pytest.raises(Killed):
-            ingest(context(tmp_path / "killed"), data)
-    before = set(written)
-    assert any(side not in name for name in before)
-    assert f"data/{side}/00000-00000" in before
-
-    def counted(store: Any, name: str, *rest: Any) -> int:
-        written.append(name)
-        return write_part(store, name, *rest)
-
-    monkeypatch.setattr(read_step, "write_part", counted)
+    (other,) = set(ROWS) - {side}
+    ctx = context(tmp_path / "killed", client=InProcess(last_first=side == "train"))
+    with killed_at(write_part, len(written(whole, other)) + 2):  # the second part of the file
+        ingest(ctx, data)
+    before = written(ctx, other) | written(ctx, side)
+    assert before.keys() == written(whole, other).keys() | {f"{side}/00000-00000"}
     ctx = context(tmp_path / "killed")
     assert ingest(ctx, data) == expected
-    assert len(written) == len(set(written))  # no part twice
-    assert set(written) > before
+    after = written(ctx, other) | written(ctx, side)
+    assert after.keys() > before.keys()
+    assert {name: after[name] for name in before} == before  # no part twice
     assert rows(ctx) == rows(whole)
 
 
 def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_promises_them(
-    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Any, tmp_path: Path
 ) -> None:
-    write_part, number = parts.write_part, count()
-
-    def killed(*args: Any) -> int:
-        if next(number) == 1:
-            raise Killed
-        return write_part(*args)
-
     store = context(tmp_path / "killed").store
     source = data.sources[0]
     (fragment,) = source.fragments()
-    with monkeypatch.context() as patch:
-        patch.setattr(read_step, "write_part", killed)
-        with pytest.raises(Killed), promised():
-            ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)
+    with killed_at(write_part, 2), promised():
+        ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)
     with promised():
         first = ingest_fragment(store, source, fragment, "data/train", CLASSIFICATION.name)["outputs"][0]
         paths = taken()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from pipeline.errors import InputError
 from pipeline.stages.partition import partition
 from pipeline.stages.select import select
 from pipeline.stages.task import refuse_unsuited
+from tests.support.kills import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 
@@ -23,17 +24,10 @@ ROWS = 300
 
 
 @pytest.fixture
-def samples(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
-    """The samples that maps are fitted on, in order."""
-    seen: list[Sample] = []
-    for kind in (Anne, Forest):
-
-        def fit(method: Any, sample: Sample, n_threads: int = 1, fit: Any = kind.fit) -> Any:
-            seen.append(sample)
-            return fit(method, sample, n_threads)
-
-        monkeypatch.setattr(kind, "fit", fit)
-    return seen
+def samples() -> Iterator[list[Sample]]:
+    """The samples that forests are fitted on, in order."""
+    with counted(Forest.fit, note=lambda of: of["sample"]) as fits:
+        yield fits.notes
 
 
 def test_trees_grow_by_labels_of_training_rows(tmp_path: Path, samples: list[Sample]) -> None:
@@ -63,13 +57,14 @@ def test_rows_that_are_held_out_grow_no_tree(tmp_path: Path, samples: list[Sampl
         assert sample.targets(np.arange(sample.n_rows)).size == sample.n_rows
 
 
-def test_other_maps_see_no_labels(tmp_path: Path, samples: list[Sample]) -> None:
+def test_other_maps_see_no_labels(tmp_path: Path) -> None:
     run = context(tmp_path, params_for(partitioner="anne", t=3, learners=("svm",), C=1.0))
     store_rows(run.store, *points(ROWS, classes=2), part_rows=100)
-    select(run)
-    partition(run, [4])
-    assert samples
-    assert [(sample.task, sample.targets) for sample in samples] == [(None, None)] * len(samples)
+    with counted(Anne.fit, note=lambda of: (of["sample"].task, of["sample"].targets)) as fits:
+        select(run)
+        partition(run, [4])
+    assert fits.number
+    assert fits.notes == [(None, None)] * fits.number
 
 
 @pytest.mark.parametrize("partitioner", ["forest", "iforest,forest"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from cluster import connect
 from flows.options.batch import BatchOptions
-from ikmap.methods import LEARNERS, LearnerAbout
+from ikmap.methods import LearnerAbout
 from ikmap.methods.ogd import OGD
 from ikmap.racing import Value
 from pipeline.monitoring.events import QuietProgress
@@ -23,12 +23,15 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult, TaskRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running import stage as engine
-from pipeline.running.dispatch import Task, run_tasks
+from pipeline.running.dispatch import Task
+from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import HyperparameterSearch, select
 from tests import ROOT
 from tests.naive import racing as naive
+from tests.plugins import registered
+from tests.support.in_process import InProcess
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
@@ -78,25 +81,30 @@ def changed(**changes: Any) -> Params:
     return params_for(**{**ASKED, **changes})
 
 
-@pytest.fixture
-def seconds_each(monkeypatch: pytest.MonkeyPatch) -> Callable[[Context, float, int], None]:
-    """Lets each task take so long by the clock of a run, which may be killed after some."""
+class Slow(InProcess):
+    """A client whose tasks take so long each by the clock of a run, which is killed once so many are reported."""
 
-    def slowly(ctx: Context, seconds: float, kill_after: int = 1000) -> None:
-        def run(client: Any, key: str, function: Any, tasks: Sequence[Task], stop: Any = None) -> Iterator[Any]:
-            for task, record in run_tasks(client, key, function, tasks, stop):
-                if len(ctx.events.tasks) >= kill_after:  # type: ignore[attr-defined]
-                    raise Killed
-                ctx.clock.now += seconds  # type: ignore[attr-defined]
-                yield task, {**record, "seconds": seconds}
+    def __init__(self, clock: Clock, heard: Heard, seconds: float, kill_after: int) -> None:
+        super().__init__()
+        self.clock, self.heard, self.seconds, self.kill_after = clock, heard, seconds, kill_after
 
-        monkeypatch.setattr(engine, "run_tasks", run)
+    def submit(self, func: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        future = super().submit(func, *args, **more)
+        if func is measured:
+            future.instead = self._slowly
+        return future
 
-    return slowly
+    def _slowly(self, call: Callable[[], Any]) -> Any:
+        record = call()
+        if len(self.heard.tasks) >= self.kill_after:
+            raise KeyboardInterrupt
+        self.clock.now += self.seconds
+        return {**record, "seconds": self.seconds}
 
 
-class Killed(BaseException):
-    pass
+def seconds_each(ctx: Context, seconds: float, kill_after: int = 1000) -> None:
+    """Let each task take so long by the clock of a run, which may be killed after some."""
+    ctx.client = Slow(cast("Clock", ctx.clock), cast("Heard", ctx.events), seconds, kill_after)
 
 
 def lasting(found: SelectResult) -> dict[str, Any]:
@@ -176,9 +184,7 @@ def test_the_same_choice_in_one_process_and_on_three_workers(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
-def test_killed_after_any_task_it_goes_on_to_the_same_choice(
-    partitioner: str, seconds_each: Callable[..., None], tmp_path: Path
-) -> None:
+def test_killed_after_any_task_it_goes_on_to_the_same_choice(partitioner: str, tmp_path: Path) -> None:
     params = changed(partitioner=partitioner, budget=1000.0)
     ctx = ready(tmp_path / "whole", params)
     seconds_each(ctx, 2.0)
@@ -192,7 +198,7 @@ def test_killed_after_any_task_it_goes_on_to_the_same_choice(
         # The same run is killed again and again, each time later; of each kill a copy goes on to the end.
         ctx = ready(tmp_path / "killed", params)
         seconds_each(ctx, 2.0, kill_after=k)
-        with pytest.raises(Killed):
+        with pytest.raises(KeyboardInterrupt):
             select(ctx)
         shutil.copytree(tmp_path / "killed", tmp_path / str(k))
         again = ready(tmp_path / str(k), params)
@@ -201,7 +207,7 @@ def test_killed_after_any_task_it_goes_on_to_the_same_choice(
         assert [task["skipped"] for task in again.events.tasks].count(False) == n - k  # type: ignore[attr-defined]
 
 
-def test_a_budget_that_is_not_reached_changes_nothing(seconds_each: Callable[..., None], tmp_path: Path) -> None:
+def test_a_budget_that_is_not_reached_changes_nothing(tmp_path: Path) -> None:
     found = []
     for budget in (None, 1e6):
         ctx = ready(tmp_path / str(budget), changed(budget=budget))
@@ -214,7 +220,7 @@ def test_a_budget_that_is_not_reached_changes_nothing(seconds_each: Callable[...
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3, 4, 5, 9])
 def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms(
-    tasks: int, partitioner: str, seconds_each: Callable[..., None], tmp_path: Path
+    tasks: int, partitioner: str, tmp_path: Path
 ) -> None:
     params = changed(partitioner=partitioner, budget=tasks + 0.5)
     ctx = ready(tmp_path / "run", params)
@@ -249,7 +255,7 @@ def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms
     assert f"C by {how}: " in ctx.events.lines[-1]  # type: ignore[attr-defined]
 
 
-def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., None], tmp_path: Path) -> None:
+def test_a_resumed_search_counts_the_seconds_before(tmp_path: Path) -> None:
     params = changed(partitioner="iforest", budget=5.5)
     ctx = ready(tmp_path / "whole", params)
     seconds_each(ctx, 1.0)
@@ -257,7 +263,7 @@ def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., 
     assert whole["budget"]["reached"]
     ctx = ready(tmp_path / "killed", params)
     seconds_each(ctx, 1.0, kill_after=4)
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         select(ctx)
     again = ready(tmp_path / "killed", params)
     seconds_each(again, 1.0)
@@ -312,9 +318,7 @@ def test_tasks_that_run_when_enough_is_known_are_given_up(tmp_path: Path) -> Non
         assert cluster.client.submit(abs, -1, pure=False).result(timeout=60) == 1
 
 
-def test_what_is_tried_and_the_best_so_far_are_said_from_the_first_task_on(
-    seconds_each: Callable[..., None], tmp_path: Path
-) -> None:
+def test_what_is_tried_and_the_best_so_far_are_said_from_the_first_task_on(tmp_path: Path) -> None:
     ctx = ready(tmp_path)
     seconds_each(ctx, 2.0)
     found = select(ctx)
@@ -355,16 +359,14 @@ def test_a_budget_is_part_of_what_a_run_is() -> None:
     assert batch_params(BatchOptions()).as_json()["search"] == "race"
 
 
-def test_learners_with_the_same_decisions_are_searched_once(
-    seconds_each: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_learners_with_the_same_decisions_are_searched_once(tmp_path: Path) -> None:
     class Same(OGD):
         about: ClassVar[LearnerAbout] = LearnerAbout(name="same", title="the same", equivalent_to="ogd")
 
-    monkeypatch.setitem(LEARNERS, "same", Same)
-    ctx = ready(tmp_path, changed(learners=("same", "ogd")), classes=2)
-    seconds_each(ctx, 1.0)
-    found = select(ctx)
+    with registered(Same):
+        ctx = ready(tmp_path, changed(learners=("same", "ogd")), classes=2)
+        seconds_each(ctx, 1.0)
+        found = select(ctx)
     assert found["chosen"]["same"] == found["chosen"]["ogd"]
     assert list(entries(found)["accuracy"]) == ["ogd"]
     assert np.isfinite(entries(found)["accuracy"]["ogd"]).all()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,10 +22,8 @@ from ikmap.racing import Value
 from ikmap.seed_paths import PASSES
 from ikmap.seeds import generator
 from pipeline.errors import Damaged, InputError
-from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.shuffled_blocks import ShuffledBlocks
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells, map_shard
 from pipeline.stages.evaluate import evaluate
@@ -34,14 +33,20 @@ from pipeline.stages.select_cells import score_cells
 from pipeline.stages.select_rows import unpacked_rows
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import load_model
-from pipeline.training import dual_tasks, stream_runner
+from pipeline.storage.lru_cache import PROCESS
+from pipeline.storage.models import load_model, save_model
+from pipeline.training import stream_runner
 from pipeline.training.dual import DualRounds
 from pipeline.training.dual_tasks import problem_of
+from pipeline.training.rounds_runner import RoundsRunner
+from pipeline.training.runner import TrainingJob
 from pipeline.training.train import train
-from tests.support.narrow import entries, number, present
+from tests.support.in_process import InProcess
+from tests.support.kills import counted, killed_at
+from tests.support.narrow import entries, number
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -50,10 +55,9 @@ ROWS = 5 * PIECE_ROWS // 2
 
 
 @pytest.fixture
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_blocks(small_sizes: SmallSizes) -> None:
     """One piece a block, as if cells were larger than memory."""
-    assert present(layout.learning_blocks.__kwdefaults__)["block_bytes"] == layout.STREAM_BYTES
-    monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
+    small_sizes.learning_blocks(block_bytes=1)
 
 
 def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
@@ -116,23 +120,21 @@ def test_training_rows_of_one_class_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
-def test_learners_do_without_the_partitionings(
-    partitioner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_learners_do_without_the_partitionings(partitioner: str, tmp_path: Path) -> None:
     """They may be a gigabyte, and the workers that learn and evaluate need to know how many cells there are, only."""
     ctx, fitted = mapped(tmp_path, 100, params_for(t=3, partitioner=partitioner, C=1.0))
     assert np.array_equal(fitted.offsets(ctx.store), fitted.load(ctx.store).offsets)
     with pytest.raises(Damaged, match="not the model other"):
         replace(fitted, content_hash="other").offsets(ctx.store)
 
-    def refuse(*_: Any) -> None:
-        raise AssertionError("loaded")
-
-    monkeypatch.setattr(Fitted, "load", refuse)
+    for array in (tmp_path / "store.zarr" / fitted.name).iterdir():
+        if array.is_dir():
+            shutil.rmtree(array)
+    PROCESS.forget()
     for name in ("svm", "ogd", "isolation-svm"):
         trained = train(ctx, name, fitted)
         assert number(evaluate(ctx, name, fitted, trained["content_hash"])["accuracy"]) > 0.5
-    with pytest.raises(AssertionError, match="loaded"):
+    with pytest.raises(Damaged):
         map_shard(ctx.store, fitted, "train", 0, 10)
 
 
@@ -190,14 +192,11 @@ class Killed(BaseException):
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 @pytest.mark.parametrize("moment", ["in block 0", "in block 1", "in the last block", "before the model is stored"])
 @pytest.mark.usefixtures("_small_blocks")
-def test_ogd_goes_on_after_a_kill_to_the_same_bits(
-    moment: str, order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ogd_goes_on_after_a_kill_to_the_same_bits(moment: str, order: str, tmp_path: Path) -> None:
     params = params_for(t=7, order=order, seed=1)
     whole, fitted = mapped(tmp_path / "whole", ROWS, params, classes=3)
     expected = train(whole, "ogd", fitted)
     ctx, _ = mapped(tmp_path / "killed", ROWS, params, classes=3)
-    partial_fit, calls = OGDState.partial_fit, 0
     last = (
         len(
             learning_blocks(
@@ -208,29 +207,11 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     )
     assert last >= 1
     deadly = {"in block 0": 0, "in block 1": 1, "in the last block": last}.get(moment)
-
-    def counted(self: OGDState, *args: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if deadly is not None and calls - 1 == deadly:
-            raise Killed
-        return partial_fit(self, *args)
-
-    def killed(*args: Any) -> Any:  # noqa: ARG001
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(OGDState, "partial_fit", counted)
-        if deadly is None:
-            patch.setattr(stream_runner, "save_model", killed)
-        with pytest.raises(Killed):
-            train(ctx, "ogd", fitted)
-    with monkeypatch.context() as patch:
-        calls, deadly = 0, None
-        patch.setattr(OGDState, "partial_fit", counted)
+    with killed_at(save_model) if deadly is None else killed_at(OGDState.partial_fit, deadly + 1):
+        train(ctx, "ogd", fitted)
+    with counted(OGDState.partial_fit) as calls:
         found = train(ctx, "ogd", fitted)
-    done_before = {"in block 0": 0, "in block 1": 1, "in the last block": last}.get(moment, last)
-    assert calls == last + 1 - done_before
+    assert calls.number == last + 1 - (last if deadly is None else deadly)
     assert found == expected
     assert np.array_equal(
         learner(ctx, "ogd", found["content_hash"]).coef, learner(whole, "ogd", expected["content_hash"]).coef
@@ -238,17 +219,11 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     assert not list((tmp_path / "killed" / "records").rglob("*checkpoint*"))
 
 
-def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path) -> None:
     path = str(tmp_path / "checkpoint.npz")
     write_arrays(path, {"x": np.arange(3)})
-
-    def half_written(file: Any, **arrays: Any) -> None:  # noqa: ARG001
-        file.write(b"PK")
-        raise Killed
-
-    monkeypatch.setattr(np, "savez", half_written)
-    with pytest.raises(Killed):
-        write_arrays(path, {"x": np.arange(4)})
+    with killed_at(np.lib.format.write_array, 2):  # the first is in the new file
+        write_arrays(path, {"x": np.arange(4), "y": np.arange(5)})
     with np.load(path) as saved:
         assert saved["x"].tolist() == [0, 1, 2]
 
@@ -256,50 +231,40 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 @pytest.mark.usefixtures("_small_blocks")
 def test_training_by_blocks_reaches_the_same_objective_and_the_same_bits_in_memory_and_from_a_file(
-    loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loss: str, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr(dual_tasks, "VISIT_BYTES", 1000)
-    found = [
-        _trained_by_blocks(loss, tmp_path / str(k), in_memory, monkeypatch) for k, in_memory in enumerate((True, False))
-    ]
-    assert found[0]["content_hash"] == found[1]["content_hash"]
+    large, _ = _trained_by_blocks(loss, tmp_path / "large", InProcess())
+    small_sizes.solver_blocks(visit=1000)
+    in_memory, read = _trained_by_blocks(loss, tmp_path / "memory", InProcess())
+    in_file, read_again = _trained_by_blocks(loss, tmp_path / "file", InProcess(memory_limit=1))
+    assert in_memory["content_hash"] == in_file["content_hash"] != large["content_hash"]
+    assert read < read_again  # the file too
 
 
-def _trained_by_blocks(
-    loss: str, tmp_path: Path, in_memory: bool, monkeypatch: pytest.MonkeyPatch
-) -> Mapping[str, Any]:
-    tmp_path.mkdir()
+def _trained_by_blocks(loss: str, tmp_path: Path, client: Any) -> tuple[Mapping[str, Any], int]:
     name = "logistic" if loss == "logistic" else "svm"
     params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
     ctx, fitted = mapped(tmp_path, ROWS, params)
-    spools: list[int] = []
-    init = ShuffledBlocks.__init__
-
-    def counted(self: Any, *args: Any, **how: Any) -> None:
-        init(self, *args, **{**how, "in_memory": in_memory})
-        spools.append(len(self))
-
-    monkeypatch.setattr(ShuffledBlocks, "__init__", counted)
-    found = entries(train(ctx, name, fitted))
+    found = entries(train(replace(ctx, client=client), name, fitted))
     codes, y = training_cells(ctx, fitted)
-    assert spools == [-(-y.size * codes.shape[1] // 1000)] != [1]
     at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, problem_of(params, name))
     assert found["converged"]
     assert found["duality_gap"] <= 1e-3
     assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
-    monkeypatch.setattr(ShuffledBlocks, "__init__", init)
-    return found
+    stage = ctx.run.stage(f"train:{name}")
+    assert stage is not None
+    return found, stage["record"]["bytes_read"]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 16])
-def test_groups_of_classes_give_what_all_at_once_give(
-    groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DualRounds, "most_tasks", groups)
-    monkeypatch.setattr(DualRounds, "lanes", 2)
+def test_groups_of_classes_give_what_all_at_once_give(groups: int, tmp_path: Path) -> None:
+    class InGroups(DualRounds):
+        most_tasks: ClassVar[int] = groups
+        lanes: ClassVar[int] = 2
+
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
-    result = entries(train(ctx, "svm", fitted))
+    result = entries(RoundsRunner(InGroups).train(TrainingJob(ctx, "svm", fitted)))
     found = learner(ctx, "svm", result["content_hash"])
     codes, y = training_cells(ctx, fitted)
     fit = fit_linear_svm(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from ikmap.tasks import CLASSIFICATION
@@ -14,15 +17,18 @@ from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.stage import Context
+from pipeline.running.worker_memory import USABLE
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
-from tests.support.in_process import InProcess
+from tests.support.in_process import InProcess, on_worker
+from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
+from tests.support.sizes import SmallSizes
 
 HERE = {"kind": "local", "workers": 1, "threads": 1}
 
@@ -71,30 +77,14 @@ def test_regression_finds_lifetime_and_C_by_sweeps(tmp_path: Path) -> None:
     assert "one sweep over all values" in render_report(metrics)
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.slow
-def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(tmp_path: Path) -> None:
     file, learners = rows(tmp_path, classes=True), ("svm", "logistic", "ogd")
     with one_process():
         metrics = run(tmp_path / "whole", file, *learners)
         for at in (3, 13):  # among the sweeps, and in the grid
-            done: list[str] = []
-            with monkeypatch.context() as patch:
-
-                def until(what: str, *args: Any, score: Any = select.score, at: int = at, done: Any = done) -> Any:
-                    if len(done) == at:
-                        raise Killed
-                    done.append(what)
-                    return score(what, *args)
-
-                patch.setattr(select, "score", until)
-                with pytest.raises(Killed):
-                    run(tmp_path / f"killed-{at}", file, *learners)
+            with killed_at(select.score, at + 1):
+                run(tmp_path / f"killed-{at}", file, *learners)
             run(tmp_path / f"killed-{at}", file, *learners)
             assert results(tmp_path / f"killed-{at}") == results(tmp_path / "whole")
     check_metrics(tmp_path / "whole")
@@ -106,30 +96,21 @@ def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
 
 
 @pytest.mark.slow
-def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """As with more rows than fit in memory: trees in parts, cells in the store, each sweep block by block."""
     file = rows(tmp_path, classes=False)
     options: dict[str, Any] = {"t": 20, "C": 8.0}
     with one_process():
         in_memory = run(tmp_path / "memory", file, "ridge", **options)
-        monkeypatch.setattr(fit_parts, "MANY_ROWS", 50)
+        small_sizes.trees_in_parts(50)
         metrics = run(tmp_path / "whole", file, "ridge", **options)
-        for at, where in ((1, fit_parts.fit_part), (0, sweep_stored.map_swept), (0, select.score)):
-            done: list[Any] = []
-            name, module = where.__name__, select if where is select.score else sweep_stored
-            with monkeypatch.context() as patch:
-
-                def until(*args: Any, work: Any = where, at: int = at, done: Any = done) -> Any:
-                    if len(done) == at:
-                        raise Killed
-                    done.append(args)
-                    return work(*args)
-
-                patch.setattr(module, name, until)
-                with pytest.raises(Killed):
-                    run(tmp_path / f"killed-{name}", file, "ridge", **options)
-            run(tmp_path / f"killed-{name}", file, "ridge", **options)
-            assert results(tmp_path / f"killed-{name}") == results(tmp_path / "whole")
+        places: dict[Callable[..., Any], int] = {fit_parts.fit_part: 2, sweep_stored.map_swept: 1, select.score: 1}
+        for where, call in places.items():
+            folder = tmp_path / f"killed-{where.__name__}"
+            with killed_at(where, call):
+                run(folder, file, "ridge", **options)
+            run(folder, file, "ridge", **options)
+            assert results(folder) == results(tmp_path / "whole")
     check_metrics(tmp_path / "whole")
     assert {path.name for path in (tmp_path / "whole" / "store.zarr").iterdir()} == {
         path.name for path in (tmp_path / "memory" / "store.zarr").iterdir()
@@ -158,19 +139,20 @@ def test_nothing_to_choose_by_is_said() -> None:
     assert params.map.value_at("lifetime") == 2.0
 
 
-def test_a_sweep_is_refused_whose_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_is_refused_whose_weights_do_not_fit() -> None:
     """Beside trees that do, and with what to type."""
     X = np.random.default_rng(0).random((400, 2))
     params = Params.given(partitioner="mondrian", learners=("svm",), t=5)
-    monkeypatch.setattr(fit_parts, "worker_limit", lambda: 1)
-    few, many = CLASSIFICATION.of([0, 1]), CLASSIFICATION.of(list(range(100)))
-    monkeypatch.setattr(fit_parts, "room", lambda: 5 * 400 * 1500.0)
-    fit_parts.refuse_too_large(params, 1e6, X)
-    fit_parts.refuse_too_large(params, 1e6, X, few)
-    with pytest.raises(DoesNotFit) as refused:
-        fit_parts.refuse_too_large(params, 1e6, X, many)
-    assert str(refused.value).startswith(
-        "--lifetime auto: a sweep over 5 Mondrian trees on 400 rows to 1e+06 would take more than the 3 MB"
+    few, many = CLASSIFICATION.of([0, 1]), CLASSIFICATION.of(list(range(10_000)))
+    used = psutil.Process().memory_info().rss
+    with on_worker(int((used + 5 * 400 * 150_000) / USABLE)):
+        fit_parts.refuse_too_large(params, 1e6, X)
+        fit_parts.refuse_too_large(params, 1e6, X, few)
+        with pytest.raises(DoesNotFit) as refused:
+            fit_parts.refuse_too_large(params, 1e6, X, many)
+        longest = float(str(refused.value).partition("give --lifetime ")[2].partition(",")[0])
+        fit_parts.refuse_too_large(params, longest, X, many)
+    assert re.match(
+        r"--lifetime auto: a sweep over 5 Mondrian trees on 400 rows to 1e\+06 would take more than the (29|30)\d MB",
+        str(refused.value),
     )
-    longest = float(str(refused.value).partition("give --lifetime ")[2].partition(",")[0])
-    fit_parts.refuse_too_large(params, longest, X, many)

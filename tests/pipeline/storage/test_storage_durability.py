@@ -34,6 +34,7 @@ from pipeline.storage.store import Store
 from tests.soaks.power_cut import VARIANTS, Disk
 from tests.support.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.support.in_process import InProcess
+from tests.support.kills import counted
 from tests.support.one_process import Heard, Snapshots, commands, forget, one_process, results, write_rows
 from tests.support.params_for import params_for
 from tests.support.runs import context, new_store
@@ -190,11 +191,10 @@ def test_the_power_is_cut(tmp_path: Path) -> None:
     assert tried > 7
 
 
-def test_without_flushing_a_power_cut_loses_what_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_flushing_a_power_cut_loses_what_is_promised(tmp_path: Path) -> None:
     """The test before this one can fail: what only seems to be flushed is not on its disks."""
     command = commands(write_rows(tmp_path))["batch"]
-    disk = Disk(tmp_path / "run", tmp_path / "cut")
-    monkeypatch.setattr(durable, "written", lambda *paths: None)  # noqa: ARG005
+    disk = Disk(tmp_path / "run", tmp_path / "cut", forgets="store.zarr/")
     with disk.watched():
         whole = command.run(tmp_path / "run")
     moment = next(moment for moment in disk.moments if "train-anne-psi-8" in moment.name)
@@ -263,22 +263,23 @@ def score(options: ScoreOptions) -> None:
     model.load()
 
 
-def test_a_part_of_the_scores_that_is_damaged_is_made_again(
-    made: dict[str, Snapshots], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, join, found = open_run(str(made["batch"].directory)), Output.join, []
+class Torn(Output):
+    """An output whose first part is damaged before parts are joined."""
+
+    def join(self, parts: Any, *rest: Any) -> int:
+        zero_page(Path(parts[0][0].removeprefix("file://")), 0)
+        return super().join(parts, *rest)
+
+
+def test_a_part_of_the_scores_that_is_damaged_is_made_again(made: dict[str, Snapshots], tmp_path: Path) -> None:
+    model, found = open_run(str(made["batch"].directory)), []
     data = open_data(model, str(made["batch"].directory.parent / "rows.libsvm"))
 
-    def torn(self: Output, parts: Any, *rest: Any) -> int:
-        zero_page(Path(parts[0][0].removeprefix("file://")), 0)
-        return join(self, parts, *rest)
-
-    for k in range(2):
-        heard = Heard()
-        with Output(str(tmp_path / f"{k}.parquet")) as output:
+    for kind in (Output, Torn):
+        heard, path = Heard(), tmp_path / f"{kind.__name__}.parquet"
+        with kind(str(path)) as output:
             score_all(InProcess(), model, data, output, heard)
-        found.append((tmp_path / f"{k}.parquet").read_bytes())
-        monkeypatch.setattr(Output, "join", torn)
+        found.append(path.read_bytes())
     assert found[0] == found[1]
     assert [line.rpartition("parquet")[2] for line in heard.lines if "is damaged" in line] == [
         " is damaged (its SHA-256 is wrong); it is made again"
@@ -371,9 +372,7 @@ def fed(directory: Path) -> dict[str, Any]:
     return run_online(ctx, data, asked, OnlineParams(initial=100, block_rows=25), feed=Rows())
 
 
-def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_are_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_are_gone(tmp_path: Path) -> None:
     curve = fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"]
     chunks = sorted((tmp_path / "store.zarr/stream/chunks").glob("0*"))
     manifest = read_json(tmp_path / "manifest.json")
@@ -383,11 +382,9 @@ def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_
     # Before a learner has begun, what was being written as the power failed.
     shutil.rmtree(tmp_path / "records" / "stream")
     zero_page(chunks[-1] / "labels/c/0", 0)
-    kept: list[str] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(Store, "keep", lambda _, name: kept.append(name))
+    with counted(Store.keep, note=lambda of: of["name"]) as kept:
         assert fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"] == curve
-    assert kept == [f"stream/chunks/{chunk.name}" for chunk in chunks[:-1]]  # which may not be on the disk yet
+    assert kept.notes == [f"stream/chunks/{chunk.name}" for chunk in chunks[:-1]]  # which may not be on the disk yet
     zero_page(tmp_path / "other" / chunks[-1].relative_to(tmp_path) / "labels/c/0", 0)
     shutil.rmtree(tmp_path / "other" / "predictions")  # so that the chunk is learned from once more
     with pytest.raises(InputError, match=r"is damaged .*cannot be made again: its rows came from feed; --fresh, and"):

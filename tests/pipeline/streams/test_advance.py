@@ -12,15 +12,16 @@ from ikmap.tasks import CLASSIFICATION
 from pipeline.rows.stream_data import Stream
 from pipeline.running.stage import Context
 from pipeline.stages.shuffle import shuffle
-from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, Replay, Witness, advance, go_through
 from pipeline.streams.labels import ShownLabels
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state, standing_before
 from pipeline.streams.participant import Participant, Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
+from tests.support.kills import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, BLOCK = 330, 100, 30
 HOOKS = ("rows_come", "rows_predicted", "rows_learned")
@@ -57,39 +58,31 @@ def taken_in(folder: Path) -> tuple[Context, Stream, range]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [np.inf, -1.0], ids=["checkpoints", "none"])
+@pytest.mark.parametrize("always", [True, False], ids=["checkpoints", "none"])
 def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
-    share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    always: bool, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
     """The block is predicted, and learned from in part, when the task fails; then the task is done again."""
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 3)
-    monkeypatch.setattr(checkpoints, "SHARE", share)
+    small_sizes.stream_chunks(3)
+    small_sizes.checkpoints(always=always)
     ctx, stream, chunks = taken_in(tmp_path)
     learned, blocks = set(), -(-(N - INITIAL) // BLOCK)
-    shown = ShownLabels.rows_predicted
     for at in (-1, *range(blocks)):
         file = tmp_path / str(at) / "x.int32"
         streamed = StreamedLearner("kernel-ogd", None, 8, str(file), str(tmp_path / f"{at}.npz"), drift=("adwin", 0.5))
-        left = at
 
-        def stopping(self: ShownLabels, standing: Standing, block: StreamBlock) -> None:
-            nonlocal left
-            left -= 1
-            shown(self, standing, block)
-            if left == -1:
+        def stop(block: int, at: int = at) -> None:
+            if block == at + 1:
                 raise KeyboardInterrupt
 
         learn_initial(stream, ctx.params, streamed)
         stops = 0
-        for k in chunks:
-            with monkeypatch.context() as patch:
-                patch.setattr(ShownLabels, "rows_predicted", stopping if at >= 0 else shown)
+        with counted(ShownLabels.rows_predicted, stop, end=True):
+            for k in chunks:
                 try:
                     record = learn_chunk(stream, ctx.params, streamed, k)
                 except KeyboardInterrupt:
                     stops += 1
-                    patch.setattr(ShownLabels, "rows_predicted", shown)
                     record = learn_chunk(stream, ctx.params, streamed, k)
         assert stops == (at >= 0)
         saved = save_state(stream, ctx.params, streamed, len(chunks))["content_hash"]
@@ -100,10 +93,9 @@ def test_stopped_at_any_block_it_goes_on_with_the_same_bits(
 @pytest.mark.slow
 @pytest.mark.parametrize("drift", [None, ("adwin", 0.5)])
 def test_a_replay_writes_nothing_and_learns_what_was_learned(
-    drift: tuple[str, float | None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drift: tuple[str, float | None] | None, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 3)
+    small_sizes.stream_chunks(3)
     ctx, stream, chunks = taken_in(tmp_path)
     file = tmp_path / "predictions" / "x.int32"
     streamed = StreamedLearner("kernel-ogd", None, 8, str(file), str(tmp_path / "x.npz"), drift=drift)

@@ -16,9 +16,10 @@ from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams.alerts import MARK, OWN_FILE, Alerts
-from pipeline.streams.schedule import Schedule
+from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, BLOCK, WARM_UP = 400, 100, 15, 60
 
@@ -33,9 +34,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+def _small_chunks(small_sizes: SmallSizes) -> None:
+    small_sizes.stream_chunks(2)
 
 
 def command(file: Path, alerts: Path | str | None, **more: Any) -> Command:
@@ -76,30 +76,19 @@ def test_they_are_the_rows_found_novel_after_the_warm_up(file: Path, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("torn", ["torn", "ahead"])
-def test_killed_and_resumed_none_is_lost_or_sent_twice(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: str
-) -> None:
+def test_killed_and_resumed_none_is_lost_or_sent_twice(file: Path, tmp_path: Path, torn: str) -> None:
     to = tmp_path / "alerts.jsonl"
     with one_process():
         command(file, tmp_path / "whole.jsonl").run(tmp_path / "whole")
-        finished, seen = Schedule.finished, []
-
-        def stops(self: Schedule, name: str, record: Any) -> None:
-            seen.append(name)
-            finished(self, name, record)
-            if name == "idk-000005":
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Schedule, "finished", stops)
-            with pytest.raises(KeyboardInterrupt):
-                command(file, to).run(tmp_path / "run")
+        last = tmp_path / "run" / "records" / "stream" / "idk-000005.json"
+        with pytest.raises(KeyboardInterrupt):
+            command(file, to).run(tmp_path / "run", heard=KilledWhen(last))
         text = to.read_bytes()
         assert 2 < text.count(b"\n") < len(sent(tmp_path / "whole.jsonl"))
         if torn == "torn":
             to.write_bytes(text + b'{"row": 3')
         else:  # the record of the last chunk got lost, after its alerts had been sent
-            (tmp_path / "run" / "records" / "stream" / "idk-000005.json").unlink()
+            last.unlink()
         command(file, to).run(tmp_path / "run")
     assert timeless(sent(to)) == timeless(sent(tmp_path / "whole.jsonl"))
     assert to.read_bytes().startswith(text)

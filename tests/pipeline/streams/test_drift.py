@@ -13,9 +13,10 @@ from ikmap.drift import ADWIN
 from ikmap.tasks import REGRESSION
 from ikmap.tasks.criteria import drift_losses
 from pipeline.errors import InputError
-from pipeline.streams.schedule import Schedule
+from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, CHANGE, BLOCK = 1500, 200, 900, 50
 
@@ -32,9 +33,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+def _small_chunks(small_sizes: SmallSizes) -> None:
+    small_sizes.stream_chunks(2)
 
 
 def command(file: Path, **more: Any) -> Command:
@@ -43,23 +43,15 @@ def command(file: Path, **more: Any) -> Command:
 
 
 @pytest.mark.slow
-def test_an_alarm_where_the_classes_change(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alarm_where_the_classes_change(file: Path, tmp_path: Path) -> None:
     heard = Heard()
     with one_process():
         metrics = command(file, drift="adwin").run(tmp_path / "run", heard=heard)
         check_metrics(tmp_path / "run")
         drifts = metrics["learners"]["ogd"]["drifts"]
-        finished = Schedule.finished
-
-        def stops(self: Schedule, name: str, record: Any) -> None:
-            finished(self, name, record)
-            if name == "ogd-000009":
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Schedule, "finished", stops)
-            with pytest.raises(KeyboardInterrupt):
-                command(file, drift="adwin").run(tmp_path / "again")
+        killed = KilledWhen(tmp_path / "again" / "records" / "stream" / "ogd-000009.json")
+        with pytest.raises(KeyboardInterrupt):
+            command(file, drift="adwin").run(tmp_path / "again", heard=killed)
         again = command(file, drift="adwin").run(tmp_path / "again")
     predicted = np.fromfile(tmp_path / "run" / "predictions" / "ogd.int32", np.int32)
     wrong = predicted != np.loadtxt(file, delimiter=",", skiprows=1)[INITIAL:, 3]

@@ -43,6 +43,7 @@ from tests.support.metrics import check_metrics
 from tests.support.narrow import present
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.system
 
@@ -288,9 +289,8 @@ def test_only_whole_blocks_are_stored_before_the_end(tmp_path: Path) -> None:
     assert sizes[-1] % BLOCK == (N - INITIAL) % BLOCK
 
 
-def test_the_source_is_not_read_far_ahead_of_the_learners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 1)
+def test_the_source_is_not_read_far_ahead_of_the_learners(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.stream_chunks(1)
     feed = Given([10] * 70)
     _, intake = begun(tmp_path, feed, block_rows=10)
     with intake:

@@ -15,7 +15,7 @@ from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import Sample, StreamLearner
 from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
-from pipeline.monitoring.events import QuietProgress
+from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
@@ -25,15 +25,15 @@ from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import is_verified
-from pipeline.streams import intake as intake_module
 from pipeline.streams.label_file import LabelFile
-from pipeline.streams.schedule import Schedule
 from tests.support.damage import flip
 from tests.support.in_process import InProcess
+from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.one_process import forget, one_process
 from tests.support.params_for import params_for
 from tests.support.runs import points
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, BLOCK = 275, 90, 15
 X, CLASSES = points(N, seed=3)
@@ -42,7 +42,10 @@ NUMBERS = (X[:, 0] * 3 + X[:, 1]).round(3)
 
 
 class Rows(Feed):
-    """All rows, with labels or without, a few at a time; after each go, something may be done."""
+    """All rows, with labels or without, a chunk at a time; after each go, something may be done.
+
+    With whole chunks, rows are cut into the same ones whatever the timing: with these, labels come.
+    """
 
     replays = True
     url = "given"
@@ -58,13 +61,15 @@ class Rows(Feed):
             self.then(rows.stop)
 
 
-def run(folder: Path, params: Params, feed: Any, labels: Path | None, **more: Any) -> dict[str, Any]:
+def run(
+    folder: Path, params: Params, feed: Any, labels: Path | None, events: Events | None = None, **more: Any
+) -> dict[str, Any]:
     forget()
     asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=1000, **more)
     directory = RunDirectory(folder, {"params": params.as_json(), "online": asked.identity()})
     data = ResolvedDataset("stream", "-", task=params.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
-    context = RunContext(InProcess(), directory, params, QuietProgress())
+    context = RunContext(InProcess(), directory, params, events or QuietProgress())
     try:
         return run_online(context, data, invocation, asked, feed=feed, labels=None if labels is None else str(labels))
     finally:
@@ -72,9 +77,8 @@ def run(folder: Path, params: Params, feed: Any, labels: Path | None, **more: An
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch, small_sizes: SmallSizes) -> Iterator[None]:
+    small_sizes.stream_chunks(2)
     monkeypatch.setattr("pipeline.streams.label_file.IDLE_SECONDS", 2.0)
     with one_process():
         yield
@@ -141,25 +145,16 @@ def coming(path: Path, y: np.ndarray, delay: int) -> Callable[[int], None]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("learner", "task", "y", "more"), CASES[::2])
 def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
-    learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path
 ) -> None:
     params = params_of(learner, task)
-    # So that rows are cut into the same chunks whatever the timing: with these, labels come.
-    monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
-    finished, found = Schedule.finished, []
-
-    def stops(self: Schedule, task: str, record: Any) -> None:
-        finished(self, task, record)
-        if task == f"{learner}-000002":
-            raise KeyboardInterrupt
-
+    found = []
     for name in ("whole", "killed"):
         path = tmp_path / f"{name}.csv"
         if name == "killed":
-            with monkeypatch.context() as patch:
-                patch.setattr(Schedule, "finished", stops)
-                with pytest.raises(KeyboardInterrupt):
-                    run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, **more)
+            killed_when = KilledWhen(tmp_path / name / "records" / "stream" / f"{learner}-000002.json")
+            with pytest.raises(KeyboardInterrupt):
+                run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, killed_when, **more)
         metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, **more)
         check_metrics(tmp_path / name)
         about = {k: v for k, v in metrics["learners"][learner].items() if not k.endswith(("seconds", "curve"))}
@@ -174,9 +169,8 @@ def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
 
 
 @pytest.mark.slow
-def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_late_learner_is_is_written_out(tmp_path: Path) -> None:
     """Predictions of each block are those of a state that has learned from the labels that had come."""
-    monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
     params, path = params_of("kernel-ogd", "multiclass"), tmp_path / "labels.csv"
     run(tmp_path / "run", params, Rows(then=coming(path, CLASSES, 40)), path)
     about = Sample(INITIAL, X.shape[1], CLASSIFICATION.of([0, 1]), lambda rows: X[:INITIAL][rows], 0, None)

@@ -16,9 +16,10 @@ from ikmap.methods.iforest import IForest
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 from pipeline.errors import InputError
 from pipeline.runs.trained import load_run
-from pipeline.streams.schedule import Schedule
+from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, BLOCK, ROWS, T, PSI = 1700, 200, 50, 120, 10, 8
 CHANGES = (500, 1000)
@@ -37,9 +38,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+def _small_chunks(small_sizes: SmallSizes) -> None:
+    small_sizes.stream_chunks(2)
 
 
 def command(file: Path, **more: Any) -> Command:
@@ -84,25 +84,16 @@ def by_hand(path: Path) -> tuple[np.ndarray, list[int], list[int], Any]:
 
 
 @pytest.mark.slow
-def test_as_told_and_after_a_kill(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_told_and_after_a_kill(file: Path, tmp_path: Path) -> None:
     predicted, alarms, redraws, scores = by_hand(file)
     heard = Heard()
     with one_process():
         metrics = command(file).run(tmp_path / "run", heard=heard)
         check_metrics(tmp_path / "run")
-        finished = Schedule.finished
-
         for k in ("ogd-000006", "ogd-000012"):  # while rows are gathered, and after a redraw
-
-            def stops(self: Schedule, name: str, record: Any, k: str = k) -> None:
-                finished(self, name, record)
-                if name == k:
-                    raise KeyboardInterrupt
-
-            with monkeypatch.context() as patch:
-                patch.setattr(Schedule, "finished", stops)
-                with pytest.raises(KeyboardInterrupt):
-                    command(file).run(tmp_path / "again")
+            killed = KilledWhen(tmp_path / "again" / "records" / "stream" / f"{k}.json")
+            with pytest.raises(KeyboardInterrupt):
+                command(file).run(tmp_path / "again", heard=killed)
         again = command(file).run(tmp_path / "again")
     learner = metrics["learners"]["ogd"]
     assert (learner["drifts"], learner["redraws"]) == (alarms, redraws)
@@ -121,11 +112,11 @@ def test_as_told_and_after_a_kill(file: Path, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_however_rows_are_put_together_to_chunks(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_however_rows_are_put_together_to_chunks(file: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
     learners = ("ogd", "norma", "kernel-ogd")
     with one_process():
         two = command(file, learner=learners, partitioner="anne").run(tmp_path / "two")
-        monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 7)
+        small_sizes.stream_chunks(7)
         seven = command(file, learner=learners, partitioner="anne").run(tmp_path / "seven")
     assert two["learners"]["ogd"]["redraws"]
     assert "redraws" not in two["learners"]["kernel-ogd"]  # it has no partitionings

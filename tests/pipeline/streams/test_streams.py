@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ from cluster import ClusterHandle
 from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
-from ikmap.methods import Sample, StreamLearner
+from ikmap.methods import LearnerAbout, Sample, Shape, StreamLearner
+from ikmap.methods.kernel_ogd import KernelOGD
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks import CLASSIFICATION
 from pipeline.errors import InputError
@@ -39,7 +41,6 @@ from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
-from pipeline.streams import checkpoints
 from pipeline.streams.advance import Live, go_through
 from pipeline.streams.learn_chunks import learn_chunk, learn_initial, standing_before
 from pipeline.streams.map_chunks import map_chunk
@@ -47,9 +48,11 @@ from pipeline.streams.participant import Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
 from tests import ROOT
+from tests.plugins import registered
 from tests.support.narrow import csr
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.system
 
@@ -189,10 +192,8 @@ def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_
     ).cells(initial).codes)  # fmt: skip
 
 
-def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
+def test_pr1_labels_are_given_in_exchange_for_stored_predictions(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.stream_bytes(2 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path)
     stream = Stream(ctx.store, BLOCK)
     path = str(tmp_path / "predictions" / "x.int32")
@@ -238,9 +239,8 @@ def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
-    monkeypatch.setattr("pipeline.stages.shuffle.TASK_BYTES", 5 * BLOCK * 8 * 4)
+def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.stream_bytes(2 * BLOCK * 8 * 4, 5 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path, kind)
     result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
     stream = Stream(ctx.store, BLOCK)
@@ -269,11 +269,10 @@ def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("saved", [True, False])
 def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
-    name: str, saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, saved: bool, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf if saved else -1.0)
+    small_sizes.stream_chunks(2)
+    small_sizes.checkpoints(always=saved)
     supports = []
     for folder, forgets in (("stays", False), ("moves", True)):
         ctx = streamed(tmp_path / folder)
@@ -342,12 +341,19 @@ def test_a_learner_whose_predictions_are_gone_starts_again(
     assert (tmp_path / "run" / "predictions" / "ogd.int32").stat().st_size == 4 * (N - INITIAL)
 
 
-def test_a_stream_that_cannot_fit_is_refused(
-    two_workers: ClusterHandle, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ALL_LEARNERS["kernel-ogd"], "memory", lambda *_: 10**11)
-    params = params_for(learners=("kernel-ogd",), gamma=1.0)
-    with pytest.raises(InputError, match="training kernel-ogd would need about"):
+class Huge(KernelOGD):
+    """A learner that needs more memory than there is."""
+
+    about: ClassVar[LearnerAbout] = replace(KernelOGD.about, name="huge")
+
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+        return 10**11
+
+
+def test_a_stream_that_cannot_fit_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    refused = pytest.raises(InputError, match="training huge would need about")
+    with registered(Huge), refused:
+        params = params_for(learners=("huge",), gamma=1.0)
         run(two_workers, tmp_path, file, params, memory_limit=10**9)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,7 @@ from ikmap.arrays import Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
 from ikmap.tables.raw import coded
 from pipeline.errors import InputError
-from pipeline.monitoring.events import QuietProgress
+from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.params import Params
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
@@ -37,14 +38,14 @@ from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.sources.feeds.pipe import PipeFeed
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams import intake as intake_module
 from pipeline.streams.arrived import joined
-from pipeline.streams.schedule import Schedule
 from tests.support.in_process import InProcess
+from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.narrow import present
 from tests.support.one_process import forget, one_process
 from tests.support.params_for import params_for
+from tests.support.sizes import SmallSizes
 
 N, INITIAL, BLOCK = 340, 120, 20
 RNG = np.random.default_rng(11)
@@ -147,6 +148,7 @@ def run(
     of_params: Params | None = None,
     alerts: str | None = None,
     file: Path | None = None,
+    events: Events | None = None,
 ) -> dict[str, Any]:
     forget()
     chosen = of_params or params()
@@ -161,7 +163,7 @@ def run(
     )
     data = ResolvedDataset("stream", "-" if file is None else str(file), label="delay", table=table, task=chosen.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
-    context = RunContext(InProcess(), directory, chosen, QuietProgress())
+    context = RunContext(InProcess(), directory, chosen, events or QuietProgress())
     try:
         return run_online(context, data, invocation, online, feed=feed, alerts=alerts)
     finally:
@@ -173,9 +175,8 @@ def predictions(folder: Path) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
-    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+def _small_chunks(small_sizes: SmallSizes) -> Iterator[None]:
+    small_sizes.stream_chunks(2)
     with one_process():
         yield
 
@@ -245,25 +246,15 @@ def test_weights_matter(beforehand: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "csv", "parquet"])
-def test_killed_and_resumed_it_ends_with_the_same_bits(
-    kind: str, beforehand: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_and_resumed_it_ends_with_the_same_bits(kind: str, beforehand: bytes, tmp_path: Path) -> None:
     """Columns stay as they were found at first, though the rows that follow would tell otherwise."""
-    monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
-    finished = Schedule.finished
-
-    def stops(self: Schedule, task: str, record: Any) -> None:
-        finished(self, task, record)
-        if task == "ogd-000003":
-            raise KeyboardInterrupt
 
     def feed(last: int) -> Feed:
         return piped(csv_text(slice(0, CUTS[last]))) if kind == "pipe" else folder_of(tmp_path / "incoming", kind, last)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Schedule, "finished", stops)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run", feed(2))
+    killed = KilledWhen(tmp_path / "run" / "records" / "stream" / "ogd-000003.json")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", feed(2), events=killed)
     assert 0 < len(predictions(tmp_path / "run")) < len(beforehand)
     if kind != "pipe":
         (tmp_path / "incoming" / f"0.{kind}").unlink()
@@ -276,18 +267,10 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(
 
 
 @pytest.mark.slow
-def test_other_words_than_before_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished = Schedule.finished
-
-    def stops(self: Schedule, task: str, record: Any) -> None:
-        finished(self, task, record)
-        if task == "ogd-000001":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Schedule, "finished", stops)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path, piped(csv_text()))
+def test_other_words_than_before_are_noticed(tmp_path: Path) -> None:
+    killed = KilledWhen(tmp_path / "records" / "stream" / "ogd-000001.json")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, piped(csv_text()), events=killed)
     lines = csv_text().splitlines()
     lines[60] = lines[60].replace(CARRIERS[59].encode() + b"," + f"{WEIGHTS[59]:g}".encode(), b"ZZ,1")
     with pytest.raises(InputError, match=r"rows 41 to 80 are not those taken in before"):
@@ -548,7 +531,19 @@ def test_the_same_rows_are_the_same_arrays_however_they_are_cut() -> None:
     assert np.array_equal(together.weights, WEIGHTS)
 
 
-def test_options_of_tables_reach_the_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def standard_input(reading: int) -> Iterator[None]:
+    """Let the process read its standard input from a pipe."""
+    before = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+def test_options_of_tables_reach_the_feed() -> None:
     options = OnlineOptions(
         input="-", initial=5, label="delay", drop=("who",), weight="w", category=("day",), delimiter=",", above=None
     )
@@ -557,8 +552,8 @@ def test_options_of_tables_reach_the_feed(monkeypatch: pytest.MonkeyPatch) -> No
     with os.fdopen(writing, "wb") as stream:
         stream.write(csv_text(slice(0, 50)))
     feed = open_feed(options, print)
-    monkeypatch.setattr(feed, "_handle", reading)
-    rows = [item for item in feed.arrivals({}) if item is not None]
+    with standard_input(reading):
+        rows = [item for item in feed.arrivals({}) if item is not None]
     assert feed.column_names == ("distance", "day", "carrier")
     levels = joined(rows).levels
     assert levels is not None

@@ -6,12 +6,14 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 
 from cluster import connect
 from ikmap.cells import Cells
@@ -19,20 +21,24 @@ from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block
+from pipeline.monitoring.events import QuietProgress
 from pipeline.params import Params
-from pipeline.record_types import TrainResult
+from pipeline.record_types import TaskProgress, TrainResult
 from pipeline.rows.block_sizes import learning_parts
 from pipeline.running.stage import Context
+from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model
-from pipeline.training import dual, engine
-from pipeline.training.dual_tasks import problem_of
+from pipeline.training.dual_tasks import problem_of, store_solution
+from pipeline.training.engine import let_go
 from pipeline.training.train import train
 from tests.support.cocoa import fit_cocoa
+from tests.support.kills import counted, killed_at
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, training_cells
+from tests.support.sizes import SmallSizes
 
 SOLVERS = ("memory", "block", "distributed")
 
@@ -107,10 +113,10 @@ def test_the_stage_solves_as_one_process_does(
     mapped_once: Callable[..., Mapped],
     fits_of: Callable[..., list[Any]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    small_sizes: SmallSizes,
 ) -> None:
     """Whether parts are held in memory or in files; ten classes are solved in two groups."""
-    monkeypatch.setattr(dual, "HELD_BYTES", held_bytes)
+    small_sizes.solver_blocks(held=held_bytes)
     ctx, fitted = mapped_once(500, classes)(tmp_path / "run", BALANCED)
     result = entries(train(ctx, name, fitted))
     found = learner(ctx, name, result["content_hash"])
@@ -142,9 +148,8 @@ def test_the_three_solvers_reach_the_same_objective(
         assert objectives[solver] == pytest.approx(objectives["memory"], rel=1e-3)
 
 
-def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dual, "BLOCK_BYTES", 4000)
-    monkeypatch.setattr(dual, "HELD_BYTES", 4000)
+def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.solver_blocks(block=4000, held=4000)
     ctx, fitted = mapped(tmp_path, 3000, params_for(**PARAMS))
     result = entries(train(ctx, "svm", fitted))
     codes, y = training_cells(ctx, fitted)
@@ -152,26 +157,9 @@ def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, m
     expected = fit_linear_svm([Block(Cells(codes, offsets), y)], 2, problem_of(ctx.params, "svm"))
     assert result["duality_gap"] <= 1e-3
     assert result["objective"] == pytest.approx(expected.primal[0], rel=1e-3)
-    monkeypatch.setattr(dual, "BLOCK_BYTES", 1 << 30)
+    small_sizes.solver_blocks(block=1 << 30)
     whole, fitted = mapped(tmp_path / "whole", 3000, params_for(**PARAMS))
     assert train(whole, "svm", fitted)["content_hash"] != result["content_hash"]  # else the cut was not made
-
-
-class Killed(BaseException):
-    """As sudden as a kill, but leaves the test alive."""
-
-
-def interrupted(call: int, work: Callable[..., Any]) -> Callable[..., Any]:
-    calls = 0
-
-    def counted(*args: Any, **options: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == call:
-            raise Killed
-        return work(*args, **options)
-
-    return counted
 
 
 KILLED = params_for(**{**PARAMS, "C": 0.1})
@@ -182,85 +170,66 @@ def undisturbed(
     mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[TrainResult, int]:
     """The result of a solve that nobody kills, and how often it improves a part."""
-    calls = []
-    improve = cocoa.improve
-
-    def counted(*args: Any) -> Any:
-        calls.append(1)
-        return improve(*args)
-
     PROCESS.forget()
     ctx, fitted = mapped_once(300, 10)(tmp_path_factory.mktemp("whole") / "run", KILLED)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cocoa, "improve", counted)
-        return train(ctx, "svm", fitted), len(calls)
+    with counted(cocoa.improve) as calls:
+        return train(ctx, "svm", fitted), calls.number
 
 
 @pytest.mark.parametrize(
     ("where", "call"),
     [
-        ("write_arrays", 1), ("write_arrays", 9), ("write_arrays", 12), ("write_arrays", 16),
-        ("improve", 1), ("improve", 8), ("store_solution", 1), ("store_solution", 2), ("let_go", 1),
+        (write_arrays, 1), (write_arrays, 9), (write_arrays, 12), (write_arrays, 16),
+        (cocoa.improve, 1), (cocoa.improve, 8), (store_solution, 1), (store_solution, 2), (let_go, 1),
     ],
 )  # fmt: skip
 def test_a_killed_solve_goes_on_to_the_same_bits(
-    where: str,
+    where: Callable[..., Any],
     call: int,
     mapped_once: Callable[..., Mapped],
     undisturbed: tuple[TrainResult, int],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected, total = undisturbed
-    improve, calls = cocoa.improve, 0
-
-    def counted(*args: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return improve(*args)
-
     ctx, fitted = mapped_once(300, 10)(tmp_path / "killed", KILLED)
     PROCESS.forget()
-    owner: Any = {"improve": cocoa, "store_solution": dual}.get(where, engine)
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, where, interrupted(call, getattr(owner, where)))
-        with pytest.raises(Killed):
-            train(ctx, "svm", fitted)
+    with killed_at(where, call):
+        train(ctx, "svm", fitted)
     PROCESS.forget()  # another process
-    with monkeypatch.context() as patch:
-        patch.setattr(cocoa, "improve", counted)
+    with counted(cocoa.improve) as calls:
         assert train(ctx, "svm", fitted) == expected
     # Three parts write in each round, and the coordinator before the next; the first round counts classes.
-    done_before = {("improve", 8): 6, ("write_arrays", 9): 3, ("write_arrays", 12): 3, ("write_arrays", 16): 6}
+    done_before = {(cocoa.improve, 8): 6, (write_arrays, 9): 3, (write_arrays, 12): 3, (write_arrays, 16): 6}
     if (where, call) in done_before:
-        assert calls == total - done_before[where, call]
-    assert calls < total or call == 1
+        assert calls.number == total - done_before[where, call]
+    assert calls.number < total or call == 1
     assert not list((tmp_path / "killed" / "records").rglob("*.npz"))
 
 
-def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Deadly(QuietProgress):
+    """Events of a run of which a worker is killed after three rounds."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.rounds = client, 0
+
+    def task_done(self, name: str, record: TaskProgress) -> None:  # noqa: ARG002
+        self.rounds += 1
+        if self.rounds == 3:
+            pid, other = set(self.client.run(os.getpid).values())
+            assert pid != other
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path) -> None:
     params = KILLED
     here, fitted = mapped(tmp_path / "here", 4000, params, classes=3)
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     expected = train(here, "svm", fitted)
-    rounds = 0
-    absorb = cocoa.Coordinator.absorb
-
-    def deadly(self: Any, order: Any, reports: Any) -> None:
-        nonlocal rounds
-        rounds += 1
-        if rounds == 4:
-            executor = reports.gi_frame.f_locals["self"]
-            pids = executor._stage.context.client.run(os.getpid)
-            assert set(pids) == set(executor.homes.values())  # both workers hold parts
-            os.kill(pids[executor.homes[0]], signal.SIGKILL)
-        absorb(self, order, reports)
-
-    monkeypatch.setattr(cocoa.Coordinator, "absorb", deadly)
     with connect("local", workers=2, memory_limit="1GB") as cluster:
-        ctx = context(tmp_path / "there", params, client=cluster.client)
+        deadly = Deadly(cluster.client)
+        ctx = replace(context(tmp_path / "there", params, client=cluster.client), events=deadly)
         assert train(ctx, "svm", fitted) == expected
-    assert rounds > 6
+    assert deadly.rounds > 6
     assert np.array_equal(
         learner(ctx, "svm", expected["content_hash"]).coef, learner(here, "svm", expected["content_hash"]).coef
     )

@@ -15,12 +15,13 @@ from pipeline.record_types import TaskRecord
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
-from pipeline.training import engine
 from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from tests.support.in_process import InProcess
+from tests.support.kills import counted, kill_at, killed_at
 from tests.support.params_for import params_for
 from tests.support.runs import context
+from tests.support.sizes import SmallSizes
 
 N_PIECES, N_ROUNDS = 4, 6
 
@@ -104,23 +105,6 @@ def expected(problem: Drifting) -> bytes:
     return state.tobytes()
 
 
-class Killed(BaseException):
-    """As sudden as a kill, but leaves the test alive."""
-
-
-class Mortal:
-    """Something that is killed at its n-th call, or never."""
-
-    def __init__(self, work: Callable[..., Any], at: int | None) -> None:
-        self.work, self.at, self.calls = work, at, 0
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        self.calls += 1
-        if self.calls == self.at:
-            raise Killed
-        return self.work(*args, **options)
-
-
 def problem_in(kind: type[Drifting], path: Path) -> Drifting:
     return kind(str(path / "run" / "store.zarr"), "toy", None, None, params_for())
 
@@ -135,44 +119,37 @@ def executor_of(name: str, path: Path) -> Executor:
     ("name", "kind"), [("threads", Settled), ("workers", Settled), ("workers", Sent), ("workers", Drifting)]
 )
 def test_every_executor_gives_the_same_bits_and_so_does_one_that_is_killed(
-    name: str, kind: type[Drifting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: type[Drifting], tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
     """Killed before every call in which something is written or worked on, once each, until nothing is left to do."""
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
-    problem, work = problem_in(kind, tmp_path), kind.work
-    writes = 20 if kind.owns else 3
-    for where in ("work", "write_arrays"):
-        folder, done, kills = Folder(tmp_path / where), [], 0
+    small_sizes.rounds_checkpoints()
+    problem = problem_in(kind, tmp_path)
+    for where, call in ((kind.work, 7), (write_arrays, 20 if kind.owns else 3)):
+        folder, done, kills = Folder(tmp_path / where.__name__), [], 0
         while True:
             PROCESS.forget()  # another process
-            worked = Mortal(work, 7 if where == "work" else None)
-            written = Mortal(write_arrays, writes if where == "write_arrays" else None)
-            monkeypatch.setattr(kind, "work", lambda *args, worked=worked: worked(*args))
-            monkeypatch.setattr(engine, "write_arrays", written)
             try:
-                with executor_of(name, tmp_path) as executor:
+                with counted(where, kill_at(call)), executor_of(name, tmp_path) as executor:
                     state: Any = solve(problem, executor, folder)
                 break
-            except Killed:
+            except KeyboardInterrupt:
                 kills += 1
                 assert kills < 20  # else it does not get on
                 done.append(folder.begin())
-        monkeypatch.setattr(kind, "work", work)
         assert kills
         assert done == sorted(done)
         assert done[-1] > 1
         assert state.tobytes() == expected(problem)
 
 
-def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = Mortal(write_arrays, None)
-    monkeypatch.setattr(engine, "write_arrays", written)
+def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path) -> None:
     with InThreads(in_memory=True) as executor:
         solve(problem_in(Settled, tmp_path), executor, Folder(tmp_path / "folder"))
+    assert not list((tmp_path / "folder").iterdir())  # it took less than `CHECKPOINT_SECONDS`
     with executor_of("workers", tmp_path) as workers:
         state: Any = solve(problem_in(Sent, tmp_path), workers, Folder(tmp_path / "sent"))
     assert state.tobytes() == expected(problem_in(Settled, tmp_path))
-    assert not written.calls  # it took less than `CHECKPOINT_SECONDS`
+    assert not list((tmp_path / "sent").iterdir())
 
 
 def test_files_of_the_last_two_rounds_are_kept(tmp_path: Path) -> None:
@@ -191,15 +168,10 @@ def test_files_without_a_state_and_of_other_layouts_are_removed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["state-00003.npz", "own-002-00003.npz", "own-001-00002.npz"])
-def test_a_damaged_or_missing_file_withdraws_the_whole_folder(
-    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_or_missing_file_withdraws_the_whole_folder(lost: str, tmp_path: Path) -> None:
     problem, folder = problem_in(Drifting, tmp_path), Folder(tmp_path / "folder")
-    with monkeypatch.context() as patch:
-        patch.setattr(Drifting, "absorb", Mortal(Drifting.absorb, 4))
-        patch.setattr(Drifting, "absorb", lambda *args, absorb=Drifting.absorb: absorb(*args))
-        with pytest.raises(Killed):
-            solve(problem, executor_of("workers", tmp_path), folder)
+    with killed_at(Drifting.absorb, 4):
+        solve(problem, executor_of("workers", tmp_path), folder)
     PROCESS.forget()
     (folder.path / lost).write_bytes(b"nothing")
     with pytest.raises(Damaged) as error:
@@ -208,19 +180,15 @@ def test_a_damaged_or_missing_file_withdraws_the_whole_folder(
     assert error.value.withdrawn == (str(folder.path),)
 
 
-def test_stored_shares_are_not_worked_on_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, work, calls = problem_in(Durable, tmp_path), Durable.work, 0
-    for at in (6, 7, 9, None):
-        worked = Mortal(work, at)
-        monkeypatch.setattr(Durable, "work", lambda *args, worked=worked: worked(*args))
-        stage = Stage(context(tmp_path / "run"), "train:toy", None)
-        if at is None:
-            record = solve_durably(problem, stage)
-        else:
-            with pytest.raises(Killed):
-                solve_durably(problem, stage)
-        calls += worked.calls - (at is not None)
-    assert calls == N_PIECES * N_ROUNDS
+def test_stored_shares_are_not_worked_on_again(tmp_path: Path) -> None:
+    problem, done = problem_in(Durable, tmp_path), 0
+    for at in (6, 7, 9):
+        with killed_at(Durable.work, at):
+            solve_durably(problem, Stage(context(tmp_path / "run"), "train:toy", None))
+        done += at - 1
+    with counted(Durable.work) as calls:
+        record = solve_durably(problem, Stage(context(tmp_path / "run"), "train:toy", None))
+    assert done + calls.number == N_PIECES * N_ROUNDS
     assert record["outputs"] == ["solution"]
     (state,) = problem.store.read_group("solution")[1].values()
     assert state.tobytes() == expected(problem_in(Settled, tmp_path))

@@ -12,7 +12,6 @@ import pytest
 from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
-from ikmap.learners.kernel import working_set
 from ikmap.methods import (
     LEARNERS,
     Method,
@@ -50,16 +49,20 @@ from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import partition
-from pipeline.storage import durable
+from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
 from pipeline.training.whole_runner import fit_rows
+from tests.support.in_process import on_worker
+from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
-from tests.support.narrow import entries, present
+from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
+from tests.support.sizes import SmallSizes
+from tests.support.watched_learners import watched
 
 pytestmark = pytest.mark.slow
 
@@ -127,61 +130,25 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
     assert state.model([0, 1]).coef.tobytes() == model.coef.tobytes()
 
 
-def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.rows import block_sizes as layout
-    from pipeline.training import stream_runner
-
-    monkeypatch.setattr(layout, "PIECE_ROWS", 60)
-    monkeypatch.setitem(present(layout.learning_blocks.__kwdefaults__), "block_bytes", 1)
+def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.learning_blocks(60, 1)
     _, whole, _, _ = learned(tmp_path / "whole", "kernel-ogd")
-
-    class Killed(BaseException):
-        pass
-
-    save, saved = durable.write_arrays, []
-
-    def save_and_die(path: str, arrays: dict[str, np.ndarray]) -> None:
-        save(path, arrays)
-        saved.append(path)
-        if len(saved) == 2:
-            raise Killed
-
-    monkeypatch.setattr(stream_runner, "write_arrays", save_and_die)
-    with pytest.raises(Killed):
+    with killed_at(write_arrays, 2, end=True):  # a checkpoint
         learned(tmp_path / "killed", "kernel-ogd")
+    assert list((tmp_path / "killed").rglob("checkpoint.npz"))
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0))
     result = train(ctx, "kernel-ogd", None, ctx.params.value("kernel-ogd"))
     assert result["content_hash"] == whole.content_hash
-    assert not Path(saved[0]).exists()
+    assert not list((tmp_path / "killed").rglob("checkpoint.npz"))
 
 
-def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("learner", ["kernel-ogd", "kernel-svm"])
+def test_pr5_cross_validation_never_builds_on_held_out_rows(learner: str, tmp_path: Path) -> None:
     X, y = points(100)
-    ctx = context(tmp_path, params_for(learners=("kernel-ogd", "kernel-svm")))
-    store_rows(ctx.store, X, y)
     seen: list[np.ndarray] = []
-
-    def start(begin: Any, learner: StreamLearner, sample: Sample, *more: Any) -> Any:
-        seen.append(sample.take(np.arange(sample.n_rows)))
-        state = begin(learner, sample, *more)
-        learn = state.partial_fit
-
-        def seen_and_learned(rows: Any, labels: Any) -> Any:
-            seen.append(rows)
-            return learn(rows, labels)
-
-        monkeypatch.setattr(state, "partial_fit", seen_and_learned)
-        return state
-
-    def fit(learner: WholeLearner, params: Params, judged: Any, block: Any) -> Any:
-        seen.append(block.rows)
-        return fit_fold(learner, params, judged, block)
-
-    fit_fold = select_rows.fit_fold
-    kind: Any = LEARNERS["kernel-ogd"]
-    monkeypatch.setattr(kind, "start", lambda learner, *of, begin=kind.start: start(begin, learner, *of))
-    monkeypatch.setattr(select_rows, "fit_fold", fit)
-    for name in ctx.params.learners:
+    with watched(learner, seen) as name:
+        ctx = context(tmp_path, params_for(learners=(name,)))
+        store_rows(ctx.store, X, y)
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
             seen.clear()
             select_rows.score_rows(ctx.store, ctx.params, name, [8], k, 100)
@@ -270,12 +237,11 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp
         plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
 
 
-def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """Their number is not known before, but foreseen from the first few; a limit that suffices changes nothing."""
     from pipeline.running import worker_memory as memory
-    from pipeline.training import whole_runner
 
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 100)
+    small_sizes.working_set(100)
     X, y = points(1000)
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
     ctx = context(tmp_path, params_for())
@@ -287,16 +253,13 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
         return int(needed / memory.USABLE) + 1
 
     assert memory.worker_limit() is None
-    hashes = []
-    for enough in (None, limit(1000)):
-        monkeypatch.setattr(whole_runner, "worker_limit", lambda enough=enough: enough)
-        hashes.append(
-            fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))["content_hash"]
-        )
-    assert len(set(hashes)) == 1
-    monkeypatch.setattr(whole_runner, "worker_limit", lambda: limit(150))
-    with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
-        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))
+    task = ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1])
+    without_limit = fit_rows(*task)
+    with on_worker(limit(1000)):
+        assert fit_rows(*task)["content_hash"] == without_limit["content_hash"]
+    message = r"^training kernel-svm would need about .* without kernel-svm$"
+    with on_worker(limit(150)), pytest.raises(DoesNotFit, match=message):
+        fit_rows(*task)
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

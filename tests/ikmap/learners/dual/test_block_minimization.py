@@ -20,6 +20,8 @@ from ikmap.learners.rows import Block, row_arrays, squared_norms
 from ikmap.model import from_parts
 from ikmap.seeds import generator
 from tests.naive import learners as naive
+from tests.support.machine import cores
+from tests.support.sizes import SmallSizes
 from tests.support.svm_problems import EVERY_LOSS, LOSSES, OFFSETS, PSI, VALUE, Loss, Reread, T, problem, same, signs
 
 
@@ -48,9 +50,9 @@ def test_problems_solved_apart_are_the_same_bits(bounds: list[int]) -> None:
 @pytest.mark.parametrize("inner_sweeps", [1, 4])
 @pytest.mark.parametrize("together", [1, 2, 4])
 def test_blocks_reach_the_objective_of_one_block(
-    loss: Loss, inner_sweeps: int, together: int, monkeypatch: pytest.MonkeyPatch
+    loss: Loss, inner_sweeps: int, together: int, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", together * 4100)  # the largest block has 4004
+    small_sizes.blocks_together(together * 4100)  # the largest block has 4004
     cells, y = problem(n_classes=3)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0, 2, 200)
@@ -81,9 +83,9 @@ def test_blocks_reach_the_objective_of_one_block(
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("n_passes", [1, 30])
 def test_passes_over_groups_follow_the_listing(
-    loss: Loss, shrinking: bool, n_passes: int, monkeypatch: pytest.MonkeyPatch
+    loss: Loss, shrinking: bool, n_passes: int, small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 2000)  # two blocks of 20 rows, 968 each
+    small_sizes.blocks_together(2000)  # two blocks of 20 rows, 968 each
     cells, y = problem(130)
     bounds = list(range(20, 130, 20))
     weight = np.random.default_rng(1).integers(0, 3, 130).astype(float)
@@ -175,10 +177,10 @@ def test_path_solves_every_C_from_the_one_before(loss: Loss, n_classes: int) -> 
 @EVERY_LOSS
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_threads_do_not_change_a_bit(loss: Loss, n_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 3)
     monkeypatch.setattr("ikmap.learners.dual.descent.CHUNK", 64)
     cells, y = problem(n_classes=n_classes)
-    fits = [fit_linear_svm([Block(cells, y)], n_classes, SVMParams(loss=loss), n_threads=k) for k in (1, 3, None)]
+    with cores(3):
+        fits = [fit_linear_svm([Block(cells, y)], n_classes, SVMParams(loss=loss), n_threads=k) for k in (1, 3, None)]
     same(fits[0], fits[1])
     same(fits[0], fits[2])
 

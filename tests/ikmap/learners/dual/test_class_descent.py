@@ -15,6 +15,8 @@ from ikmap.learners.dual._lanes_loops import LANES
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block, row_arrays, squared_norms
+from tests.support.kills import counted
+from tests.support.machine import cores
 from tests.support.svm_problems import Loss
 
 T, PSI, CLASSES = 11, 7, 19
@@ -101,8 +103,8 @@ def test_groups_do_not_change_a_bit(loss: Loss, layout: str, monkeypatch: pytest
     for move in (0.0, np.inf):  # apart as soon as that would pay, and never
         monkeypatch.setattr(class_descent, "MOVE", move)
         same(fit_linear_svm([block], CLASSES, params, alpha0=alpha0), whole)
-    monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 3)
-    same(fit_linear_svm([block], CLASSES, params, alpha0=alpha0, n_threads=3), whole)
+    with cores(3):
+        same(fit_linear_svm([block], CLASSES, params, alpha0=alpha0, n_threads=3), whole)
     for classes in ([4], [0, 18], [1, 2, 3, 5, 8, 13]):
         part = fit_linear_svm(
             [block], CLASSES, params, alpha0=None if alpha0 is None else alpha0[classes], classes_subset=classes
@@ -125,19 +127,12 @@ def test_each_class_reaches_the_optimum_of_its_problem_of_two_classes(loss: Loss
 
 
 def test_problems_go_apart_where_few_of_them_need_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    modes = []
-    sweep = class_descent._Group._sweep
-
-    def spied(group: Any) -> None:
-        modes.append(group.apart)
-        sweep(group)
-
-    monkeypatch.setattr(class_descent._Group, "_sweep", spied)
     monkeypatch.setattr(class_descent, "MOVE", 0.0)
     cells, y = problem(2000, 8)
-    fit_linear_svm([Block(cells, y)], 8, SVMParams(loss="hinge", C=0.1, tol=1e-7, max_iter=2000))
-    assert modes[0] is False
-    assert modes[-1] is True
+    with counted(class_descent._Group._sweep, note=lambda of: of["self"].apart) as sweeps:
+        fit_linear_svm([Block(cells, y)], 8, SVMParams(loss="hinge", C=0.1, tol=1e-7, max_iter=2000))
+    assert sweeps.notes[0] is False
+    assert sweeps.notes[-1] is True
 
 
 def test_a_class_without_rows_and_rows_without_weight_are_solved() -> None:

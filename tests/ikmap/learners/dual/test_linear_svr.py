@@ -11,7 +11,6 @@ from sklearn.svm import LinearSVR
 
 from ikmap.cells import Cells
 from ikmap.learners.dual import _linear_svr_loops as loops
-from ikmap.learners.dual import block_minimization
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.dual.momentum import LONGER
@@ -19,6 +18,7 @@ from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.regression_problem import RegressionProblem, together
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive.svr import svr_dual, svr_pass, svr_primal
+from tests.support.sizes import SmallSizes
 
 T, WIDTH = 4, 6
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -110,8 +110,8 @@ def test_liblinear_finds_no_better_objective(loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_blocks_find_the_same_optimum(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 1)
+def test_blocks_find_the_same_optimum(loss: str, small_sizes: SmallSizes) -> None:
+    small_sizes.blocks_together(1)
     cells, y, weight = problem()
     whole = fit_linear_svm([Block(cells, y, weight)], 0, params(loss))
     cut = [Block(cells[k : k + 25], y[k : k + 25], weight[k : k + 25]) for k in range(0, y.size, 25)]

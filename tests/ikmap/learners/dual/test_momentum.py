@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.momentum import Momentum, ahead, right_size
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.rows import Block
+from tests.support.kills import counted
 from tests.support.svm_problems import EVERY_LOSS, Loss, problem
 
 
@@ -123,20 +124,14 @@ def test_the_length_of_the_weights_is_known_on_the_way(
     loss: Literal["logistic", "squared_epsilon_insensitive"],
     cuts: list[int],
     n_classes: int,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What sweeps add to |w|^2, momentum included, is what a certificate finds."""
     cells, y = problem(n_classes=n_classes)
     numbers = loss == "squared_epsilon_insensitive"
     blocks = [Block(cells[a:b], y[a:b].astype(float) if numbers else y[a:b]) for a, b in pairwise(cuts)]
-    certified, lengths = Progress.certified, list[tuple[float, float]]()
-
-    def noted(progress: Progress, losses: float, gap_sum: float, length: float) -> Any:
-        lengths.append((progress.length, length))
-        return certified(progress, losses, gap_sum, length)
-
-    monkeypatch.setattr(Progress, "certified", noted)
-    fit = fit_linear_svm(blocks, 0 if numbers else n_classes, SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000))
+    params = SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000)
+    with counted(Progress.certified, note=lambda of: (of["self"].length, of["length"])) as certificates:
+        fit = fit_linear_svm(blocks, 0 if numbers else n_classes, params)
     assert fit.converged.all()
-    known, found = np.array(lengths).T
+    known, found = np.array(certificates.notes).T
     np.testing.assert_allclose(known, found, rtol=1e-9)

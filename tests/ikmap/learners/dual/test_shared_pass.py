@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.cells import Cells
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import _shared_pass_loops as shared_loops
-from ikmap.learners.dual import block_minimization, shared_pass
+from ikmap.learners.dual import shared_pass
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.shared_pass import Pace, SharedPass
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive import learners as naive
+from tests.support import kills
+from tests.support.machine import cores
 from tests.support.narrow import present
+from tests.support.sizes import SmallSizes
 from tests.support.svm_problems import Loss, Reread
 
 UNIT = 2.0**45
@@ -69,16 +74,15 @@ def test_two_threads_make_the_sweep_of_one(
     rows, norms = counted(cells, 1 / np.sqrt(t)), squared_norms(row_arrays(cells, 1 / np.sqrt(t)))
     alone, together = begin(cells, bias, loss, seed), begin(cells, bias, loss, seed)
     shared: Any = SharedPass(*cells.codes.shape)
-    with pytest.MonkeyPatch.context() as patch:
-        if stop is not None:
-            patch.setattr(shared_loops, "NEVER", stop)  # after so many eights, as when a thread is not let run
-        size, threshold = n, np.inf
-        for _ in range(4):
-            expected = loops.one_pass(rows, norms, *alone, size, threshold, loops.AT_FIRST)
-            assert shared(rows, norms, *together, size, threshold) == expected
-            for mine, theirs in zip(together[1:], alone[1:], strict=True):
-                np.testing.assert_array_equal(mine, theirs)
-            size, threshold = expected[0], 0.5 * expected[4]
+    if stop is not None:
+        shared.stop = stop  # after so many eights, as when a thread is not let run
+    size, threshold = n, np.inf
+    for _ in range(4):
+        expected = loops.one_pass(rows, norms, *alone, size, threshold, loops.AT_FIRST)
+        assert shared(rows, norms, *together, size, threshold) == expected
+        for mine, theirs in zip(together[1:], alone[1:], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        size, threshold = expected[0], 0.5 * expected[4]
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -105,27 +109,17 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss: Loss) -> None:
 )  # every two of them together
 @pytest.mark.slow
 def test_a_fit_on_two_threads_is_that_on_one(
-    loss: Loss, warm: bool, bounds: list[int], monkeypatch: pytest.MonkeyPatch
+    loss: Loss, warm: bool, bounds: list[int], small_sizes: SmallSizes
 ) -> None:
-    monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 2)
-    monkeypatch.setattr(shared_pass, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(shared_pass, "PATIENCE", 1e6)
-    monkeypatch.setattr(Pace, "shares", lambda self: self.sweeps % 3 > 0)  # either kind after either kind
-    made: list[int] = []
-    original = SharedPass.__call__
-
-    def counting(self: SharedPass, *arguments: Any) -> Any:
-        made.append(1)
-        return original(self, *arguments)
-
-    monkeypatch.setattr(SharedPass, "__call__", counting)
+    small_sizes.shared_sweeps(rows=20)
     cells, y = problem(500, np.full(40, 9))
     alpha0 = np.random.default_rng(1).uniform(-1, 3, (1, 500)) if warm else None
     params = SVMParams(loss=loss, C=2.0, tol=1e-2 if bounds else 1e-6, max_iter=5000, fit_intercept=True)
-    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 250 * 40)  # two blocks or three
+    small_sizes.blocks_together(250 * 40)  # two blocks or three
     blocks = Reread(cells, y, bounds)
-    one, two = (fit_linear_svm(blocks, 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
-    assert len(made) > 3
+    with cores(2), kills.counted(SharedPass.__call__) as sweeps:
+        one, two = (fit_linear_svm(blocks, 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
+    assert sweeps.number > 2
     for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
@@ -139,13 +133,13 @@ def test_cells_that_can_be_shared_out() -> None:
     assert not SharedPass.suits(np.append(93, 3 * np.arange(40)), 200)
 
 
-def test_patience_comes_back_with_sweeps_that_are_not_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_comes_back_with_sweeps_that_are_not_broken_off() -> None:
     """As one of eight rows never is: it has no second meeting."""
     for n, stop in ((8, shared_loops.NEVER), (64, 1)):
-        monkeypatch.setattr(shared_loops, "NEVER", stop)
         cells, _ = problem(n, np.full(33, 5))
         rows, norms = counted(cells, 0.1), squared_norms(row_arrays(cells, 0.1))
         shared = SharedPass(*cells.codes.shape)
+        shared.stop = stop
         for patience in (0.5, 2.0, shared_pass.PATIENCE):
             shared.patience = patience
             objective, w, alpha, order = begin(cells, 0.0, "hinge", 0)
@@ -154,28 +148,35 @@ def test_patience_comes_back_with_sweeps_that_are_not_broken_off(monkeypatch: py
             assert shared.patience == (more if n == 8 else patience - 1.0)
 
 
-def test_a_helper_is_not_left_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells, _ = problem(64, np.full(33, 5))
-    original = shared_loops.shared_pass
+class OfSixtyFourRows(ThreadPoolExecutor):
+    """A thread that is told of 64 rows, whatever it is to be told."""
 
-    def fails(helper: Any, *arguments: Any) -> Any:
-        if not helper:
-            raise KeyboardInterrupt
-        return original(helper, *arguments)
-
-    monkeypatch.setattr(shared_loops, "shared_pass", fails)
-    rows = counted(cells, 1.0)
-    shared: Any = SharedPass(*cells.codes.shape)
-    with pytest.raises(KeyboardInterrupt):
-        shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
+    def submit(self, work: Any, /, *arguments: Any, **named: Any) -> Any:
+        told = *arguments[:-2], 64, arguments[-1]
+        return super().submit(work, *told, **named)
 
 
-def test_sweeps_that_are_broken_off_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_helper_is_not_left_waiting() -> None:
     cells, _ = problem(64, np.full(33, 5))
     rows = counted(cells, 1.0)
     shared: Any = SharedPass(*cells.codes.shape)
-    monkeypatch.setattr(shared_loops, "NEVER", 2)
-    monkeypatch.setattr(Pace, "shares", lambda self: True)  # noqa: ARG005
+    shared.pool = OfSixtyFourRows(1)
+    with pytest.raises(TypingError):  # here, while the other thread waits for this one
+        shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), "not a number of rows", np.inf)
+
+
+class Always(Pace):
+    """A pace at which two threads are always faster."""
+
+    def shares(self) -> bool:
+        return True
+
+
+def test_sweeps_that_are_broken_off_are_given_up() -> None:
+    cells, _ = problem(64, np.full(33, 5))
+    rows = counted(cells, 1.0)
+    shared: Any = SharedPass(*cells.codes.shape)
+    shared.stop, shared.pace = 2, Always()
     for _ in range(int(shared_pass.PATIENCE)):
         assert shared.pays(10**6)
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)

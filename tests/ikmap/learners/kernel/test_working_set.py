@@ -16,6 +16,7 @@ from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm, ke
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge, levels, solve_two_classes
 from tests.naive import kernels as naive_kernels
 from tests.support.narrow import number
+from tests.support.sizes import SmallSizes
 from tests.support.streams import LAYOUTS, cell_stream, peak_bytes, signs, stream
 
 pytestmark = pytest.mark.slow
@@ -26,8 +27,8 @@ NAMES = [kernel.name for kernel in KERNELS]
 
 
 @pytest.fixture(autouse=True)
-def few_rows_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 40)
+def few_rows_at_first(small_sizes: SmallSizes) -> None:
+    small_sizes.working_set(40)
 
 
 def matrix_of(kernel: PointKernel, X: np.ndarray) -> np.ndarray:
@@ -73,7 +74,7 @@ def test_the_solution_is_that_of_all_rows(kernel: PointKernel, C: float, share: 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("layout", [*LAYOUTS, "cells"])
 def test_decisions_are_those_of_all_rows(
-    n_classes: int, class_weight: Literal["balanced"] | None, layout: str, monkeypatch: pytest.MonkeyPatch
+    n_classes: int, class_weight: Literal["balanced"] | None, layout: str, small_sizes: SmallSizes
 ) -> None:
     X: Any
     kernel: AnyKernel
@@ -86,7 +87,7 @@ def test_decisions_are_those_of_all_rows(
     y[:60] = 0  # Classes of different size, and noise.
     params = KernelSVMParams(2.0, 1e-7, class_weight)
     ours = fit_kernel_svm(X, y, n_classes, kernel, params)
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 400)
+    small_sizes.working_set(400)
     direct = fit_kernel_svm(X, y, n_classes, kernel, params)
     assert number(ours.params["working_set"]) < number(direct.params["working_set"])
     sums = [model._support.sums(X) + model.intercept for model in (ours, direct)]
@@ -106,8 +107,8 @@ def test_rows_outside_violate_by_no_more_than_the_tolerance() -> None:
         assert found.working_set < 1000
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 300)
+def test_threads_change_nothing(small_sizes: SmallSizes) -> None:
+    small_sizes.working_set(300)
     X, y = overlapping(1500)
     found = [solve_two_classes(X, y == 1, KERNELS[0], KernelSVMParams(), n_threads=k) for k in (1, 2, 3)]
     for other in found[1:]:
@@ -187,8 +188,8 @@ def test_levels_are_evenly_spaced_samples_of_both_classes(n: int) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_memory_is_foreseen(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_set, "FIRST_ROWS", 400)
+def test_memory_is_foreseen(layout: str, small_sizes: SmallSizes) -> None:
+    small_sizes.working_set(400)
     X, y = overlapping(3000, 0.02)
     rows = LAYOUTS[layout](X)
     nnz = rows.nnz if layout == "csr" else None

@@ -20,6 +20,7 @@ from ikmap.methods import Shape
 from ikmap.methods.ridge import Ridge
 from pipeline.params import Params
 from tests.naive.ridge import objective, ridge
+from tests.support.sizes import SmallSizes
 
 T, WIDTH = 6, 5
 
@@ -105,9 +106,10 @@ def test_a_constant_target_and_rows_of_no_weight() -> None:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_the_same_bits_for_threads_blocks_and_codes(gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "LEAST_ROWS", 20)
-    monkeypatch.setattr(sums, "ROWS_PER_CELL", 1)
+def test_the_same_bits_for_threads_blocks_and_codes(
+    gaps: bool, monkeypatch: pytest.MonkeyPatch, small_sizes: SmallSizes
+) -> None:
+    small_sizes.ridge_pieces(20)
     cells, y, weight = problem_on_cells(200, gaps=gaps)
     assert len(pieces(200, cells.offsets)) == 10
     asked = Problem(0.3, 1e-8, T**-0.5)

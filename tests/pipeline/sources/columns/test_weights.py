@@ -20,10 +20,9 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running import stage as engine
-from pipeline.running.dispatch import run_tasks
 from pipeline.runs.trained import load_run
 from pipeline.storage.store import Store
+from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 
 pytestmark = pytest.mark.slow
@@ -109,22 +108,12 @@ def test_every_solver_weighs_rows(solver: str, run: Path, tmp_path: Path) -> Non
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
-def test_a_run_that_was_killed_goes_on_with_its_weights(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    class Killed(BaseException):
-        pass
-
-    def dies(*given: Any) -> Iterator[Any]:
-        for one in run_tasks(*given):
-            yield one
-            raise Killed
-
+def test_a_run_that_was_killed_goes_on_with_its_weights(run: Path, tmp_path: Path) -> None:
     options = BatchOptions(input=str(run.parent / "t.csv"), learner=("svm", "logistic", "ogd"), C=1.0, importance=True,
                            **COMMON)  # fmt: skip
     for _ in range(3):
-        with monkeypatch.context() as patch:
-            patch.setattr(engine, "run_tasks", dies)
-            with pytest.raises(Killed):
-                Command(options).run(tmp_path / "run")
+        with pytest.raises(KeyboardInterrupt):
+            Command(options).run(tmp_path / "run", heard=KilledAfter(None, 1))
     Command(options).run(tmp_path / "run")
     assert results(tmp_path / "run") == results(run)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.rows.prepared import PreparedRows
-from pipeline.runs import trained_model
 from pipeline.runs.batch import run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
@@ -28,7 +26,7 @@ from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 from pipeline.stages.ingest import ingest
 from pipeline.stages.task import requested_word
 from tests.support.narrow import entries
-from tests.support.one_process import Heard
+from tests.support.one_process import Command, Heard
 from tests.support.opening import opened
 from tests.support.params_for import params_for
 from tests.support.runs import context
@@ -168,23 +166,12 @@ def test_what_is_told_of_the_file_is_part_of_the_run(tmp_path: Path) -> None:
     assert found.csv == {"header": False}
 
 
-def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path) -> None:
     rows = "1.5|2|y\n0.5|3|n\n" * 10
-    data = defined(tmp_path, "header = false\ndelimiter = '|'\nformat = 'csv'", rows)
-    ctx = context(tmp_path / "run", params_for())
-    ingest(ctx, data)
-    manifest: dict[str, Any] = {
-        "status": "finished",
-        "identity": {
-            "params": {"learners": ["svm"], "partitioner": "anne"},
-            "data": run_identity({}, data, [])["data"],
-        },
-        "stages": {"train:svm": {"result": {"content_hash": "0"}}},
-    }
-    monkeypatch.setattr(trained_model, "read_manifest_or_copy", lambda _: (manifest, False))
-    monkeypatch.setattr("pipeline.storage.store.Store.need", lambda *_: {})
+    defined(tmp_path, "header = false\ndelimiter = '|'\nformat = 'csv'", rows)
+    files = {"dataset": "mine", "dataset_file": str(tmp_path / "my.toml"), "data_dir": str(tmp_path)}
+    Command(BatchOptions(**files, learner=("svm",), C=1.0, t=3, psi=2)).run(tmp_path / "run")
     model = open_run(str(tmp_path / "run"))
-    monkeypatch.undo()
     assert isinstance(model, TrainedModel)
     (tmp_path / "new.csv").write_text("7|8|y\n9|10|n\n")
     new = open_data(model, str(tmp_path / "new.csv"))

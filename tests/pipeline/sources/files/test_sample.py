@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
 
 from ikmap.tables import CATEGORY, NUMBER
-from pipeline.sources.columns import kinds
+from pipeline.sources.columns.cells import are_times
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.sample import STRETCH_BYTES, STRETCHES, stretches
-from pipeline.sources.formats import csv
+from tests.support.kills import counted
 from tests.support.opening import opened
 
 
@@ -50,32 +45,20 @@ def test_the_last_line_of_json_lines_tells_of_its_columns(tmp_path: Path) -> Non
     assert [column.name for column in opened(str(path)).column_plans] == ["a", "pad", "late"]
 
 
-def test_a_sample_is_taken_once_for_each_state_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    openings: list[int] = []
-
-    def counted(*given: Any) -> Any:
-        openings.append(1)
-        return stretches(*given)
-
-    monkeypatch.setattr(csv, "stretches", counted)
+def test_a_sample_is_taken_once_for_each_state_of_a_file(tmp_path: Path) -> None:
     path, request = tmp_path / "t.csv", TableRequest(split_column="group", drop=("group",))
     path.write_text("a,group,label\n" + "0.5,x,1\n" * 100)
-    assert [column.kind for column in opened(str(path), request=request).column_plans] == [NUMBER]
-    assert len(openings) == 1
-    path.write_text("a,group,label\n" + "abc,x,1\n" * 100)  # as many bytes
-    assert [column.kind for column in opened(str(path), request=request).column_plans] == [CATEGORY]
-    assert len(openings) == 2
+    with counted(stretches) as openings:
+        assert [column.kind for column in opened(str(path), request=request).column_plans] == [NUMBER]
+        assert openings.number == 1
+        path.write_text("a,group,label\n" + "abc,x,1\n" * 100)  # as many bytes
+        assert [column.kind for column in opened(str(path), request=request).column_plans] == [CATEGORY]
+    assert openings.number == 2
 
 
-def test_dates_are_looked_for_where_there_are_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    columns: list[int] = []
-
-    def counted(words: Sequence[str]) -> np.ndarray:
-        columns.append(len(words))
-        return np.zeros(len(words), dtype=bool)
-
-    monkeypatch.setattr(kinds, "are_times", counted)
+def test_dates_are_looked_for_where_there_are_no_numbers(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,label\n" + "".join(f"{k},{k}.5,w{k},1\n" for k in range(30)))
-    assert [column.kind for column in opened(str(path)).column_plans] == [NUMBER, NUMBER, CATEGORY]
-    assert columns == [30]
+    with counted(are_times, note=lambda of: len(of["words"])) as columns:
+        assert [column.kind for column in opened(str(path)).column_plans] == [NUMBER, NUMBER, CATEGORY]
+    assert columns.notes == [30]

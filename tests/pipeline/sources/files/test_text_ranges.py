@@ -20,6 +20,7 @@ from pipeline.sources.files import text_ranges
 from pipeline.sources.files.file import File, find_file, text_blocks
 from pipeline.sources.files.text_ranges import range_blocks, record_ranges
 from tests.naive import readers
+from tests.support.kills import counted
 from tests.support.narrow import present
 from tests.support.opening import opened
 
@@ -102,32 +103,26 @@ def test_many_records_become_many_ranges(folder: Path) -> None:
     assert [part.line for part in ranges] == list(range(1, 2001, 100))
 
 
-def test_a_file_no_larger_than_a_range_is_not_surveyed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_ranges, "_count", None)  # which nothing can be counted with
+def test_a_file_no_larger_than_a_range_is_not_surveyed(folder: Path) -> None:
     file = file_of(folder / "small.csv", b"a,b\n" * 100)
-    assert record_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
     packed = file_of(folder / "large.csv.gz", gzip.compress(os.urandom(4000)))
-    assert record_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
+    with counted(text_ranges._count) as counts:
+        assert record_ranges(file, 0, 5, 400, 100) == ((0, None, 5),)
+        assert record_ranges(packed, 0, 5, 400, 100) == ((0, None, 5),)
+    assert counts.number == 0
 
 
-def test_the_survey_is_done_once_for_each_state_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = []
-    count = text_ranges._count
-
-    def counting(file: File, begin: int, end: int) -> tuple[int, int]:
-        counted.append(begin)
-        return count(file, begin, end)
-
-    monkeypatch.setattr(text_ranges, "_count", counting)
+def test_the_survey_is_done_once_for_each_state_of_a_file(folder: Path) -> None:
     path = folder / "once.csv"
     file = file_of(path, b"a,b\n" * 100)
-    first = record_ranges(file, 0, 1, 40, 10)
-    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) == first
-    assert sorted(counted) == list(range(0, 400, 40))
-    path.write_bytes(b"a,b,c,d\n" * 50)  # of the same size
-    os.utime(path, ns=(0, 10**9))
-    assert record_ranges(find_file(str(path)), 0, 1, 40, 10) != first
-    assert len(counted) == 20
+    with counted(text_ranges._count, note=lambda of: of["begin"]) as counts:
+        first = record_ranges(file, 0, 1, 40, 10)
+        assert record_ranges(find_file(str(path)), 0, 1, 40, 10) == first
+        assert sorted(counts.notes) == list(range(0, 400, 40))
+        path.write_bytes(b"a,b,c,d\n" * 50)  # of the same size
+        os.utime(path, ns=(0, 10**9))
+        assert record_ranges(find_file(str(path)), 0, 1, 40, 10) != first
+    assert counts.number == 20
 
 
 def test_memory_is_that_of_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tests.naive.readers import csv_cells
 from tests.support.at_once import AtOnce
 from tests.support.narrow import present
 from tests.support.opening import opened
+from tests.support.sizes import SmallSizes
 
 
 @pytest.fixture(scope="module")
@@ -230,8 +231,8 @@ def test_text_after_numeric_labels(folder: Path) -> None:
     )
 
 
-def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.sources.files.limits.LONGEST_ROW", 1000)
+def test_open_quote(folder: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.longest_row(1000)
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
         read_all(opened(url, sizes=Sizes(block=100)))

@@ -28,8 +28,10 @@ from pipeline.sources.columns import kinds, table_plan
 from pipeline.sources.files import limits
 from pipeline.sources.formats import csv_text, parquet
 from tests.support.damaged_files import mutated
+from tests.support.in_process import on_worker
 from tests.support.narrow import csr as sparse_rows
 from tests.support.opening import opened
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.slow
 
@@ -404,25 +406,24 @@ def test_wide_tables_are_read_as_narrow_ones(
     assert read() == narrow
 
 
-def test_a_worker_takes_shorter_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.worker_memory.worker_limit", lambda: 64 << 20)
-    assert limits.longest_row() == 2 << 20
+def test_a_worker_takes_shorter_lines(tmp_path: Path) -> None:
     url = write(tmp_path / "a.libsvm", b"1 1:1\n" * 3 + b"1 1:1" + b" " * (11 << 20) + b"\n")
-    with pytest.raises(InputError) as error:
-        read_all(opened(url))
+    with on_worker(64 << 20):
+        assert limits.longest_row() == 2 << 20
+        with pytest.raises(InputError) as error:
+            read_all(opened(url))
+        found = refused(tmp_path / "a.npy", shaped("(1, 400000)"))
     assert str(error.value) == (
         f"{url}: line 4: found a line longer than 2,097,152 bytes, a 32nd part of --memory-limit, expected text in "
         "lines"
     )
-    found = refused(tmp_path / "a.npy", shaped("(1, 400000)"))
     assert found.startswith("found a row of 3,200,000 bytes, expected at most 2,097,152, a 32nd part of --memory-limit")
-    monkeypatch.undo()
     assert limits.longest_row() == limits.LONGEST_ROW
 
 
-def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, small_sizes: SmallSizes) -> None:
     """In a later fragment of a file too, plain and in bzip2."""
-    monkeypatch.setattr(limits, "LONGEST_ROW", 1 << 20)
+    small_sizes.longest_row(1 << 20)
     text = b"1 1:1\n" * 1000 + b"1 1:1" + b" " * (3 << 20) + b"\n"
     url = write(tmp_path / "a.libsvm", text)
     with pytest.raises(InputError, match=r"line 1001: found a line longer than 1,048,576 bytes"):

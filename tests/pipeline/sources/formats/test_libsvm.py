@@ -21,6 +21,7 @@ from tests.naive.readers import libsvm_rows
 from tests.support.at_once import AtOnce
 from tests.support.narrow import csr, present
 from tests.support.opening import opened
+from tests.support.sizes import SmallSizes
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -252,8 +253,8 @@ def test_no_rows(folder: Path, text: bytes) -> None:
     assert str(error.value) == f"{url}: found no rows, expected LIBSVM text"
 
 
-def test_endless_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.sources.files.limits.LONGEST_ROW", 1000)
+def test_endless_line(folder: Path, small_sizes: SmallSizes) -> None:
+    small_sizes.longest_row(1000)
     url = write(folder / "endless.libsvm", b"1 1:1 " + b" " * 5000)
     with pytest.raises(InputError) as error:
         read_all(opened(url, sizes=Sizes(block=100)))
