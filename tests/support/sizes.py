@@ -111,9 +111,9 @@ class SmallSizes:
             if size:
                 self._patch.setattr(place, size)
 
-    def rounds_checkpoints(self) -> None:
-        """Let rounds of training be written each, however short they are."""
-        self._patch.setattr("pipeline.training.engine.CHECKPOINT_SECONDS", 0.0)
+    def rounds_checkpoints(self, seconds: float = 0.0) -> None:
+        """Let rounds of training be written each, however short they are, or at most once in so many seconds."""
+        self._patch.setattr("pipeline.training.engine.CHECKPOINT_SECONDS", seconds)
 
 
 @contextmanager

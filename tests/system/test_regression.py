@@ -15,13 +15,13 @@ from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.score import result_lines
-from ikmap.methods import LEARNERS
 from ikmap.tasks import REGRESSION
 from pipeline.errors import InputError
 from pipeline.rows.preparation import Preparation
 from pipeline.runs.trained import load_run
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check
+from pipeline.training.sums import SumsRounds
 from tests.support.in_process import InProcess
 from tests.support.kills import counted, killed_at
 from tests.support.metrics import check_metrics
@@ -120,13 +120,12 @@ def test_rounds_go_on_after_a_kill(tmp_path: Path, small_sizes: SmallSizes, solv
     write(tmp_path / "rows.csv")
     small_sizes.rounds_checkpoints()
     asked: dict[str, Any] = {"C": 5.0, "tol": 1e-8, "solver": solver}
-    kind: Any = LEARNERS["ridge"]
     with one_process():
-        with counted(kind.sums) as needed:
+        with counted(SumsRounds.work) as needed:
             command(tmp_path / "rows.csv", **asked).run(tmp_path / "whole")
-        with killed_at(kind.sums, 60):
+        with killed_at(SumsRounds.work, 60):
             command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
-        with counted(kind.sums) as more:
+        with counted(SumsRounds.work) as more:
             command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
     assert more.number < needed.number - 45
     assert results(tmp_path / "run") == results(tmp_path / "whole")

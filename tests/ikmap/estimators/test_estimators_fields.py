@@ -24,6 +24,8 @@ SEARCHED = "estimators are searched by those of scikit-learn: their default is a
 AS_PAPER = "the paper that introduced the kernel has 100 and anne, as the docstring says"
 BY_ROWS = 'the word "auto" takes a number by the rows, where commands search'
 AS_SKLEARN = "scikit-learn spells it otherwise"
+FEW = {"n_estimators": 3, "n_partitions": 3, "cv": 2}
+"""Numbers by which estimators learn fast."""
 OF_SKLEARN = frozenset({
     "random_state", "n_jobs", "n_epochs", "shuffle", "max_iter", "fit_intercept", "normalize", "class_weight",
 })  # fmt: skip
@@ -109,8 +111,8 @@ TABLE = (
         "IsolationKernelMap", ("iforest",), given={"method": "iforest"}, own=frozenset({"method", "disjoint"}),
         defaults={"max_samples": BY_ROWS, "n_estimators": AS_PAPER, "max_depth": "None is the word none of commands"},
     ),
-    Stands("CellBoostingClassifier", lacks={"quantile_level": "a class has none"}),
-    Stands("CellBoostingRegressor"),
+    Stands("CellBoostingClassifier", lacks={"quantile_level": "a class has none", "solver": OF_RUNS}),
+    Stands("CellBoostingRegressor", lacks={"solver": OF_RUNS}),
     Stands("CellStackingClassifier"),
     Stands("CellStackingRegressor"),
     Stands(
@@ -241,7 +243,7 @@ def _is_taken(one: Stands, name: str, value: object) -> bool:
     rng = np.random.default_rng(0)
     X = rng.random((40, 2))
     parameters = one.kind().get_params()
-    few = {key: 3 for key in ("n_estimators",) if key in parameters}
+    few = {key: number for key, number in FEW.items() if key in parameters}
     given = {**few, **one.given, name: value}
     try:
         with warnings.catch_warnings():

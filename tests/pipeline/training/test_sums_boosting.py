@@ -22,16 +22,17 @@ from ikmap.methods.fields import FieldError
 from pipeline.errors import InputError
 from pipeline.running.stage import Context
 from pipeline.runs.plan import DataSizes, make_plan
+from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.mapped import MappedArrays
-from pipeline.training import engine
-from pipeline.training.rounds import Held
 from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
 from tests import ROOT
 from tests.support.in_process import InProcess
+from tests.support.kills import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
+from tests.support.sizes import SmallSizes
 
 ROWS = 700
 SETTINGS: dict[str, Any] = {"rounds": 8, "shrinkage": 0.5, "max_leaves": 6, "min_leaf": 4, "held_out": 0.2}
@@ -47,7 +48,7 @@ class Many(InProcess):
     """A cluster of some threads, of which each worker has one."""
 
     def __init__(self, threads: int) -> None:
-        super().__init__()
+        super().__init__(1 << 30)
         self.threads = threads
 
     def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
@@ -94,21 +95,13 @@ def test_the_model_of_pieces_is_that_of_rows_in_memory(tmp_path: Path) -> None:
     assert content_hash(ctx) == expected.content_hash
 
 
-def test_pieces_that_do_not_fit_into_memory_are_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_that_do_not_fit_into_memory_are_in_files(tmp_path: Path, small_sizes: SmallSizes) -> None:
     expected = content_hash(run_of(tmp_path / "memory", solver="memory"))
-    made: list[tuple[int, ...]] = []
-    zeros = MappedArrays.zeros
-
-    def counted(self: MappedArrays, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        made.append(shape)
-        return zeros(self, shape, dtype)
-
-    monkeypatch.setattr(MappedArrays, "zeros", counted)
-    size = Boosting().row_bytes(4) * 600
-    monkeypatch.setattr(SumsRounds, "room", lambda _: size / 2)
-    ctx = run_of(tmp_path / "files", solver="distributed", threads=3)
-    assert content_hash(ctx) == expected
-    assert {shape[0] for shape in made if len(shape) == 2 and shape[1] == 4} == {216, 192}  # two of the three pieces
+    small_sizes.sums_in_files()
+    with counted(MappedArrays.zeros, note=lambda given: tuple(given["shape"])) as made:
+        ctx = run_of(tmp_path / "files", solver="distributed", threads=3)
+        assert content_hash(ctx) == expected
+    assert {shape[0] for shape in made.notes if len(shape) == 2 and shape[1] == 4} == {216, 192}  # all three pieces
 
 
 def test_arrays_in_files_keep_their_values_at_rest() -> None:
@@ -120,56 +113,44 @@ def test_arrays_in_files_keep_their_values_at_rest() -> None:
     assert none.size == 0
 
 
-class Killed(BaseException):
-    """As sudden as a kill, but leaves the test alive."""
-
-
 @pytest.mark.parametrize("solver", ["memory", "block", "distributed"])
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 @pytest.mark.parametrize("forgets", [True, False])
 def test_a_killed_run_goes_on_to_the_same_bits(
-    solver: str, seconds: float, forgets: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    solver: str, seconds: float, forgets: bool, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
     """Killed in one round after the other, with checkpoints of every round or none, and workers that go or stay."""
     expected = content_hash(run_of(tmp_path / "whole", solver="memory"))
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", seconds)
-    ctx, work, kills, calls = run_of(tmp_path / "killed", solver=solver, threads=2), SumsRounds.work, 0, 0
+    small_sizes.rounds_checkpoints(seconds)
+    ctx, kills = run_of(tmp_path / "killed", solver=solver, threads=2), 0
 
-    def mortal(self: SumsRounds, order: Any, number: int, held: Held[Any], own: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls % 13 == 0 and kills < 4:
-            raise Killed
-        return work(self, order, number, held, own)
+    def kill(number: int) -> None:
+        if number % 13 == 0 and kills < 4:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(SumsRounds, "work", mortal)
-    while True:
-        try:
-            found = content_hash(context(tmp_path / "killed", ctx.params, client=Many(2)))
-            break
-        except Killed:
-            kills += 1
-            if forgets:
-                PROCESS.forget()
+    with counted(SumsRounds.work, kill):
+        while True:
+            try:
+                found = content_hash(context(tmp_path / "killed", ctx.params, client=Many(2)))
+                break
+            except KeyboardInterrupt:
+                kills += 1
+                if forgets:
+                    PROCESS.forget()
     assert found == expected
     assert kills >= 3
 
 
-def test_a_worker_that_loses_its_piece_gets_all_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_loses_its_piece_gets_all_trees(tmp_path: Path) -> None:
     expected = content_hash(run_of(tmp_path / "whole", solver="memory"))
-    work, calls, orders = SumsRounds.work, 0, []
 
-    def lossy(self: SumsRounds, order: Any, number: int, held: Held[Any], own: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        orders.append(order)
-        if calls % 25 == 0:
-            held = self.open(number, in_memory=True)
-        return work(self, order, number, held, own)
+    def lose(number: int) -> None:
+        if number % 25 == 0:
+            PROCESS.forget()
 
-    monkeypatch.setattr(SumsRounds, "work", lossy)
-    assert content_hash(run_of(tmp_path / "lossy", solver="distributed", threads=3)) == expected
-    whole = [order for order in orders if getattr(order, "basis", None) is not None and order.trees]
+    with counted(SumsRounds.work, lose, note=lambda given: given["order"]) as calls:
+        assert content_hash(run_of(tmp_path / "lossy", solver="distributed", threads=3)) == expected
+    whole = [order for order in calls.notes if getattr(order, "basis", None) is not None and order.trees]
     assert len(whole) > 6
 
 
@@ -181,27 +162,22 @@ def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch:
     params = params_for(learners=("boosting",), **SETTINGS, solver="distributed")
     for path in (here, there):
         store_rows(context(path, params).store, X, y, rule="first", n_train=9000, part_rows=2000)
-    expected, rounds, absorb = train(context(here, params), "boosting", None), 0, State.absorb
+    expected = train(context(here, params), "boosting", None)
 
-    def deadly(self: State, found: Any) -> None:
-        nonlocal rounds
-        rounds += 1
-        if rounds in (9, 40):
+    def kill_one(number: int) -> None:
+        if number in (9, 40):
             pids = cluster.client.run(os.getpid)
             os.kill(pids[min(pids)], signal.SIGKILL)
-        absorb(self, found)
 
-    monkeypatch.setattr(State, "absorb", deadly)
-    with connect("local", workers=2, memory_limit="1GB") as cluster:
+    with connect("local", workers=2, memory_limit="1GB") as cluster, counted(State.absorb, kill_one) as rounds:
         assert train(context(there, params, client=cluster.client), "boosting", None) == expected
-    assert rounds > 60
+    assert rounds.number > 60
 
 
-def test_orders_are_sent_and_the_state_is_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(engine, "write_arrays", lambda path, _: written.append(str(path)))
-    content_hash(run_of(tmp_path / "run", solver="distributed", threads=2))
-    assert not written  # it took less than `CHECKPOINT_SECONDS`
+def test_orders_are_sent_and_the_state_is_written_now_and_then(tmp_path: Path) -> None:
+    with counted(write_arrays) as written:
+        content_hash(run_of(tmp_path / "run", solver="distributed", threads=2))
+    assert not written.number  # it took less than `CHECKPOINT_SECONDS`
 
 
 def test_a_class_without_training_rows_is_refused(tmp_path: Path) -> None:
