@@ -48,12 +48,14 @@ def in_blocks(batches: Iterator[pa.RecordBatch], rows: int, drop: int) -> Iterat
     waiting: list[pa.RecordBatch] = []
     n_waiting = 0
     for batch in batches:
-        gone = min(drop, batch.num_rows)
-        drop -= gone
-        batch = batch.slice(gone)
+        if drop:  # to slice thousands of columns takes a while
+            gone = min(drop, batch.num_rows)
+            drop -= gone
+            batch = batch.slice(gone)
         while n_waiting + batch.num_rows >= rows:
             rest = rows - n_waiting
-            yield pa.Table.from_batches([*waiting, batch.slice(0, rest)])
+            first = batch if rest == batch.num_rows else batch.slice(0, rest)
+            yield pa.Table.from_batches([*waiting, first])
             waiting, n_waiting, batch = [], 0, batch.slice(rest)
         if batch.num_rows:
             waiting.append(batch)
