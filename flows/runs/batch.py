@@ -123,9 +123,10 @@ def run_pipeline(
                 return metrics
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
-            drawing = imported_meanwhile("bokeh.plotting")  # for Dask's report
+            drawing = None if options.no_dask_report else imported_meanwhile("bokeh.plotting")  # for Dask's report
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
-                drawing.join()
+                if drawing is not None:
+                    drawing.join()
                 cluster.client.register_plugin(WarmUp(words_of(params)))
                 events.message(cluster.describe())
                 if on_cluster is not None:

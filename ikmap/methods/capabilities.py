@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ikmap.cells import Cells
+    from ikmap.learners.out_of_fold import OutOfFold
     from ikmap.learners.rows import Block
-    from ikmap.learners.stacking.stacking import OutOfFold
     from ikmap.methods.learner import Summary
     from ikmap.methods.method import Number
     from ikmap.methods.sample import Sample, Training

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ikmap.json_values import Json
     from ikmap.learners.cells_model import CellsModel
     from ikmap.learners.linear_model import LinearModel
+    from ikmap.learners.out_of_fold import OutOfFold
     from ikmap.learners.stacking.blend import BlendLoss
-    from ikmap.learners.stacking.stacking import OutOfFold
     from ikmap.methods.learner import Summary
     from ikmap.partitioners import Partitions
 
@@ -138,8 +138,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
     def fit_out_of_fold(self, training: Training) -> tuple[CellsModel, Summary, OutOfFold]:
         import numpy as np
 
+        from ikmap.learners.out_of_fold import OutOfFold
         from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
-        from ikmap.learners.stacking.stacking import OutOfFold, folds_of, stack
+        from ikmap.learners.stacking.stacking import folds_of, stack
 
         n_classes, y = len(training.classes), training.y
         if y.size < 2:

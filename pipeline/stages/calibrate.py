@@ -14,8 +14,8 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.cells import Cells, packed_dtype
+from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
-from ikmap.learners.stacking.stacking import OutOfFold
 from ikmap.methods import LearnsOutOfFold
 from ikmap.methods.values import Value
 from ikmap.seeds import generator

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
 from scipy.special import expit
 
 from ikmap.arrays import Floats, Int64s
@@ -173,6 +172,8 @@ def weights_of(decisions: Sequence[Floats], target: Floats, constant: Floats, lo
     target : ndarray of float64, shape (n, K)
     constant : ndarray of float64, shape (K,)
     """
+    from scipy.optimize import nnls  # which would take each process a tenth of a second to import
+
     features = [own - constant for own in decisions]
     weights, value = np.zeros(len(features)), loss.mean(np.broadcast_to(constant, target.shape), target)
     for _ in range(STEPS):

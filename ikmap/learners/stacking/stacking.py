@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,34 +17,12 @@ from ikmap.arrays import Floats, Int64s
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
-from ikmap.model import Model
 from ikmap.partitioners import SideBySide
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 
 type Fit = Callable[[Int64s], CellsModel]
 """Returns the model that is learned from the rows of these numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfFold(Model):
-    """Decisions on training rows of models that have not learned from them.
-
-    Attributes
-    ----------
-    decisions : ndarray of float64, shape (n, K)
-    folds : int
-        Number of folds.
-    weights : ndarray of float64, shape (P,)
-        Weight of each part of a sum in the model of all rows.
-    """
-
-    kind: ClassVar[str] = "out-of-fold"
-    version: ClassVar[int] = 1
-
-    decisions: Floats
-    folds: int
-    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
+from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
-from ikmap.learners.stacking.stacking import OutOfFold
 from ikmap.methods import Training
 from ikmap.methods.stacking import Stacking
 from ikmap.tasks.classification.calibration import platt
