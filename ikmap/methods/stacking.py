@@ -110,7 +110,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         title="stacking: boosting and cells in one sum",
         on="rows",
         tasks=frozenset({"classification", "regression"}),
-        models=("ikmap.learners.cells_model", "ikmap.learners.stacking.stacking"),
+        models=("ikmap.learners.cells_model", "ikmap.learners.out_of_fold"),
         loop_words=frozenset({
             Boosting.about.name, IForest.about.name, LogisticRegression.about.name, Ridge.about.name, "cells-batch",
         }),

@@ -31,8 +31,8 @@ ROOMS = {
     "flows": ["interrupts", "cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
         "_memory_loops", "_tally_loops", "_rows_loops", "_codes_loops", "_scores_loops", "rows",
-        "linear_model", "mapped_model", "cells_model", "boosting", "dual", "kernel", "novelty", "online", "ridge",
-        "stacking", "sweeps",
+        "out_of_fold", "linear_model", "mapped_model", "cells_model", "boosting", "dual", "kernel", "novelty",
+        "online", "ridge", "stacking", "sweeps",
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
