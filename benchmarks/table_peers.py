@@ -38,7 +38,7 @@ PEERS = {
     HISTOGRAMS: "scikit-learn, its defaults",
     LINEAR: "logistic or ridge regression on one-hot and scaled columns",
 }
-"""What users could take instead, and how it is set. All get words and codes as categories where they can take them."""
+"""Settings of what users could take instead, by name. All get words and codes as categories if they take them."""
 
 type Work = Callable[[Any, np.ndarray, Any, np.ndarray | None], np.ndarray]
 """Takes training columns, their labels, test columns and classes (None: numbers); returns predictions."""

@@ -19,7 +19,7 @@ TEST_SHARE = 0.2
 CAPPED_SHARE = 1 / 3
 """Share of the test rows where the training rows are capped; there are at most half as many test rows as those."""
 LEAST_ROWS = 1000
-"""Of a table that a seed may draw."""
+"""Least number of rows of a table that a seed may draw."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ TIE = 0.0005
 """Figures that are so near each other are a tie."""
 
 type Measured = dict[str, dict[str, dict[str, dict[str, Any]]]]
-"""What was measured, by table, number of the split and side."""
+"""Figures by table, number of the split and side."""
 
 
 def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:

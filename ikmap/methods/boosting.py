@@ -35,8 +35,6 @@ BINS = 256
 """Largest number of bins of a column."""
 ROW_BYTES = 64
 """Bytes of a row beside its bins: margin, target, gradient, hessian, their words, and places in the order of leaves."""
-PIECE_BYTES = 256 << 20
-"""Most bytes of a piece, where the rows are not in memory: one at a time is mapped from its file."""
 READ_BYTES = 64 << 20
 """Bytes of rows that are read, and made bins of, at a time."""
 
@@ -205,7 +203,7 @@ class Boosting(BoostingFields, RoundsLearner):
         held = shape.n * (self.row_bytes(shape.d) + 8 * (shape.outputs - 1))
         solver = self.choose_solver(shape.n * self.row_bytes(shape.d))
         if solver != "memory":
-            held = min(held, PIECE_BYTES)
+            held = min(held, self.piece_bytes)
         leaves = self.max_leaves + 1 if solver != "distributed" else 3 * (self.max_leaves + 1)
         histograms = 16 * BINS * shape.d * leaves
         trees = self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)

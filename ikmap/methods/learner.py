@@ -423,10 +423,13 @@ class RoundsLearner(WholeLearner):
         other orders than the one that wrote it, as long as the model is the same; else it gives the same order.
     most_in_memory : int
         Bytes of the rows, as pieces hold them, up to which one task holds all of them unless the solver is given.
+    piece_bytes : int
+        Bytes of a piece, for a learner that lets the run choose their number: of files, one piece at a time is mapped.
     """
 
     small_orders: ClassVar[bool] = False
     most_in_memory: ClassVar[int] = 64 << 20
+    piece_bytes: ClassVar[int] = 256 << 20
 
     @abstractmethod
     def begin(self, sample: Sample, arrays: Arrays | None = None) -> RoundState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
@@ -89,11 +89,11 @@ class BaseModels(Kind):
     metavar = "NAME,..."
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, Json]:
         name = "|".join(BaseModel().known)
         return {"type": "string", "pattern": rf"^\s*({name})\s*(,\s*({name})\s*)*$"}
 
-    def check(self, value: Any) -> str:
+    def check(self, value: object) -> str:
         return ",".join(Names(BaseModel()).check(value))
 
 

@@ -35,8 +35,6 @@ HELD_SHARE = 0.5
 """Pieces are held in memory up to this share of a worker's memory; those beyond it are in temporary files."""
 MOST_PIECES = 16
 """Number of pieces that a plan reckons with: each has sums over all cells."""
-PIECE_BYTES = 256 << 20
-"""Bytes of a piece, for a learner that lets the run choose their number: in files, one at a time is in memory."""
 
 
 class CheckedRows(RowBlocks):
@@ -149,10 +147,11 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
         if job.fitted is None:
             _refuse_missing(job)
         (rounds,) = super().of(job)
-        solver = cls.solver(job.context.params.of(job.learner), job.held_bytes)
+        learner = job.context.params.learner_as(RoundsLearner, job.learner)
+        solver = cls.solver(learner, job.held_bytes)
         if solver == "memory":
             return [replace(rounds, n_threads=job.n_threads)]
-        by_size = -(-job.held_bytes // PIECE_BYTES)
+        by_size = -(-job.held_bytes // learner.piece_bytes)
         return [replace(rounds, wanted_pieces=max(by_size, _threads(job)))]
 
     def finish(self, state: RoundState) -> TrainedRecord:

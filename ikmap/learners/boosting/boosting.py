@@ -221,7 +221,7 @@ class Boosting:
 
     @property
     def _is_last(self) -> bool:
-        """Whether all rounds are made, or one of whose trees none has a split."""
+        """True if all rounds are made, or if no tree of the last round has a split."""
         made, begun = self._rounds
         if begun or not made:
             return False

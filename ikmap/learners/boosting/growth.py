@@ -45,7 +45,7 @@ class TreeSettings:
 
 @dataclass(frozen=True)
 class Scales:
-    """How gradients and hessians become whole numbers, whose sums over all rows are exact.
+    """Scales by which gradients and hessians become whole numbers, whose sums over all rows are exact.
 
     In a histogram, the word of a gradient has at most 30 bits, and that of a hessian, shifted by `shift` bits, plus 1,
     as many as there is room for. The sums of a leaf have as many bits as there is room for.

@@ -174,7 +174,7 @@ class Order:
 
 @dataclass(eq=False)
 class Looked:
-    """What the first round finds.
+    """Findings of the first round.
 
     Attributes
     ----------

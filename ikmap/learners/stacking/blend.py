@@ -75,7 +75,7 @@ class LogLoss(BlendLoss):
 
 
 class SquaredLoss(BlendLoss):
-    """Half of the squared error of numbers."""
+    """Loss of numbers: half of the squared error."""
 
     def constant(self, target: Floats) -> Floats:
         mean: Floats = target.mean(axis=0)

@@ -17,7 +17,7 @@ from cluster import connect
 from ikmap.learners.boosting import piece
 from ikmap.learners.boosting.boosting import Boosting as State
 from ikmap.methods import Shape
-from ikmap.methods.boosting import PIECE_BYTES, Boosting
+from ikmap.methods.boosting import Boosting
 from ikmap.methods.fields import FieldError
 from pipeline.errors import InputError
 from pipeline.running.stage import Context
@@ -212,7 +212,7 @@ def test_the_plan_reckons_with_bins_and_not_with_all_rows() -> None:
     assert learner.memory(ten_times) == learner.at({"solver": "distributed"}).memory(ten_times)
     sizes = DataSizes(30_000_000, 1000, 20, 0, 1, dense=True)
     assert make_plan(params_for(learners=("boosting",)), 0, sizes, 2).worker_bytes < 2 << 30
-    assert learner.memory(ten_times) >= PIECE_BYTES
+    assert learner.memory(ten_times) >= learner.piece_bytes
 
 
 MEASURE = """
@@ -222,13 +222,12 @@ import distributed  # as every worker has
 from ikmap.methods import boosting
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.runs.plan import DataSizes, make_plan
-from pipeline.training import sums
 from pipeline.training.train import train
 from tests.support.params_for import params_for
 from tests.support.runs import context
 
 folder, solver, n, d = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-boosting.PIECE_BYTES = sums.PIECE_BYTES = 8 << 20
+boosting.Boosting.piece_bytes = 8 << 20
 params = params_for(learners=("boosting",), solver=solver, rounds=3)
 plan = make_plan(params, 0, DataSizes(n, 0, d, n * d, 1, dense=True), workers=1)
 before = peak_rss_bytes()
