@@ -196,6 +196,31 @@ class Params:
             raise errors[0]
         return settled
 
+    @property
+    def raced(self) -> bool:
+        """True if a race is to choose map and learner: neither they nor options of methods are given."""
+        return (
+            self.undecided
+            and self.partitioner == AUTO
+            and all(
+                value == fields_by_name(name)[key].recorded_default
+                for name, record in self.methods.items()
+                for key, value in record.items()
+            )
+        )
+
+    def decided(self, learner: str, partitioner: str, options: Mapping[str, Options], scale: str) -> Params:
+        """Return the parameters of the model that a race has chosen; options that only a race has are at default."""
+        return replace(
+            self,
+            partitioner=partitioner or AUTO,
+            learners=(learner,),
+            methods=dict(options),
+            scale=scale if self.scale == "none" else self.scale,
+            cv_rows=Params.cv_rows,
+            budget=None,
+        )
+
     def settled(self, task: TaskKind) -> Params:
         """Return the parameters for a task: "auto" becomes its usual learner, and the usual map of the learner.
 

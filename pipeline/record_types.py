@@ -540,6 +540,49 @@ class FinishedStage(TypedDict):
     records: NotRequired[int]
 
 
+class CandidateRecord(TaskRecord):
+    """The record of a task that tries a candidate of a race: packed decisions, or why there are none."""
+
+    failed: NotRequired[str]
+    decisions: NotRequired[str]
+    shape: NotRequired[list[int]]
+    settings: NotRequired[JsonObject]
+    fit_seconds: NotRequired[float]
+    predict_seconds: NotRequired[float]
+    trial_seconds: NotRequired[float]
+
+
+class LeaderboardEntry(TypedDict):
+    """A line of the leaderboard of a race: a model, how well it did, and what to type to get it."""
+
+    name: str
+    options: str
+    loss: float | None
+    error: float | None
+    folds: int
+    fit_seconds: float | None
+    row_seconds: float | None
+    note: str
+    weights: dict[str, float]
+
+
+class ChooseResult(TypedDict):
+    """The result of the race that chooses a model: options of the run by methods, and how all candidates did."""
+
+    learner: str
+    partitioner: str
+    scale: str
+    options: dict[str, JsonObject]
+    name: str
+    loss: str
+    rows: int
+    folds: int
+    budget: float
+    spent: float
+    by_budget: bool
+    leaderboard: list[LeaderboardEntry]
+
+
 class Session(TypedDict):
     """Seconds that processes have spent on something, and when the last one began, if it was stopped."""
 
@@ -565,4 +608,6 @@ class Manifest(Session):
     start_seconds: NotRequired[float]
     compile_seconds: NotRequired[float]
     settled: NotRequired[JsonObject]
+    chosen_toml: NotRequired[str]
+    chosen_command: NotRequired[str]
     stop_seconds: NotRequired[float]

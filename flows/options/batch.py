@@ -302,6 +302,7 @@ class BatchOptions(TableOptions, CommonOptions):
                 f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
                 f"{', '.join(on_cells)}"
             )
+        raced = self.learner == (AUTO,) and self.partitioner == AUTO and not any(self.by_method.values())
         searched = searches_anything(names, self.by_method)
         online = [name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)]
         if "order" not in at_default and not set(online) & set(self.learner):
@@ -314,7 +315,7 @@ class BatchOptions(TableOptions, CommonOptions):
                 except ValueError as error:
                     raise InputError(f"{specs[name].flag}: {error}") from None
         for name in ("cv_rows", "search", "select_by", "budget"):
-            if name not in at_default and not searched:
+            if name not in at_default and not searched and not (raced and name in ("cv_rows", "budget")):
                 words = shlex.join(specs[name].words(getattr(self, name)))
                 raise InputError(
                     f"{words}: found nothing to choose, expected an option such as --psi or --C to be auto"

@@ -19,7 +19,9 @@ from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
 from flows.options.table import csv_request
 from flows.runs.look_first import data_folder, known_data, look_at_data
+from ikmap.methods import fields_by_name
 from ikmap.methods.registry import FAULTS
+from ikmap.tasks import AUTO
 from pipeline.sources.datasets.known import EMBEDDED
 from pipeline.urls import Location
 
@@ -239,7 +241,28 @@ def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], clus
         dry_run=options.dry_run,
         dask_report=not options.no_dask_report,
         sources=sources,
+        chosen=partial(chosen_invocation, options),
     )
+
+
+def chosen_invocation(options: BatchOptions, asked: Invocation, params: Params) -> Invocation:
+    """Return an invocation with the command and the options of the model that a race has chosen."""
+    scoped = {
+        name: {
+            key: value for key, value in record.items() if value != fields_by_name(name)[key].recorded_default
+        }
+        for name, record in params.methods.items()
+    }
+    made = replace(
+        options,
+        partitioner=params.partitioner if params.on_cells else AUTO,
+        learner=params.learners,
+        scale=params.scale,
+        budget=None,
+        cv_rows=params.cv_rows,
+        scoped={name: values for name, values in scoped.items() if values},
+    )
+    return replace(asked, command=made.command(session=False), config_toml=made.to_toml())
 
 
 def batch_params(options: BatchOptions) -> Params:

@@ -12,11 +12,14 @@ from typing import cast
 
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.values import Value, numbers_of, shown
+from ikmap.auto.candidates import STACKING
+from ikmap.tasks import TaskKind
 from ikmap.tasks.capabilities import loops
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
 from pipeline.record_types import (
     CellsResult,
+    ChooseResult,
     IngestResult,
     Record,
     RecordView,
@@ -34,6 +37,7 @@ from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan,
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import calibrate, is_requested, refuse_calibration
 from pipeline.stages.cells import cells, explain
+from pipeline.stages.choose import choose
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.importance import importance, refuse_importance
 from pipeline.stages.ingest import ingest
@@ -79,6 +83,8 @@ def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *
         work = partial(_stages, context, data, invocation, steps)
         outcome = until_verified(context, work, partial(cannot_be_read_again, data, invocation))
 
+    if context.params.raced:
+        invocation = invocation.chosen(invocation, outcome[0].params)
     context, ingested, mapped, selection, learners = outcome
     # Learners side by side end in any order; the stages of each are shown together.
     kinds = ["train", *(["calibrate"] if is_requested(context.params) else []), "evaluate"]
@@ -97,6 +103,7 @@ def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *
         },
         stages=stages,
         selection=selection,
+        choice=choice_of(context),
         learners={
             name: {
                 **result,
@@ -139,7 +146,7 @@ def _stages(
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
     ingested = steps.call("ingest", partial(ingest, context, data))
-    context = settled(context)
+    context = decided(context, steps, invocation)
     params = context.params
     refuse_calibration(params, PreparedRows(context.store, "train"))
     refuse_importance(params, PreparedRows(context.store, "train"))
@@ -197,6 +204,33 @@ def _stages(
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
     return context, ingested, mapped, selection, learners
+
+
+def decided(context: Context, steps: Steps, invocation: Invocation) -> Context:
+    """Return the context with the parameters of the model that a race has chosen, or that the labels have settled."""
+    params, run = context.params, context.run
+    kind = prepared(context).task.kind
+    if not params.raced or not is_raced(kind):
+        return settled(context)
+    stop_if_dry(invocation)
+    words = Params(learners=(STACKING,), scale=params.scale)
+    compile_words(context, words_of(words, dense=prepared(context).dense, task=loops(prepared(context).task)))
+    choice = steps.call("choose", partial(choose, context))
+    params = params.decided(choice["learner"], choice["partitioner"], choice["options"], choice["scale"])
+    run.manifest["settled"] = params.as_json()
+    write_text(run.path / "run.toml", invocation.chosen(invocation, params).config_toml)
+    return replace(context, params=params)
+
+
+def choice_of(context: Context) -> ChooseResult | None:
+    """Return the result of the race that chose the model of a run; None: there was none."""
+    stage = context.run.stage("choose")
+    return None if stage is None else cast("ChooseResult", stage["result"])
+
+
+def is_raced(kind: TaskKind) -> bool:
+    """Return whether there are candidates for a kind of task."""
+    return kind.name in LEARNERS[STACKING].about.tasks
 
 
 def settled(context: Context) -> Context:

@@ -12,7 +12,7 @@ from distributed import performance_report
 
 from ikmap.json_values import Json
 from pipeline.params import Params
-from pipeline.record_types import Record, RecordView, Result, SelectResult, Summary, UsedGPU
+from pipeline.record_types import ChooseResult, Record, RecordView, Result, SelectResult, Summary, UsedGPU
 from pipeline.report import write_report
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
@@ -49,6 +49,8 @@ class Invocation:
         Seconds from the beginning of the command until the cluster was there: imports, finding the data, processes.
     stop : callable
         Function that stops the cluster, where this run is the last to use it; called when all work is done.
+    chosen : callable
+        Function that returns an invocation with the command and the options of the model that a race has chosen.
     """
 
     command: str
@@ -61,6 +63,7 @@ class Invocation:
     dask_report: bool = True
     start_seconds: float = 0.0
     stop: Callable[[], None] = lambda: None
+    chosen: Callable[[Invocation, Params], Invocation] = lambda asked, _: asked
 
     def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
         """Return the context manager around the work of a run: Dask's report, if it is wanted."""
@@ -74,6 +77,7 @@ def finish_run(
     data: Result,
     stages: Sequence[Summary],
     selection: SelectResult | None,
+    choice: ChooseResult | None = None,
     learners: RecordView,
     gpu: UsedGPU,
     online: Result | None = None,
@@ -88,6 +92,8 @@ def finish_run(
         Summaries of the stages (:func:`records_of_stages`).
     gpu : mapping
         Result of the stage that made the cells.
+    choice : dict, optional
+        Result of the race that chose the model.
     online : mapping, optional
         How the stream was cut, for a run on a stream.
 
@@ -108,6 +114,7 @@ def finish_run(
         **({} if online is None else {"online": dict(online)}),
         "stages": list(stages),
         "selection": selection,
+        **({} if choice is None else {"choice": dict(choice)}),
         "learners": dict(learners),
     }
     metrics["verdicts"] = verdicts_of(metrics)

@@ -97,7 +97,11 @@ class RunDirectory:
                     "another --run-dir, or --fresh to do it again"
                 )
             # The new identity is completed too: whatever it lacks has the default there as well.
-            changed = _differences(completed_identity(self.manifest["identity"]), completed_identity(identity))
+            # A run may also be named by the parameters that its labels, or a race, have settled.
+            held, settled = self.manifest["identity"], self.manifest.get("settled")
+            alike = [held] if settled is None else [held, {**held, "params": settled}]
+            expected = completed_identity(identity)
+            changed = min((_differences(completed_identity(own), expected) for own in alike), key=len)
             if changed:
                 raise InputError(
                     f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "

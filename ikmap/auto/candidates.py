@@ -1,0 +1,83 @@
+"""The models that an automatic choice tries, and the settings with which it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ikmap.json_values import Json
+
+type Options = Mapping[str, Json]
+"""Values of a method's options, by name."""
+
+BOOSTING, STACKING, CELLS_LEARNERS = "boosting", "stacking", {True: "logistic", False: "ridge"}
+"""Names of learners; of those on cells, for classes (True) and for numbers."""
+VARIANTS: tuple[Options, ...] = (
+    {"shrinkage": 0.05},
+    {"max_leaves": 8},
+    {"max_leaves": 127},
+    {"column_share": 0.5},
+    {"min_leaf": 5},
+    {"l2": 10.0},
+    {"row_share": 0.7},
+    {"shrinkage": 0.02, "rounds": 3000},
+)
+"""Settings of boosting that are tried one after the other, as long as there is time; what is better stays."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that is tried: a learner, its map if it is on cells, and options of both.
+
+    Attributes
+    ----------
+    name : str
+        Name in the leaderboard.
+    learner : str
+    partitioner : str
+        Map of a learner on cells; else empty.
+    scale : {"none", "minmax"}
+        Scale that columns are brought to.
+    options : mapping of str to value
+        Options of the learner on rows, or of the map.
+    """
+
+    name: str
+    learner: str
+    partitioner: str = ""
+    scale: str = "none"
+    options: Options = field(default_factory=dict)
+
+    @property
+    def part(self) -> str:
+        """Name as a part of a sum (:class:`~ikmap.methods.stacking.Stacking`)."""
+        return self.partitioner or self.learner
+
+    def with_options(self, options: Options) -> Candidate:
+        """Return the candidate with further options, and a name that tells them."""
+        changed = {**self.options, **options}
+        words = " ".join(f"{key}={value}" for key, value in changed.items())
+        return replace(self, name=f"{self.part} {words}", options=changed)
+
+
+def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
+    """Return the candidates of a task, the usually cheap ones first.
+
+    Parameters
+    ----------
+    classes : bool
+        Whether targets are classes, else numbers.
+    dense : bool
+        Whether rows are dense: sparse ones cannot be scaled.
+    """
+    learner = CELLS_LEARNERS[classes]
+    found = [Candidate("iforest", learner, "iforest"), Candidate("boosting", BOOSTING)]
+    if dense:
+        found.append(Candidate("anne", learner, "anne", "minmax"))
+    return found
+
+
+def variants(best: Candidate, tried: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates of boosting with one setting changed, which have not been tried."""
+    names = {candidate.name for candidate in tried}
+    return [own for own in map(best.with_options, VARIANTS) if own.name not in names]

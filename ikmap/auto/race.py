@@ -1,0 +1,446 @@
+"""A race of candidates on folds of a sample: which trials come next, what is left out, and what is chosen in the end.
+
+A race goes in rounds. First each candidate learns from a few rows of one fold, which tells how long it takes; then from
+all rows of that fold; then from those of the others. What can no longer win, alone or in a sum, is dropped, and what
+would take too long is left out. With seconds left, other settings of boosting are tried. Sums of candidates cost
+nothing: their decisions are sums of decisions that are known.
+
+The race depends on the results of trials alone, of which the seconds are a part: with the same results, as those that
+an interrupted run has kept, it goes on in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ikmap.arrays import Floats, Int64s
+from ikmap.auto.candidates import BOOSTING, STACKING, Candidate, Options, variants
+from ikmap.auto.trial import T, Decided, loss_of, target_of
+from ikmap.json_values import Json
+from ikmap.learners.stacking.blend import BlendLoss, blend
+from ikmap.racing import Scores, survivors
+
+PILOT_ROWS = 1000
+"""Rows of the first round."""
+ENOUGH = 400
+"""Held-out rows, at least, by which candidates are dropped."""
+RACE_SHARE = 0.4
+"""Share of the budget that the race may take; the rest is for the model of all rows."""
+LEAST_SLOPE = 0.25
+"""Seconds that a further row is expected to take, at least, as a share of the mean over rows."""
+PILOT_SLOPE = 0.4
+"""The same, before more than one number of rows is known: much of a pilot's time does not depend on rows."""
+VARIANTS_AT_ONCE = 2
+"""Variants of the best candidate that are tried in a round."""
+
+type Fold = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial: a candidate learns from rows of a fold, all of them or some, and decides on those held out.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    fold : int
+    pilot : bool
+        Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes.
+    settings : mapping or None
+        psi and C, if they are known.
+    """
+
+    candidate: Candidate
+    fold: int
+    pilot: bool = False
+    settings: Mapping[str, Json] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name that no other trial of the race has."""
+        what = "pilot" if self.pilot else f"fold-{self.fold}"
+        return f"{self.candidate.name.replace(' ', '-')}-{what}"
+
+    def rows(self, fold: Fold) -> Fold:
+        """Return the rows (fit, held out) of the trial among those of its fold."""
+        fit, held_out = fold
+        if not self.pilot:
+            return fold
+        return _spread(fit, PILOT_ROWS), _spread(held_out, PILOT_ROWS)
+
+
+def _spread(rows: np.ndarray, at_most: int) -> np.ndarray:
+    return rows if rows.size <= at_most else rows[np.linspace(0, rows.size - 1, at_most).astype(np.int64)]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the leaderboard: a candidate, or a sum of some, and how well it did.
+
+    Attributes
+    ----------
+    name : str
+    parts : tuple of str
+        Names of the candidates in it.
+    loss : float
+        Mean loss on rows from which it has not learned; nan if it was not tried on all folds.
+    error : float
+        Standard error of the loss.
+    folds : int
+        Folds on which it was tried.
+    fit_seconds : float
+        Seconds that its model of all rows is expected to take.
+    row_seconds : float
+        Seconds to decide on a row.
+    note : str
+        Why it was left out, if it was.
+    weights : mapping of str to float
+        Weight of each candidate in a sum.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    loss: float
+    error: float
+    folds: int
+    fit_seconds: float
+    row_seconds: float
+    note: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model that was chosen, as options of a run.
+
+    Attributes
+    ----------
+    entry : Entry
+    learner, partitioner, scale : str
+        The partitioner is empty for a learner on rows.
+    options : mapping of str to mapping
+        Options of the methods, by their names.
+    by_budget : bool
+        True if the budget, and not the losses alone, decided.
+    """
+
+    entry: Entry
+    learner: str
+    partitioner: str
+    scale: str
+    options: Mapping[str, Options]
+    by_budget: bool = False
+
+
+def default_budget(n_rows: int) -> float:
+    """Return the seconds that a choice and its model may take at most: a minute for 100,000 rows, or fewer."""
+    return float(round(60 * math.sqrt(max(1.0, n_rows / 100_000))))
+
+
+class Race:
+    """A race under way.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    y : ndarray, shape (n,)
+        Targets of the rows of the sample.
+    n_classes : int
+        Number of classes; 0 for numbers.
+    folds : sequence of (ndarray, ndarray)
+        For each fold, the rows to learn from and those held out.
+    n_rows : int
+        Number of all rows, of which the model is to be made.
+    budget : float, optional
+        Seconds for the race and the model. Default: those of :func:`default_budget`; other settings of boosting are
+        then tried only for as long as the candidates took.
+    n_workers : int
+        Trials that run at the same time.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        y: np.ndarray,
+        n_classes: int,
+        folds: Sequence[Fold],
+        n_rows: int,
+        budget: float | None = None,
+        n_workers: int = 1,
+    ) -> None:
+        self.candidates, self.folds, self.n_rows = list(candidates), list(folds), n_rows
+        self.budget = default_budget(n_rows) if budget is None else budget
+        self.n_workers, self.in_haste, self._core_seconds = n_workers, budget is None, 0.0
+        self.loss: BlendLoss = loss_of(n_classes)
+        self.target = target_of(y, n_classes)
+        self.results: dict[str, dict[int, Decided]] = {}
+        self.pilots: dict[str, Decided] = {}
+        self.notes: dict[str, str] = {}
+        self.spent, self.limited = 0.0, False
+        self._core, self._rounds = list(candidates), self._plan()
+
+    # Which trials come next.
+
+    def _plan(self) -> list[tuple[str, tuple[int, ...]]]:
+        n = len(self.folds)
+        later = [tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)]
+        smallest = min(fit.size for fit, _ in self.folds)
+        pilot = [("pilot", (0,))] if smallest > 2 * PILOT_ROWS else []
+        return [*pilot, ("folds", (0,)), *(("folds", own) for own in later)]
+
+    def next_round(self) -> list[Trial]:
+        """Return the trials of the next round; none at the end of the race."""
+        while self._rounds:
+            kind, folds = self._rounds.pop(0)
+            trials = [self._trial(own, fold, kind == "pilot") for fold in folds for own in self._running(folds)]
+            if min(folds) > 0 and not self._affords(trials):
+                self.limited = True
+                self._rounds.clear()
+            elif trials := self._affordable(trials) if min(folds) == 0 else trials:
+                return trials
+        return self._further()
+
+    def _trial(self, candidate: Candidate, fold: int, pilot: bool = False) -> Trial:
+        first = self.results.get(candidate.name, {}).get(0)
+        settings = first.settings if first is not None and candidate.partitioner else None
+        return Trial(candidate, fold, pilot, settings)
+
+    def _running(self, folds: Collection[int]) -> list[Candidate]:
+        """Return the candidates that have not been left out, and have been tried on all folds before these."""
+        before = set(range(min(folds)))
+        return [
+            own
+            for own in self._core
+            if own.name not in self.notes and before <= set(self.results.get(own.name, ()))
+        ]
+
+    def _affords(self, trials: Sequence[Trial]) -> bool:
+        """Return whether the budget has seconds enough for all of these trials."""
+        return sum(map(self.expected, trials)) / self.n_workers <= self.budget * RACE_SHARE - self.spent
+
+    def _affordable(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the trials on the first fold for which the budget has seconds enough, the quick ones first.
+
+        One candidate at least is tried, whatever the budget is.
+        """
+        taken: list[Trial] = []
+        for trial in sorted(trials, key=self.expected):
+            if not taken or self._affords([*taken, trial]):
+                taken.append(trial)
+            else:
+                self.limited = True
+                self.notes[trial.candidate.name] = f"not tried: would take {self.expected(trial):.0f} s a fold"
+        return [trial for trial in trials if trial in taken]
+
+    def expected(self, trial: Trial) -> float:
+        """Return the seconds that a trial is expected to take; 0 for those of which nothing is known."""
+        name = trial.candidate.name
+        known = list(self.results.get(name, {}).values())
+        fit = self.folds[trial.fold][0].size
+        if known:
+            largest = max(self.folds[fold][0].size for fold in self.results[name])
+            return max(own.fit_seconds + own.predict_seconds for own in known) * fit / largest
+        if trial.pilot or name not in self.pilots:
+            return 0.0
+        return self.pilots[name].seconds * (1 + PILOT_SLOPE * (fit / PILOT_ROWS - 1))
+
+    def add_round(self, decided: Sequence[tuple[Trial, Decided | str]]) -> None:
+        """Take in the results of all trials of a round: what was decided, or why it could not be."""
+        seconds = [0.0]
+        for trial, own in decided:
+            name = trial.candidate.name
+            if isinstance(own, str):
+                self.notes[name] = f"failed: {own}"
+                continue
+            seconds.append(own.seconds)
+            if trial.pilot:
+                self.pilots[name] = own
+            else:
+                self.results.setdefault(name, {})[trial.fold] = own
+        self.spent += max(max(seconds), sum(seconds) / self.n_workers)
+        if any(not trial.pilot for trial, _ in decided):
+            self._drop()
+
+    def _drop(self) -> None:
+        """Leave out what can no longer win, and adds nothing to a sum."""
+        running = [own for own in self._core if own.name not in self.notes and own.name in self.results]
+        done = self.n_done
+        if done == len(self.folds) or len(running) < 2:
+            return
+        rows = self._held_out(done)
+        if rows.size < ENOUGH:
+            return
+        own_losses = {own.name: self._losses(own.name, done) for own in running}
+        scores = Scores()
+        for i, own in enumerate(running):
+            scores.add(i, 0, [-own_losses[own.name]])
+        left = {i for i, _ in survivors(scores.on([0]), done, len(self.folds))}
+        decisions = [self._decisions(own.name, done) for own in running]
+        weights = blend(decisions, self.target[rows], self._parts(done), self.loss).weights
+        for i, own in enumerate(running):
+            if i not in left and weights[i] == 0.0:
+                self.notes[own.name] = f"dropped after {done} of {len(self.folds)} folds: cannot win, adds nothing"
+
+    # Other settings, if there is time.
+
+    def _further(self) -> list[Trial]:
+        """Return trials of variants of the best setting of boosting so far, if it matters and there is time."""
+        board = self.leaderboard()
+        if not board or not any(self._by_name(part).learner == BOOSTING for part in board[0].parts):
+            return []
+        best = self.best_boosting()
+        if best is None:
+            return []
+        self._core_seconds = self._core_seconds or self.spent
+        left = self.budget * RACE_SHARE - self.spent
+        if self.in_haste:
+            left = min(left, 2 * self._core_seconds - self.spent)
+        costs = self.expected(Trial(best, 0)) * self.n_done * 2
+        fresh = variants(best, self.candidates)[:VARIANTS_AT_ONCE]
+        if not fresh:
+            return []
+        if costs * len(fresh) / self.n_workers > left:
+            self.limited = True
+            return []
+        self.candidates += fresh
+        return [Trial(own, fold) for fold in range(self.n_done) for own in fresh]
+
+    def best_boosting(self) -> Candidate | None:
+        """Return the setting of boosting with the least loss on all folds."""
+        tried = [own for own in self.candidates if own.learner == BOOSTING and self._complete(own.name)]
+        return min(tried, key=lambda own: float(self._losses(own.name, self.n_done).mean()), default=None)
+
+    # What has been found.
+
+    def _by_name(self, name: str) -> Candidate:
+        return next(own for own in self.candidates if own.name == name)
+
+    @property
+    def n_done(self) -> int:
+        """Number of folds on which all that runs has been tried."""
+        running = [own.name for own in self.candidates if own.name in self.results and own.name not in self.notes]
+        return min((len(self.results[name]) for name in running), default=0)
+
+    def _complete(self, name: str) -> bool:
+        return name not in self.notes and len(self.results.get(name, ())) >= self.n_done > 0
+
+    def _held_out(self, n_folds: int) -> np.ndarray:
+        """Return the rows that the first folds hold out, one fold after the other."""
+        return np.concatenate([held_out for _, held_out in self.folds[:n_folds]])
+
+    def _decisions(self, name: str, n_folds: int) -> Floats:
+        return np.concatenate([self.results[name][k].decisions for k in range(n_folds)])
+
+    def _losses(self, name: str, n_folds: int) -> Floats:
+        return self.loss.rows(self._decisions(name, n_folds), self.target[self._held_out(n_folds)])
+
+    def _parts(self, n_folds: int) -> Int64s:
+        """Return the parts that rows are divided into to weigh sums: folds, or thirds of the only one."""
+        if n_folds == 1:
+            return np.arange(self.folds[0][1].size) % 3
+        return np.repeat(np.arange(n_folds), [held_out.size for _, held_out in self.folds[:n_folds]])
+
+    def _fit_seconds(self, name: str, n_rows: float) -> float:
+        """Return the seconds that learning from so many rows is expected to take, on one core."""
+        known = self.results[name]
+        rows = float(np.mean([self.folds[k][0].size for k in known]))
+        seconds = float(np.mean([own.fit_seconds for own in known.values()]))
+        if name in self.pilots and n_rows > rows:
+            slope = (seconds - self.pilots[name].fit_seconds) / (rows - PILOT_ROWS)
+            return seconds + max(slope, LEAST_SLOPE * seconds / rows) * (n_rows - rows)
+        return seconds * n_rows / rows
+
+    def _row_seconds(self, name: str) -> float:
+        known = self.results[name]
+        return sum(own.predict_seconds for own in known.values()) / sum(self.folds[k][1].size for k in known)
+
+    def leaderboard(self) -> list[Entry]:
+        """Return what has been tried: the least loss first, then what was dropped, then what could not be tried."""
+        entries = [self._entry(own) for own in self.candidates]
+        if (total := self._sum()) is not None:
+            entries.append(total)
+        return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.loss))
+
+    def _entry(self, own: Candidate) -> Entry:
+        folds, note = len(self.results.get(own.name, ())), self.notes.get(own.name, "")
+        if not folds:
+            return Entry(own.name, (own.name,), math.nan, math.nan, 0, math.nan, math.nan, note)
+        losses = self._losses(own.name, min(folds, self.n_done) if not note else folds)
+        return Entry(
+            own.name,
+            (own.name,),
+            float(losses.mean()),
+            _standard_error(losses),
+            folds,
+            self._fit_seconds(own.name, self.n_rows) / self.n_workers,
+            self._row_seconds(own.name),
+            note,
+        )
+
+    def _sum(self) -> Entry | None:
+        """Return the sum of the best setting of boosting and of candidates on cells that add to it."""
+        n, n_folds = self.n_done, len(self.folds)
+        best = self.best_boosting()
+        parts = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
+        parts = [*([best] if best is not None else []), *parts]
+        if not parts:
+            return None
+        target = self.target[self._held_out(n)]
+        blended = blend([self._decisions(own.name, n) for own in parts], target, self._parts(n), self.loss)
+        weights = {own.name: weight for own, weight in zip(parts, blended.weights.tolist(), strict=True) if weight > 0}
+        if not weights:
+            return None
+        losses = self.loss.rows(blended.decisions, target)
+        seconds = sum(self._fit_seconds(name, self.n_rows * (1 - 1 / n_folds)) for name in weights)
+        return Entry(
+            f"sum of {' and '.join(weights)}",
+            tuple(weights),
+            float(losses.mean()),
+            _standard_error(losses),
+            n,
+            n_folds * seconds / self.n_workers,
+            n_folds * sum(map(self._row_seconds, weights)),
+            weights=weights,
+        )
+
+    def choice(self) -> Choice:
+        """Return the choice: the least loss among what the budget has seconds for; if for nothing, the quickest.
+
+        Raises
+        ------
+        ValueError
+            No candidate could be tried.
+        """
+        board = [entry for entry in self.leaderboard() if entry.folds and not entry.note]
+        if not board:
+            raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
+        left = self.budget - self.spent
+        affordable = [entry for entry in board if entry.fit_seconds <= left]
+        entry = affordable[0] if affordable else min(board, key=lambda entry: entry.fit_seconds)
+        return replace(self.as_options(entry), by_budget=self.limited or entry is not board[0])
+
+    def as_options(self, entry: Entry) -> Choice:
+        """Return an entry of the leaderboard as options of a run."""
+        parts = [self._by_name(name) for name in entry.parts]
+        scale = next((own.scale for own in parts if own.scale != "none"), "none")
+        if entry.weights:
+            options: dict[str, Json] = {"base_models": ",".join(own.part for own in parts)}
+            for own in parts:
+                options.update(own.options)
+            return Choice(entry, STACKING, "", scale, {STACKING: options})
+        (own,) = parts
+        if not own.partitioner:
+            return Choice(entry, own.learner, "", scale, {own.learner: own.options})
+        settings = self.results[own.name][0].settings
+        of_map: dict[str, Json] = {"t": T, "psi": settings["psi"], **own.options}
+        return Choice(
+            entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": settings["C"]}}
+        )
+
+
+def _standard_error(losses: Floats) -> float:
+    return float(losses.std() / math.sqrt(losses.size))

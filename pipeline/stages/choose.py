@@ -1,0 +1,187 @@
+"""Choose: race candidates on folds of a sample of the training rows, for the model of all of them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import replace
+
+from ikmap.auto.candidates import candidates
+from ikmap.auto.race import Choice, Entry, Race, Trial
+from ikmap.auto.trial import Decided, trial
+from ikmap.learners.rows import Block
+from ikmap.methods import Training, fields_by_name
+from pipeline.params import Params
+from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
+from pipeline.resolve import flag
+from pipeline.rows.prepared import DATA, SCALE, PreparedRows
+from pipeline.rows.row_weights import weight_rule
+from pipeline.running.dispatch import Task, worker_addresses
+from pipeline.running.stage import Context, Stage
+from pipeline.stages.scale import fit_scaling
+from pipeline.stages.select_rows import cv_folds, cv_sample, packed_rows, unpacked_rows
+from pipeline.storage.store import Store
+
+LOSSES = {True: "log loss", False: "squared error / 2"}
+"""Losses that candidates are compared by, of classes and of numbers."""
+
+
+def choose(context: Context) -> ChooseResult:
+    """Race the candidates; the trials that are done are kept, and a run that was interrupted goes on with them.
+
+    Raises
+    ------
+    InputError
+        No candidate could be tried.
+    """
+    params = context.params
+    rows = PreparedRows(context.store, "train")
+    n, n_used = rows.n_rows, min(rows.n_rows, params.cv_rows)
+    race = begin(context, rows, n_used)
+    stage = Stage(context, "choose", None, n_used)
+    limit = f"for at most {race.budget:.0f} s with the model (--budget)"
+    names = ", ".join(own.name for own in race.candidates)
+    context.events.message(f"choose: tries {names} on {n_used:,} of {n:,} training rows, {limit}")
+    while trials := race.next_round():
+        tasks = [Task(own.name, (context.store, params, own, n_used)) for own in trials]
+        records = stage.run(try_candidate, tasks, Progress(race))
+        race.add_round([(own, _result(record)) for own, record in zip(trials, records, strict=True)])
+    choice = race.choice()
+    result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
+    for line in leaderboard_lines(result):
+        context.events.message(line)
+    return stage.finish(result, [SCALE] if scaled(stage, rows, choice.scale) else [])
+
+
+def scaled(stage: Stage, rows: PreparedRows, scale: str) -> bool:
+    """Bring the columns to the scale of the model that was chosen; return whether they have one that the race chose."""
+    store, preparation = stage.context.store, rows.preparation
+    if scale == "none" or stage.context.params.scale != "none":
+        return False
+    if preparation.scale != scale:  # else an earlier process has done it
+        fit_scaling(stage, preparation)
+        description = {**store.need(DATA), "preparation": replace(preparation, scale=scale).as_json()}
+        store.set_attributes(DATA, description)
+    return True
+
+
+def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
+    """Return the race of a run, before its first round."""
+    params, preparation = context.params, rows.preparation
+    task, _, y, _ = cv_sample(context.store, params, n_used)
+    n_classes = len(task.codec.classes)
+    folds = cv_folds(context.store, params, n_used)
+    workers = max(1, len(worker_addresses(context.client)))
+    own = candidates(classes=n_classes > 0, dense=preparation.dense and params.scale == "none")
+    return Race(own, y, n_classes, folds, rows.n_rows, params.budget, workers)
+
+
+class Progress:
+    """A watcher of the trials of a race: it tells what is best so far, and never ends a round."""
+
+    def __init__(self, race: Race) -> None:
+        board = [entry for entry in race.leaderboard() if entry.folds and not entry.note]
+        self.best = f"; best so far {board[0].name}, loss {board[0].loss:.5g}" if board else ""
+        self.left = max(0.0, race.budget - race.spent)
+
+    def done(self, task: Task, record: CandidateRecord, skipped: bool) -> TaskProgress:  # noqa: ARG002
+        """Return what progress shows of a trial that is done."""
+        note = f"{task.name} {'failed' if 'failed' in record else 'done'}{self.best}"
+        return {"note": note, "left": self.left}
+
+    def enough(self) -> bool:
+        """Return False: a round is not ended early."""
+        return False
+
+
+def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> CandidateRecord:
+    """Task: let a candidate learn from the rows of a trial, and decide on those held out."""
+    task, X, y, weight = cv_sample(store, params, n_rows)
+    fit, held_out = own.rows(cv_folds(store, params, n_rows)[own.fold])
+    block = Block(X[fit], y[fit], None if weight is None else weight[fit])
+    block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
+    training = Training(block, task.codec.classes, params.seed, task=task)
+    record: CandidateRecord = {"rows": int(fit.size)}
+    try:
+        decided = trial(own.candidate, training, X[held_out], y[held_out], own.settings)
+    except (ValueError, MemoryError) as error:
+        return {**record, "failed": str(error) or type(error).__name__}
+    return {
+        **record,
+        "decisions": packed_rows(decided.decisions.ravel()),
+        "shape": list(decided.decisions.shape),
+        "settings": dict(decided.settings),
+        "fit_seconds": round(decided.fit_seconds, 6),
+        "predict_seconds": round(decided.predict_seconds, 6),
+        "trial_seconds": round(decided.seconds, 6),
+    }
+
+
+def _result(record: CandidateRecord) -> Decided | str:
+    if "failed" in record:
+        return record["failed"]
+    shape = record["shape"]
+    decisions = unpacked_rows(record["decisions"], shape[0] * shape[1]).reshape(shape)
+    seconds = record["fit_seconds"], record["predict_seconds"], record["trial_seconds"]
+    return Decided(decisions, record["settings"], *seconds)
+
+
+def _as_result(race: Race, choice: Choice, n_rows: int, *, classes: bool) -> ChooseResult:
+    return {
+        "learner": choice.learner,
+        "partitioner": choice.partitioner,
+        "scale": choice.scale,
+        "options": {name: dict(options) for name, options in choice.options.items()},
+        "name": choice.entry.name,
+        "loss": LOSSES[classes],
+        "rows": n_rows,
+        "folds": race.n_done,
+        "budget": race.budget,
+        "spent": round(race.spent, 3),
+        "by_budget": choice.by_budget,
+        "leaderboard": [_as_entry(race, entry) for entry in race.leaderboard()],
+    }
+
+
+def _as_entry(race: Race, entry: Entry) -> LeaderboardEntry:
+    def number(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return {
+        "name": entry.name,
+        "options": words_of(race.as_options(entry)) if entry.folds else "",
+        "loss": number(entry.loss),
+        "error": number(entry.error),
+        "folds": entry.folds,
+        "fit_seconds": number(entry.fit_seconds),
+        "row_seconds": number(entry.row_seconds),
+        "note": entry.note,
+        "weights": dict(entry.weights),
+    }
+
+
+def words_of(choice: Choice) -> str:
+    """Return what to type on a command line to get a model."""
+    words = [*(["--partitioner", choice.partitioner] if choice.partitioner else []), "--learner", choice.learner]
+    words += ["--scale", choice.scale] if choice.scale != "none" else []
+    for name, options in choice.options.items():
+        fields = fields_by_name(name)
+        for key, value in options.items():
+            if value != fields[key].recorded_default:
+                words += fields[key].given_kind.written(flag(key), value)
+    return shlex.join(words)
+
+
+def leaderboard_lines(result: ChooseResult) -> list[str]:
+    """Return the leaderboard as lines of a log."""
+    lines = [f"choose: {result['loss']} on rows that were held out, the least first; seconds are those of all rows"]
+    for entry in result["leaderboard"]:
+        loss, error, seconds = entry["loss"], entry["error"], entry["fit_seconds"]
+        if loss is None or error is None or seconds is None:
+            lines.append(f"  {entry['name']}: {entry['note']}")
+            continue
+        note = f" ({entry['note']})" if entry["note"] else ""
+        lines.append(f"  {loss:.5g} +- {1.96 * error:.2g}  {seconds:,.1f} s  {entry['name']}{note}: {entry['options']}")
+    why = "the best that the budget has seconds for" if result["by_budget"] else "the best"
+    lines.append(f"choose: {result['name']}, {why} of {len(result['leaderboard'])}")
+    return lines
