@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ikmap.estimators.auto import AutoClassifier, AutoRegressor
     from ikmap.estimators.boosting import CellBoostingClassifier, CellBoostingRegressor
     from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
     from ikmap.estimators.forest import ForestMap
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ikmap.estimators.table_encoder import TableEncoder
     from ikmap.tables.frames import FrameModel
 __all__ = [
+    "AutoClassifier",
+    "AutoRegressor",
     "CellBoostingClassifier",
     "CellBoostingRegressor",
     "CellLogisticRegression",

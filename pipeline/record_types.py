@@ -544,6 +544,7 @@ class CandidateRecord(TaskRecord):
     """The record of a task that tries a candidate of a race: packed decisions, or why there are none."""
 
     failed: NotRequired[str]
+    tried: NotRequired[list[tuple[int, float, float]]]
     decisions: NotRequired[str]
     shape: NotRequired[list[int]]
     settings: NotRequired[JsonObject]

@@ -248,16 +248,14 @@ def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], clus
 def chosen_invocation(options: BatchOptions, asked: Invocation, params: Params) -> Invocation:
     """Return an invocation with the command and the options of the model that a race has chosen."""
     scoped = {
-        name: {
-            key: value for key, value in record.items() if value != fields_by_name(name)[key].recorded_default
-        }
+        name: {key: value for key, value in record.items() if value != fields_by_name(name)[key].recorded_default}
         for name, record in params.methods.items()
     }
     made = replace(
         options,
         partitioner=params.partitioner if params.on_cells else AUTO,
         learner=params.learners,
-        scale=params.scale,
+        scale="minmax" if params.scale == "minmax" else "none",
         budget=None,
         cv_rows=params.cv_rows,
         scoped={name: values for name, values in scoped.items() if values},

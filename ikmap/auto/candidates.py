@@ -10,7 +10,7 @@ from ikmap.json_values import Json
 type Options = Mapping[str, Json]
 """Values of a method's options, by name."""
 
-BOOSTING, STACKING, CELLS_LEARNERS = "boosting", "stacking", {True: "logistic", False: "ridge"}
+BOOSTING, STACKING, LINEAR, CELLS_LEARNERS = "boosting", "stacking", "linear-model", {True: "logistic", False: "ridge"}
 """Names of learners; of those on cells, for classes (True) and for numbers."""
 VARIANTS: tuple[Options, ...] = (
     {"shrinkage": 0.05},
@@ -71,7 +71,11 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
         Whether rows are dense: sparse ones cannot be scaled.
     """
     learner = CELLS_LEARNERS[classes]
-    found = [Candidate("iforest", learner, "iforest"), Candidate("boosting", BOOSTING)]
+    found = [
+        Candidate(LINEAR, LINEAR),
+        Candidate("iforest", learner, "iforest"),
+        Candidate(BOOSTING, BOOSTING),
+    ]
     if dense:
         found.append(Candidate("anne", learner, "anne", "minmax"))
     return found

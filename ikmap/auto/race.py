@@ -1,9 +1,9 @@
 """A race of candidates on folds of a sample: which trials come next, what is left out, and what is chosen in the end.
 
-A race goes in rounds. First each candidate learns from a few rows of one fold, which tells how long it takes; then from
-all rows of that fold; then from those of the others. What can no longer win, alone or in a sum, is dropped, and what
-would take too long is left out. With seconds left, other settings of boosting are tried. Sums of candidates cost
-nothing: their decisions are sums of decisions that are known.
+A race goes in rounds. First each candidate learns from a few rows of one fold, which tells how long it takes; then psi
+and C of those on cells are chosen; then all learn from the rows of that fold, and of the others. What can no longer
+win, alone or in a sum, is dropped, and what would take too long is left out. With seconds left, other settings of
+boosting are tried. Sums of candidates cost nothing: their decisions are sums of decisions that are known.
 
 The race depends on the results of trials alone, of which the seconds are a part: with the same results, as those that
 an interrupted run has kept, it goes on in the same way.
@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from ikmap.arrays import Floats, Int64s
 from ikmap.auto.candidates import BOOSTING, STACKING, Candidate, Options, variants
-from ikmap.auto.trial import T, Decided, loss_of, target_of
+from ikmap.auto.trial import Decided, Searched, Settled, T, best_settings, loss_of, target_of
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import BlendLoss, blend
 from ikmap.racing import Scores, survivors
@@ -28,6 +29,8 @@ PILOT_ROWS = 1000
 """Rows of the first round."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
+SEARCH_ROWS = 4000
+"""Held-out rows by which psi and C are chosen, of one fold or of several."""
 RACE_SHARE = 0.4
 """Share of the budget that the race may take; the rest is for the model of all rows."""
 LEAST_SLOPE = 0.25
@@ -36,7 +39,10 @@ PILOT_SLOPE = 0.4
 """The same, before more than one number of rows is known: much of a pilot's time does not depend on rows."""
 VARIANTS_AT_ONCE = 2
 """Variants of the best candidate that are tried in a round."""
+FEW_VARIANTS = 4
+"""Variants that are tried where no budget is given."""
 
+type Kind = Literal["pilot", "search", "fold"]
 type Fold = tuple[np.ndarray, np.ndarray]
 
 
@@ -48,27 +54,27 @@ class Trial:
     ----------
     candidate : Candidate
     fold : int
-    pilot : bool
-        Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes.
+    kind : {"pilot", "search", "fold"}
+        Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes; from all rows of the fold with
+        several psi and C, to choose among them; or from all rows with these.
     settings : mapping or None
         psi and C, if they are known.
     """
 
     candidate: Candidate
     fold: int
-    pilot: bool = False
+    kind: Kind = "fold"
     settings: Mapping[str, Json] | None = None
 
     @property
     def name(self) -> str:
         """Name that no other trial of the race has."""
-        what = "pilot" if self.pilot else f"fold-{self.fold}"
-        return f"{self.candidate.name.replace(' ', '-')}-{what}"
+        return f"{self.candidate.name.replace(' ', '-')}-{self.kind}-{self.fold}"
 
     def rows(self, fold: Fold) -> Fold:
         """Return the rows (fit, held out) of the trial among those of its fold."""
         fit, held_out = fold
-        if not self.pilot:
+        if self.kind != "pilot":
             return fold
         return _spread(fit, PILOT_ROWS), _spread(held_out, PILOT_ROWS)
 
@@ -156,8 +162,8 @@ class Race:
     n_rows : int
         Number of all rows, of which the model is to be made.
     budget : float, optional
-        Seconds for the race and the model. Default: those of :func:`default_budget`; other settings of boosting are
-        then tried only for as long as the candidates took.
+        Seconds for the race and the model. Default: those of :func:`default_budget`, and only
+        :data:`FEW_VARIANTS` other settings of boosting are tried.
     n_workers : int
         Trials that run at the same time.
     """
@@ -174,29 +180,36 @@ class Race:
     ) -> None:
         self.candidates, self.folds, self.n_rows = list(candidates), list(folds), n_rows
         self.budget = default_budget(n_rows) if budget is None else budget
-        self.n_workers, self.in_haste, self._core_seconds = n_workers, budget is None, 0.0
+        self.n_workers, self.in_haste = n_workers, budget is None
         self.loss: BlendLoss = loss_of(n_classes)
         self.target = target_of(y, n_classes)
         self.results: dict[str, dict[int, Decided]] = {}
         self.pilots: dict[str, Decided] = {}
+        self.settings: dict[str, Mapping[str, Json]] = {}
         self.notes: dict[str, str] = {}
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
 
     # Which trials come next.
 
-    def _plan(self) -> list[tuple[str, tuple[int, ...]]]:
+    def _plan(self) -> list[tuple[Kind, tuple[int, ...]]]:
         n = len(self.folds)
-        later = [tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)]
         smallest = min(fit.size for fit, _ in self.folds)
-        pilot = [("pilot", (0,))] if smallest > 2 * PILOT_ROWS else []
-        return [*pilot, ("folds", (0,)), *(("folds", own) for own in later)]
+        held_out = np.cumsum([held_out.size for _, held_out in self.folds])
+        searching = tuple(range(min(n, int(np.searchsorted(held_out, SEARCH_ROWS)) + 1)))
+        later = [tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)]
+        rounds: list[tuple[Kind, tuple[int, ...]]] = [("search", searching), ("fold", (0,))]
+        rounds += [("fold", own) for own in later]
+        return [("pilot", (0,)), *rounds] if smallest > 2 * PILOT_ROWS else rounds
 
     def next_round(self) -> list[Trial]:
         """Return the trials of the next round; none at the end of the race."""
         while self._rounds:
             kind, folds = self._rounds.pop(0)
-            trials = [self._trial(own, fold, kind == "pilot") for fold in folds for own in self._running(folds)]
+            running = self._running(folds) if kind == "fold" else self._core
+            if kind == "search":
+                running = [own for own in running if own.partitioner]
+            trials = [Trial(own, fold, kind, self.settings.get(own.name)) for fold in folds for own in running]
             if min(folds) > 0 and not self._affords(trials):
                 self.limited = True
                 self._rounds.clear()
@@ -204,18 +217,11 @@ class Race:
                 return trials
         return self._further()
 
-    def _trial(self, candidate: Candidate, fold: int, pilot: bool = False) -> Trial:
-        first = self.results.get(candidate.name, {}).get(0)
-        settings = first.settings if first is not None and candidate.partitioner else None
-        return Trial(candidate, fold, pilot, settings)
-
     def _running(self, folds: Collection[int]) -> list[Candidate]:
         """Return the candidates that have not been left out, and have been tried on all folds before these."""
         before = set(range(min(folds)))
         return [
-            own
-            for own in self._core
-            if own.name not in self.notes and before <= set(self.results.get(own.name, ()))
+            own for own in self._core if own.name not in self.notes and before <= set(self.results.get(own.name, ()))
         ]
 
     def _affords(self, trials: Sequence[Trial]) -> bool:
@@ -223,17 +229,21 @@ class Race:
         return sum(map(self.expected, trials)) / self.n_workers <= self.budget * RACE_SHARE - self.spent
 
     def _affordable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials on the first fold for which the budget has seconds enough, the quick ones first.
+        """Return the trials for which the budget has seconds enough, the quick candidates first.
 
         One candidate at least is tried, whatever the budget is.
         """
         taken: list[Trial] = []
-        for trial in sorted(trials, key=self.expected):
-            if not taken or self._affords([*taken, trial]):
-                taken.append(trial)
+        by_name: dict[str, list[Trial]] = {}
+        for trial in trials:
+            by_name.setdefault(trial.candidate.name, []).append(trial)
+        for name in sorted(by_name, key=lambda name: sum(map(self.expected, by_name[name]))):
+            own = by_name[name]
+            if not taken or self._affords([*taken, *own]):
+                taken += own
             else:
                 self.limited = True
-                self.notes[trial.candidate.name] = f"not tried: would take {self.expected(trial):.0f} s a fold"
+                self.notes[name] = f"not tried: would take {sum(map(self.expected, own)) / len(own):.0f} s a fold"
         return [trial for trial in trials if trial in taken]
 
     def expected(self, trial: Trial) -> float:
@@ -244,25 +254,31 @@ class Race:
         if known:
             largest = max(self.folds[fold][0].size for fold in self.results[name])
             return max(own.fit_seconds + own.predict_seconds for own in known) * fit / largest
-        if trial.pilot or name not in self.pilots:
+        if trial.kind == "pilot" or name not in self.pilots:
             return 0.0
-        return self.pilots[name].seconds * (1 + PILOT_SLOPE * (fit / PILOT_ROWS - 1))
+        pilot = self.pilots[name]
+        seconds = pilot.seconds if trial.kind == "search" else pilot.fit_seconds + pilot.predict_seconds
+        return seconds * (1 + PILOT_SLOPE * (fit / PILOT_ROWS - 1))
 
-    def add_round(self, decided: Sequence[tuple[Trial, Decided | str]]) -> None:
-        """Take in the results of all trials of a round: what was decided, or why it could not be."""
+    def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
+        """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
         seconds = [0.0]
+        searched: dict[str, list[Sequence[Settled]]] = {}
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
                 self.notes[name] = f"failed: {own}"
                 continue
             seconds.append(own.seconds)
-            if trial.pilot:
+            if isinstance(own, Searched):
+                searched.setdefault(name, []).append(own.tried)
+            elif trial.kind == "pilot":
                 self.pilots[name] = own
             else:
                 self.results.setdefault(name, {})[trial.fold] = own
+        self.settings |= {name: best_settings(tried) for name, tried in searched.items()}
         self.spent += max(max(seconds), sum(seconds) / self.n_workers)
-        if any(not trial.pilot for trial, _ in decided):
+        if any(trial.kind == "fold" for trial, _ in decided):
             self._drop()
 
     def _drop(self) -> None:
@@ -295,10 +311,9 @@ class Race:
         best = self.best_boosting()
         if best is None:
             return []
-        self._core_seconds = self._core_seconds or self.spent
+        if self.in_haste and len(self.candidates) - len(self._core) >= FEW_VARIANTS:
+            return []
         left = self.budget * RACE_SHARE - self.spent
-        if self.in_haste:
-            left = min(left, 2 * self._core_seconds - self.spent)
         costs = self.expected(Trial(best, 0)) * self.n_done * 2
         fresh = variants(best, self.candidates)[:VARIANTS_AT_ONCE]
         if not fresh:
@@ -435,7 +450,7 @@ class Race:
         (own,) = parts
         if not own.partitioner:
             return Choice(entry, own.learner, "", scale, {own.learner: own.options})
-        settings = self.results[own.name][0].settings
+        settings = self.settings[own.name]
         of_map: dict[str, Json] = {"t": T, "psi": settings["psi"], **own.options}
         return Choice(
             entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": settings["C"]}}

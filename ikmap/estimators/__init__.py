@@ -4,6 +4,7 @@ Open ``base.py`` first. Each class declares in ``methods`` which methods its par
 check the parameters.
 """
 
+from ikmap.estimators.auto import AutoClassifier, AutoRegressor
 from ikmap.estimators.boosting import CellBoostingClassifier, CellBoostingRegressor
 from ikmap.estimators.dual import CellLogisticRegression, CellSVC, CellSVR
 from ikmap.estimators.forest import ForestMap
@@ -20,6 +21,8 @@ from ikmap.estimators.stacking import CellStackingClassifier, CellStackingRegres
 from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
+    "AutoClassifier",
+    "AutoRegressor",
     "CellBoostingClassifier",
     "CellBoostingRegressor",
     "CellLogisticRegression",

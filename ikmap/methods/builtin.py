@@ -23,6 +23,7 @@ from ikmap.methods.kernel_ogd import KernelOGD
 from ikmap.methods.kernel_ridge import KernelRidge
 from ikmap.methods.kernel_svm import IsolationSVM, KernelSVM
 from ikmap.methods.laplacian import Laplacian
+from ikmap.methods.linear import LinearOnColumns
 from ikmap.methods.linear_kernel import Cosine, Linear
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.method import Method
@@ -74,6 +75,7 @@ BUILT_IN: tuple[type[Method], ...] = (
     FourierRidge,
     TwoStageGMM,
     Boosting,
+    LinearOnColumns,
     Stacking,
     IDK,
     IForestScore,

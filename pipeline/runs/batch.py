@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from ikmap.auto.candidates import STACKING
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.values import Value, numbers_of, shown
-from ikmap.auto.candidates import STACKING
 from ikmap.tasks import TaskKind
 from ikmap.tasks.capabilities import loops
 from pipeline.errors import InputError, OnlyPlanned

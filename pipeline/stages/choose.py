@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial
-from ikmap.auto.trial import Decided, trial
+from ikmap.auto.trial import Decided, Searched, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
 from pipeline.params import Params
@@ -102,10 +102,11 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
     block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
     training = Training(block, task.codec.classes, params.seed, task=task)
     record: CandidateRecord = {"rows": int(fit.size)}
-    try:
-        decided = trial(own.candidate, training, X[held_out], y[held_out], own.settings)
-    except (ValueError, MemoryError) as error:
-        return {**record, "failed": str(error) or type(error).__name__}
+    decided = run_trial(own.candidate, own.kind, training, Block(X[held_out], y[held_out]), own.settings)
+    if isinstance(decided, str):
+        return {**record, "failed": decided}
+    if isinstance(decided, Searched):
+        return {**record, "tried": list(decided.tried), "trial_seconds": round(decided.seconds, 6)}
     return {
         **record,
         "decisions": packed_rows(decided.decisions.ravel()),
@@ -117,9 +118,11 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
     }
 
 
-def _result(record: CandidateRecord) -> Decided | str:
+def _result(record: CandidateRecord) -> Decided | Searched | str:
     if "failed" in record:
         return record["failed"]
+    if "tried" in record:
+        return Searched([(psi, C, loss) for psi, C, loss in record["tried"]], record["trial_seconds"])
     shape = record["shape"]
     decisions = unpacked_rows(record["decisions"], shape[0] * shape[1]).reshape(shape)
     seconds = record["fit_seconds"], record["predict_seconds"], record["trial_seconds"]

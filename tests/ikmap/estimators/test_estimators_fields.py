@@ -115,6 +115,8 @@ TABLE = (
     Stands("CellBoostingRegressor", lacks={"solver": OF_RUNS}),
     Stands("CellStackingClassifier"),
     Stands("CellStackingRegressor"),
+    Stands("AutoClassifier", own=frozenset({"budget", "cv", "max_rows"})),
+    Stands("AutoRegressor", own=frozenset({"budget", "cv", "max_rows"})),
     Stands(
         "ForestMap", own=frozenset({"task"}),
         defaults={"max_samples": BY_ROWS, "max_depth": "None is the word none of commands"},

@@ -68,6 +68,8 @@ CHECKED: list[BaseEstimator] = [
     ikmap.CellBoostingRegressor(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
     ikmap.CellStackingClassifier(n_estimators=9, min_samples_leaf=2, n_partitions=20, cv=2, n_jobs=1, random_state=0),
     ikmap.CellStackingRegressor(n_estimators=30, min_samples_leaf=2, n_partitions=20, cv=3, n_jobs=1, random_state=0),
+    ikmap.AutoClassifier(cv=2, n_jobs=1, random_state=0),
+    ikmap.AutoRegressor(cv=2, n_jobs=1, random_state=0),
     ikmap.ForestMap(**SMALL),
     ikmap.GCWSMap(10, n_jobs=1, random_state=0),
     ikmap.MondrianMap(**SMALL),

@@ -1,0 +1,249 @@
+"""scikit-learn estimators that choose a model by themselves: candidates are raced on folds, within a budget."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ikmap import seed_paths
+from ikmap.arrays import Array, Floats
+from ikmap.auto.candidates import candidates
+from ikmap.auto.race import Choice, Race
+from ikmap.auto.trial import MinMax, fit_choice, run_trial
+from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
+from ikmap.estimators.boosting import probabilities
+from ikmap.estimators.kernels import RowsEstimator
+from ikmap.json_values import Json
+from ikmap.learners.cells_model import CellsModel
+from ikmap.learners.rows import Block, Rows
+from ikmap.methods import Training
+from ikmap.model_selection import folds
+from ikmap.seeds import generator
+
+
+class AutoEstimator(RowsEstimator):
+    """Base of estimators that choose a model by themselves.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    choice_ : Choice
+        The model that was chosen, as options of the command line.
+    leaderboard_ : list of dict
+        What was tried: name, loss, standard error, folds, seconds of fitting, seconds of a row, and a note.
+    """
+
+    methods: ClassVar = ()
+
+    budget: float | None
+    max_rows: int
+    cv: int
+    model_: CellsModel
+    choice_: Choice
+    leaderboard_: list[dict[str, Json]]
+
+    def _rows(self, X: Table, reset: bool, y: ArrayLike | None = None) -> Rows:
+        rows = super()._rows(X, reset, y)
+        if reset:
+            self._scaling: MinMax | None = None
+        return rows if self._scaling is None else self._scaling(rows)
+
+    def _choose(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:
+        """Race the candidates, and fit the model that was chosen."""
+        seed, n = self._draw_seed(), y.size
+        classes = [] if labels is None else labels.tolist()
+        block = Block(rows, y, sample_weight)
+        sample = np.arange(n)
+        if n > self.max_rows:
+            random = generator(seed, seed_paths.CANDIDATE_ROWS)
+            sample = np.sort(random.choice(n, self.max_rows, replace=False, shuffle=False))
+        some = _taken(block, sample)
+        all_folds = folds(sample.size, seed, min(self.cv, sample.size))
+        dense = isinstance(rows, np.ndarray)
+        race = Race(
+            candidates(classes=labels is not None, dense=dense), some.y, len(classes), all_folds, n, self.budget
+        )
+        while trials := race.next_round():
+            results = []
+            for own in trials:
+                fit, held_out = own.rows(all_folds[own.fold])
+                training = Training(_taken(some, fit), classes, seed, self._n_threads)
+                outside = _taken(some, held_out)
+                results.append((own, run_trial(own.candidate, own.kind, training, outside, own.settings)))
+            race.add_round(results)
+        self.choice_ = choice = race.choice()
+        self.leaderboard_ = [
+            {
+                "name": entry.name,
+                "loss": entry.loss,
+                "standard_error": entry.error,
+                "folds": entry.folds,
+                "fit_seconds": entry.fit_seconds,
+                "row_seconds": entry.row_seconds,
+                "note": entry.note,
+            }
+            for entry in race.leaderboard()
+        ]
+        if choice.scale == "minmax":
+            self._scaling = MinMax.of(rows)
+            block = block._replace(rows=self._scaling(rows))
+        self.model_ = fit_choice(
+            choice.learner, choice.partitioner, choice.options, Training(block, classes, seed, self._n_threads)
+        )
+
+
+def _taken(block: Block, rows: np.ndarray) -> Block:
+    weight = block.sample_weight
+    return Block(block.rows[rows], block.y[rows], None if weight is None else weight[rows])
+
+
+class AutoClassifier(Classifier, AutoEstimator):
+    """The best of several classifiers: cells of maps with logistic regression, boosting, or their sum.
+
+    Candidates learn from some folds of a sample of the rows and are compared by log loss on the others. The model is
+    then fitted to all rows.
+
+    Parameters
+    ----------
+    budget : float or None, default=None
+        Seconds for the comparison and the model together, about; None: a minute for 100,000 rows, fewer where less is
+        enough. Where the budget ends the comparison, other machines may choose otherwise.
+    cv : int, default=5
+        Number of folds.
+    max_rows : int, default=20000
+        Largest number of rows on which candidates are compared.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+        Seed.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    choice_ : Choice
+        The model that was chosen, as options of the command line.
+    leaderboard_ : list of dict
+        What was tried, the best first.
+    classes_ : ndarray
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from ikmap import AutoClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = AutoClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        budget: float | None = None,
+        *,
+        cv: int = 5,
+        max_rows: int = 20_000,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.cv = cv
+        self.max_rows = max_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Compare the candidates, and fit the best one to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of labels, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or labels are not valid.
+        """
+        rows, labels, weight = self._training(X, y)
+        self._set_classes(labels)
+        self._choose(rows, self._encode(labels), weight, self.classes_)
+        return self
+
+    def predict_proba(self, X: Table) -> Floats:
+        """Return the probability of each class, shape (n, n_classes)."""
+        return probabilities(self.decision_function(X))
+
+
+class AutoRegressor(Regressor, AutoEstimator):
+    """The best of several regressors: cells of maps with ridge regression, boosting, or their sum.
+
+    Candidates learn from some folds of a sample of the rows and are compared by squared error on the others. The model
+    is then fitted to all rows.
+
+    Parameters
+    ----------
+    budget : float or None, default=None
+        Seconds for the comparison and the model together, about; None: a minute for 100,000 rows, fewer where less is
+        enough. Where the budget ends the comparison, other machines may choose otherwise.
+    cv : int, default=5
+        Number of folds.
+    max_rows : int, default=20000
+        Largest number of rows on which candidates are compared.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+        Seed.
+
+    Attributes
+    ----------
+    model_ : CellsModel
+    choice_ : Choice
+        The model that was chosen, as options of the command line.
+    leaderboard_ : list of dict
+        What was tried, the best first.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from ikmap import AutoRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = AutoRegressor(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        budget: float | None = None,
+        *,
+        cv: int = 5,
+        max_rows: int = 20_000,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.cv = cv
+        self.max_rows = max_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Compare the candidates, and fit the best one to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        y : array-like of finite numbers, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or targets are not valid.
+        """
+        rows, targets, weight = self._training(X, y)
+        self._choose(rows, targets, weight)
+        return self
