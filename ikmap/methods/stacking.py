@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ikmap.learners.linear_model import LinearModel
     from ikmap.learners.out_of_fold import OutOfFold
     from ikmap.learners.stacking.blend import BlendLoss
+    from ikmap.learners.stacking.stacking import Folds
     from ikmap.methods.learner import Summary
     from ikmap.partitioners import Partitions
 
@@ -103,6 +104,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
     The rows are divided into folds, and each part of the sum learns from all folds but one, for each fold. Weights >= 0
     of the parts are those with the least loss on the rows that were held out, and a part decides as the mean of its
     models does. Parts that add nothing are left out. Classes go by the logistic loss, numbers by squared error.
+
+    Folds keep rows of a group together if the run does. In order of time, a fold is held out from models of earlier
+    rows, and a part learns from all rows in the end.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -140,7 +144,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
 
         from ikmap.learners.out_of_fold import OutOfFold
         from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
-        from ikmap.learners.stacking.stacking import folds_of, stack
+        from ikmap.learners.stacking.stacking import stack
 
         n_classes, y = len(training.classes), training.y
         if y.size < 2:
@@ -150,16 +154,17 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         else:
             target = np.asarray(y, dtype=np.float64)[:, None]
         loss = LogLoss() if n_classes else SquaredLoss()
-        fold = folds_of(y, min(self.n_folds, y.size), training.seed)
-        parts = [self._part(name, training, target, fold, loss) for name in self.names]
+        folds = self._folds(training)
+        parts = [self._part(name, training, target, folds, loss) for name in self.names]
         stacked = stack(
             [part.fit for part in parts],
             training.rows,
             target,
-            fold,
+            folds,
             loss,
             learner=self.about.name,
             n_threads=training.n_threads,
+            sample_weight=training.block.sample_weight,
         )
         figures = zip(parts, stacked.blend.weights.tolist(), stacked.blend.alone, strict=True)
         summary: Summary = {
@@ -169,28 +174,44 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             },
             "loss_out_of_fold": stacked.blend.loss,
         }
-        out_of_fold = OutOfFold(stacked.blend.decisions, int(fold.max()) + 1, stacked.blend.weights)
+        blended, rows_learned = stacked.blend, folds.fits[-1 if folds.in_time else 0].size
+        out_of_fold = OutOfFold(blended.decisions, folds.n_folds, int(rows_learned), blended.weights)
         return stacked.model, summary, out_of_fold
 
+    def takes_weights(self, task: str) -> bool:
+        return True
+
+    def _folds(self, training: Training) -> Folds:
+        import numpy as np
+
+        from ikmap.learners.stacking.stacking import Folds
+
+        division, y = training.division, training.y
+        if division is None:
+            return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
+        try:
+            return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
+        except ValueError as error:
+            raise ValueError(f"stacking: {error}") from None
+
     def _part(
-        self, name: str, training: Training, target: Floats, fold: Int64s, loss: BlendLoss
+        self, name: str, training: Training, target: Floats, folds: Folds, loss: BlendLoss
     ) -> BoostingPart | CellsPart:
         if name == Boosting.about.name:
             return BoostingPart(self._boosting, training)
-        n_rows = training.y.size
-        return chosen([CellsPart(of_map, training) for of_map in self._maps(name, n_rows)], target, fold, loss)
+        maps = self._maps(name, min(fit.size for fit in folds.fits))
+        return chosen([CellsPart(of_map, training) for of_map in maps], target, folds, loss)
 
     @property
     def _boosting(self) -> Boosting:
         return Boosting(**{name: getattr(self, name) for name in fields_of(BoostingFields)})
 
-    def _maps(self, name: str, n_rows: int) -> list[PsiMap]:
-        """Return the maps of that name among which one is chosen: by psi, with which each fold has enough rows."""
+    def _maps(self, name: str, most: int) -> list[PsiMap]:
+        """Return the maps of that name among which one is chosen: by psi, of at most as many as there are rows."""
         from ikmap.methods.registry import MAPS
 
         kind = MAPS[name]
         assert issubclass(kind, PsiMap)
-        most = max(1, n_rows - -(-n_rows // min(self.n_folds, n_rows)))
         psis = [self.psi] if isinstance(self.psi, int) else PSIS
         psis = [psi for psi in psis if psi <= most] or [most]
         return [kind(t=self.t, psi=psi) for psi in psis]
@@ -206,7 +227,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
                 learning = max(learning, self._boosting.memory(shape))
                 models += self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
                 continue
-            of_map = self._maps(name, shape.n)[-1]
+            of_map = self._maps(name, max(1, shape.n - -(-shape.n // min(self.n_folds, max(1, shape.n)))))[-1]
             of_rows, cells = of_map.memory(info), of_map.t * of_map.n_cells()
             # Cells as they are found and packed; variables of the dual problem; weights.
             of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs
@@ -283,13 +304,19 @@ def _logistic_path(cells: Cells, training: Training, Cs: Sequence[float]) -> Ite
 
 def _some(training: Training, numbers: Int64s) -> Training:
     """Return the training rows of these numbers."""
-    return replace(training, block=training.block._replace(rows=training.rows[numbers], y=training.y[numbers]))
+    from ikmap.learners.rows import Block
+
+    y, weight = training.y, training.block.sample_weight
+    block = Block(training.rows[numbers], y[numbers], None if weight is None else weight[numbers])
+    division = None if training.division is None else training.division.some(numbers)
+    return replace(training, block=block, division=division)
 
 
-def chosen(parts: Sequence[CellsPart], target: Floats, fold: Int64s, loss: BlendLoss) -> CellsPart:
+def chosen(parts: Sequence[CellsPart], target: Floats, folds: Folds, loss: BlendLoss) -> CellsPart:
     """Return the part, of several maps, and C with the least loss on rows of folds that are held out.
 
-    As many folds are held out, one after the other, as have enough rows. Of many other rows, some are learned from.
+    As many folds are held out, one after the other, as have enough rows; in order of time, the last ones. Of many other
+    rows, some are learned from.
     """
     import numpy as np
 
@@ -299,19 +326,21 @@ def chosen(parts: Sequence[CellsPart], target: Floats, fold: Int64s, loss: Blend
 
     training = parts[0].training
     Cs, losses, n_held_out = values_of_C(len(training.classes)), dict[tuple[int, float], list[float]](), 0
-    for k in range(int(fold.max()) + 1):
-        fit, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    for k in reversed(range(folds.n_folds)) if folds.in_time else range(folds.n_folds):
+        fit, held_out = folds.fits[k], folds.held_out(k)
         if fit.size > MOST_ROWS:
             random = generator(training.seed, seed_paths.STACKING_CHOICE, k)
             fit = np.sort(random.choice(fit, MOST_ROWS, replace=False))
         learned, tested = _some(training, fit), _some(training, held_out)
+        weight = tested.block.sample_weight
+        size = held_out.size if weight is None else float(weight.sum())
         for i, part in enumerate(parts):
             partitions = part.partitions(learned)
             outside = partitions.cells(tested.rows, training.n_threads).packed()
             before = math.inf
             for C, model in zip(Cs, part.path(partitions, learned, Cs), strict=False):
-                own = loss.mean(model.decision_function(outside), target[held_out])
-                losses.setdefault((i, C), []).append(own * held_out.size)
+                own = loss.mean(model.decision_function(outside), target[held_out], weight)
+                losses.setdefault((i, C), []).append(own * size)
                 if own > before:
                     break
                 before = own
