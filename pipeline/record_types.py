@@ -544,10 +544,9 @@ class CandidateRecord(TaskRecord):
     """The record of a task that tries a candidate of a race: packed decisions, or why there are none."""
 
     failed: NotRequired[str]
-    tried: NotRequired[list[tuple[int, float, float]]]
+    losses: NotRequired[list[list[float]]]
     decisions: NotRequired[str]
     shape: NotRequired[list[int]]
-    settings: NotRequired[JsonObject]
     fit_seconds: NotRequired[float]
     predict_seconds: NotRequired[float]
     trial_seconds: NotRequired[float]

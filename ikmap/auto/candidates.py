@@ -76,6 +76,7 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
         Candidate("iforest", learner, "iforest"),
         Candidate(BOOSTING, BOOSTING),
     ]
+    found.append(Candidate("forest", learner, "forest"))
     if dense:
         found.append(Candidate("anne", learner, "anne", "minmax"))
     return found

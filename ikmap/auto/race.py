@@ -20,17 +20,16 @@ import numpy as np
 
 from ikmap.arrays import Floats, Int64s
 from ikmap.auto.candidates import BOOSTING, STACKING, Candidate, Options, variants
-from ikmap.auto.trial import Decided, Searched, Settled, T, best_settings, loss_of, target_of
+from ikmap.auto.trial import Decided, Searched, T
 from ikmap.json_values import Json
-from ikmap.learners.stacking.blend import BlendLoss, blend
+from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
+from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
 from ikmap.racing import Scores, survivors
 
 PILOT_ROWS = 1000
 """Rows of the first round."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
-SEARCH_ROWS = 4000
-"""Held-out rows by which psi and C are chosen, of one fold or of several."""
 RACE_SHARE = 0.4
 """Share of the budget that the race may take; the rest is for the model of all rows."""
 LEAST_SLOPE = 0.25
@@ -57,14 +56,14 @@ class Trial:
     kind : {"pilot", "search", "fold"}
         Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes; from all rows of the fold with
         several psi and C, to choose among them; or from all rows with these.
-    settings : mapping or None
+    settings : (int, float) or None
         psi and C, if they are known.
     """
 
     candidate: Candidate
     fold: int
     kind: Kind = "fold"
-    settings: Mapping[str, Json] | None = None
+    settings: Settings | None = None
 
     @property
     def name(self) -> str:
@@ -166,6 +165,10 @@ class Race:
         :data:`FEW_VARIANTS` other settings of boosting are tried.
     n_workers : int
         Trials that run at the same time.
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights of the rows.
+    in_time : bool
+        True if folds follow each other in time.
     """
 
     def __init__(
@@ -177,15 +180,18 @@ class Race:
         n_rows: int,
         budget: float | None = None,
         n_workers: int = 1,
+        sample_weight: Floats | None = None,
+        *,
+        in_time: bool = False,
     ) -> None:
         self.candidates, self.folds, self.n_rows = list(candidates), list(folds), n_rows
         self.budget = default_budget(n_rows) if budget is None else budget
         self.n_workers, self.in_haste = n_workers, budget is None
         self.loss: BlendLoss = loss_of(n_classes)
-        self.target = target_of(y, n_classes)
+        self.target, self.sample_weight, self.in_time = target_of(y, n_classes), sample_weight, in_time
         self.results: dict[str, dict[int, Decided]] = {}
         self.pilots: dict[str, Decided] = {}
-        self.settings: dict[str, Mapping[str, Json]] = {}
+        self.settings: dict[str, Settings] = {}
         self.notes: dict[str, str] = {}
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
@@ -195,8 +201,7 @@ class Race:
     def _plan(self) -> list[tuple[Kind, tuple[int, ...]]]:
         n = len(self.folds)
         smallest = min(fit.size for fit, _ in self.folds)
-        held_out = np.cumsum([held_out.size for _, held_out in self.folds])
-        searching = tuple(range(min(n, int(np.searchsorted(held_out, SEARCH_ROWS)) + 1)))
+        searching = tuple(range(enough_folds([held_out.size for _, held_out in self.folds])))
         later = [tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)]
         rounds: list[tuple[Kind, tuple[int, ...]]] = [("search", searching), ("fold", (0,))]
         rounds += [("fold", own) for own in later]
@@ -263,7 +268,7 @@ class Race:
     def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
         """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
         seconds = [0.0]
-        searched: dict[str, list[Sequence[Settled]]] = {}
+        searched: dict[str, list[Mapping[Settings, float]]] = {}
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
@@ -271,7 +276,7 @@ class Race:
                 continue
             seconds.append(own.seconds)
             if isinstance(own, Searched):
-                searched.setdefault(name, []).append(own.tried)
+                searched.setdefault(name, []).append(own.losses)
             elif trial.kind == "pilot":
                 self.pilots[name] = own
             else:
@@ -295,8 +300,7 @@ class Race:
         for i, own in enumerate(running):
             scores.add(i, 0, [-own_losses[own.name]])
         left = {i for i, _ in survivors(scores.on([0]), done, len(self.folds))}
-        decisions = [self._decisions(own.name, done) for own in running]
-        weights = blend(decisions, self.target[rows], self._parts(done), self.loss).weights
+        weights = self._blend([own.name for own in running], done).weights
         for i, own in enumerate(running):
             if i not in left and weights[i] == 0.0:
                 self.notes[own.name] = f"dropped after {done} of {len(self.folds)} folds: cannot win, adds nothing"
@@ -351,7 +355,24 @@ class Race:
         return np.concatenate([self.results[name][k].decisions for k in range(n_folds)])
 
     def _losses(self, name: str, n_folds: int) -> Floats:
-        return self.loss.rows(self._decisions(name, n_folds), self.target[self._held_out(n_folds)])
+        rows = self._held_out(n_folds)
+        return self._weighed(self.loss.rows(self._decisions(name, n_folds), self.target[rows]), rows)
+
+    def _weighed(self, losses: Floats, rows: np.ndarray) -> Floats:
+        """Return losses times the weights of the rows, whose mean is that of weighted rows."""
+        if self.sample_weight is None:
+            return losses
+        weight = self.sample_weight[rows]
+        weighed: Floats = losses * (weight / weight.mean())
+        return weighed
+
+    def _blend(self, names: Sequence[str], n_folds: int) -> Blend:
+        """Return the sum of the decisions of some candidates."""
+        rows, decisions = self._held_out(n_folds), [self._decisions(name, n_folds) for name in names]
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        in_time = self.in_time and n_folds > 1
+        parts = self._parts(n_folds)
+        return blend(decisions, self.target[rows], parts, self.loss, in_time=in_time, sample_weight=weight)
 
     def _parts(self, n_folds: int) -> Int64s:
         """Return the parts that rows are divided into to weigh sums: folds, or thirds of the only one."""
@@ -404,12 +425,12 @@ class Race:
         parts = [*([best] if best is not None else []), *parts]
         if not parts:
             return None
-        target = self.target[self._held_out(n)]
-        blended = blend([self._decisions(own.name, n) for own in parts], target, self._parts(n), self.loss)
+        blended, rows = self._blend([own.name for own in parts], n), self._held_out(n)
         weights = {own.name: weight for own, weight in zip(parts, blended.weights.tolist(), strict=True) if weight > 0}
         if not weights:
             return None
-        losses = self.loss.rows(blended.decisions, target)
+        known = np.isfinite(blended.decisions).all(axis=1)  # all rows but, in order of time, those of the first fold
+        losses = self._weighed(self.loss.rows(blended.decisions[known], self.target[rows[known]]), rows[known])
         seconds = sum(self._fit_seconds(name, self.n_rows * (1 - 1 / n_folds)) for name in weights)
         return Entry(
             f"sum of {' and '.join(weights)}",
@@ -450,11 +471,9 @@ class Race:
         (own,) = parts
         if not own.partitioner:
             return Choice(entry, own.learner, "", scale, {own.learner: own.options})
-        settings = self.settings[own.name]
-        of_map: dict[str, Json] = {"t": T, "psi": settings["psi"], **own.options}
-        return Choice(
-            entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": settings["C"]}}
-        )
+        psi, C = self.settings[own.name]
+        of_map: dict[str, Json] = {"t": T, "psi": psi, **own.options}
+        return Choice(entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": C}})
 
 
 def _standard_error(losses: Floats) -> float:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.auto.candidates import Candidate
-from ikmap.cells import Cells
-from ikmap.json_values import Json
+from ikmap.auto.candidates import Candidate, Options
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.rows import Block
-from ikmap.learners.stacking.blend import BlendLoss, LogLoss, SquaredLoss
 from ikmap.methods import MAPS, method
+from ikmap.methods.base_models import BaseMap, CellsPart, Settings, best_settings, psis_of, search
+from ikmap.methods.forest import Forest
 from ikmap.methods.learner import WholeLearner
 from ikmap.methods.map import PsiMap
 from ikmap.methods.sample import Training
-from ikmap.methods.stacking import CellsPart
-from ikmap.model_selection import values_of_C
 from ikmap.rows import Rows, as_dense
 
 if TYPE_CHECKING:
@@ -30,13 +25,6 @@ if TYPE_CHECKING:
 
 T = 300
 """Partitionings of a map."""
-SEARCH_T = 100
-"""Partitionings with which psi and C are chosen; more change the choice little."""
-PSIS = (16, 64, 256, 1024, 4096)
-"""Values of psi that are tried, ascending, until one is worse than the one before."""
-
-type Settled = tuple[int, float, float]
-"""psi, C, and the sum of the losses of rows outside with them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +34,6 @@ class Decided:
     Attributes
     ----------
     decisions : ndarray of float64, shape (n, K)
-    settings : mapping
-        psi and C of a candidate on cells.
     fit_seconds, predict_seconds : float
         Seconds of learning, without those in which psi and C are chosen, and of deciding.
     seconds : float
@@ -55,9 +41,23 @@ class Decided:
     """
 
     decisions: Floats
-    settings: Mapping[str, Json]
     fit_seconds: float
     predict_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Losses with several psi and C.
+
+    Attributes
+    ----------
+    losses : mapping of (int, float) to float
+        Sum of the losses of rows outside for each psi and C.
+    seconds : float
+    """
+
+    losses: Mapping[Settings, float]
     seconds: float
 
 
@@ -86,157 +86,74 @@ class MinMax:
         return scaled
 
 
-@dataclass(frozen=True)
-class Searched:
-    """Losses with several psi and C.
-
-    Attributes
-    ----------
-    tried : sequence of (int, float, float)
-        psi, C, and the sum of the losses of rows outside with them.
-    seconds : float
-    """
-
-    tried: Sequence[Settled]
-    seconds: float
-
-
 def run_trial(
-    own: Candidate, kind: str, training: Training, outside: Block, settings: Mapping[str, Json] | None = None
+    candidate: Candidate, kind: str, training: Training, outside: Training, settings: Settings | None = None
 ) -> Decided | Searched | str:
     """Do a trial of a race; return its result, or why there is none.
 
     Parameters
     ----------
     kind : {"pilot", "search", "fold"}
-    """
-    assert not isinstance(outside.rows, Cells)
-    try:
-        if kind != "search":
-            return trial(own, training, outside.rows, outside.y, settings)
-        began = time.perf_counter()
-        return Searched(search(own, training, outside.rows, outside.y), time.perf_counter() - began)
-    except (ValueError, MemoryError) as error:
-        return str(error) or type(error).__name__
-
-
-def loss_of(n_classes: int) -> BlendLoss:
-    """Return the loss by which candidates are compared: log loss of classes, squared error of numbers."""
-    return LogLoss() if n_classes else SquaredLoss()
-
-
-def target_of(y: np.ndarray, n_classes: int) -> Floats:
-    """Return the targets of decisions, shape (n, K): 1 for the class of a row and 0 for others, or the number."""
-    if n_classes > 2:
-        of_classes: Floats = np.equal.outer(y, np.arange(n_classes)).astype(np.float64)
-        return of_classes
-    return np.asarray(y, dtype=np.float64)[:, None]
-
-
-def trial(
-    candidate: Candidate,
-    training: Training,
-    outside: Rows,
-    outside_y: np.ndarray,
-    settings: Mapping[str, Json] | None = None,
-) -> Decided:
-    """Let a candidate learn, and decide on rows outside.
-
-    Parameters
-    ----------
-    outside_y : ndarray, shape (n,)
-        Targets of the rows outside, by which psi and C of a candidate on cells are chosen if they are not known.
-    settings : mapping, optional
-        psi and C, where they are known.
+        To find psi and C, to decide with these, or both.
+    training, outside : Training
+        Rows to learn from, and rows to decide on.
+    settings : (int, float), optional
+        psi and C of a candidate on cells.
     """
     began = time.perf_counter()
-    training, outside = _scaled(candidate, training, outside)
-    if not candidate.partitioner:
-        kind = method(candidate.learner)
-        assert issubclass(kind, WholeLearner)
-        fitted = time.perf_counter()
-        learner, _ = kind.of_record(candidate.options)
-        assert isinstance(learner, WholeLearner)
-        model = cast("CellsModel | LinearModel", learner.fit(training)[0])
-    else:
-        if settings is None:
-            settings = best_settings([search(candidate, training, outside, outside_y)])
-        fitted = time.perf_counter()
-        part = _part(candidate, training, T, settings)
-        model = part.fit(np.arange(training.y.size))
-    learned = time.perf_counter()
+    if candidate.scale == "minmax":
+        scaling = MinMax.of(training.rows)
+        training, outside = _scaled(training, scaling), _scaled(outside, scaling)
+    try:
+        if candidate.partitioner and settings is None:
+            of_map = _map_of(candidate.partitioner, candidate.options)
+            losses = search(of_map, training, outside, psis_of(type(of_map), training.y.size))
+            if kind == "search":
+                return Searched(losses, time.perf_counter() - began)
+            settings = best_settings([losses])
+        fitting = time.perf_counter()
+        model = _fitted(candidate, training, settings)
+    except (ValueError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    fitted = time.perf_counter()
     if isinstance(model, LinearModel):
-        decisions = model.decision_function(outside)
+        decisions = model.decision_function(outside.rows)
     else:
-        decisions = model.decision_function(outside, training.n_threads)
+        decisions = model.decision_function(outside.rows, training.n_threads)
     ended = time.perf_counter()
-    return Decided(decisions, dict(settings or {}), learned - fitted, ended - learned, ended - began)
+    return Decided(decisions, fitted - fitting, ended - fitted, ended - began)
 
 
-def _scaled(candidate: Candidate, training: Training, outside: Rows) -> tuple[Training, Rows]:
-    if candidate.scale == "none":
-        return training, outside
-    scaling = MinMax.of(training.rows)
-    return replace(training, block=training.block._replace(rows=scaling(training.rows))), scaling(outside)
+def _scaled(training: Training, scaling: MinMax) -> Training:
+    return replace(training, block=training.block._replace(rows=scaling(training.rows)))
 
 
-def _part(candidate: Candidate, training: Training, t: int, settings: Mapping[str, Json]) -> CellsPart:
-    kind = MAPS[candidate.partitioner]
-    assert issubclass(kind, PsiMap)
-    psi, C = settings["psi"], settings.get("C", 1.0)
-    assert isinstance(psi, int)
-    assert isinstance(C, int | float)
-    return CellsPart(kind(t=t, psi=psi, **candidate.options), training, float(C))
+def _map_of(name: str, options: Options) -> BaseMap:
+    kind = MAPS[name]
+    assert issubclass(kind, PsiMap | Forest)
+    of_map = kind.of_record({"t": T, "psi": 1, **options})[0]
+    assert isinstance(of_map, PsiMap | Forest)
+    return of_map
 
 
-def search(
-    candidate: Candidate, training: Training, outside: Rows, outside_y: np.ndarray, psis: Sequence[int] = PSIS
-) -> list[Settled]:
-    """Return the loss on rows outside with each psi and C; larger values are tried until one is worse."""
-    training, outside = _scaled(candidate, training, outside)
-    n_classes = len(training.classes)
-    loss, target, Cs = loss_of(n_classes), target_of(outside_y, n_classes), values_of_C(n_classes)
-    tried: list[Settled] = []
-    best_before = math.inf
-    for psi in [psi for psi in psis if psi <= training.y.size] or [training.y.size]:
-        part = _part(candidate, training, SEARCH_T, {"psi": psi})
-        partitions = part.partitions(training)
-        cells = partitions.cells(outside, training.n_threads).packed()
-        best = math.inf
-        for C, model in zip(Cs, part.path(partitions, training, Cs), strict=False):
-            own = loss.mean(model.decision_function(cells), target)
-            tried.append((psi, C, own * len(target)))
-            if own > best:
-                break
-            best = own
-        if best > best_before:
-            break
-        best_before = best
-    return tried
-
-
-def best_settings(of_folds: Sequence[Sequence[Settled]]) -> dict[str, Json]:
-    """Return psi and C with the least sum of losses, of those that all folds have tried."""
-    sums: dict[tuple[int, float], list[float]] = {}
-    for tried in of_folds:
-        for psi, C, own in tried:
-            sums.setdefault((psi, C), []).append(own)
-    complete = {key: sum(own) for key, own in sums.items() if len(own) == len(of_folds)}
-    psi, C = min(complete, key=lambda key: (complete[key], key))
-    return {"psi": psi, "C": C}
+def _fitted(candidate: Candidate, training: Training, settings: Settings | None) -> CellsModel | LinearModel:
+    if settings is not None:
+        psi, C = settings
+        part = CellsPart(_map_of(candidate.partitioner, candidate.options).at({"psi": psi}), training, C)
+        return part.fit(np.arange(training.y.size))
+    learner = method(candidate.learner).of_record(candidate.options)[0]
+    assert isinstance(learner, WholeLearner)
+    return cast("CellsModel | LinearModel", learner.fit(training)[0])
 
 
 def fit_choice(
-    learner: str, partitioner: str, options: Mapping[str, Mapping[str, Json]], training: Training
-) -> CellsModel:
+    learner: str, partitioner: str, options: Mapping[str, Options], training: Training
+) -> CellsModel | LinearModel:
     """Return the model of all rows that a race has chosen."""
-    settings = dict(options.get(learner, {}))
-    if partitioner:
-        of_map = MAPS[partitioner].of_record(options[partitioner])[0]
-        C = settings["C"]
-        assert isinstance(of_map, PsiMap)
-        assert isinstance(C, int | float)
-        return CellsPart(of_map, training, float(C)).fit(np.arange(training.y.size))
-    configured, _ = method(learner).of_record(settings)
-    assert isinstance(configured, WholeLearner)
-    return cast("CellsModel", configured.fit(training)[0])
+    own = options.get(learner, {})
+    if not partitioner:
+        return _fitted(Candidate(learner, learner, options=own), training, None)
+    C, psi = own["C"], options[partitioner]["psi"]
+    assert isinstance(C, int | float)
+    assert isinstance(psi, int)
+    return _fitted(Candidate(partitioner, learner, partitioner, options=options[partitioner]), training, (psi, C))

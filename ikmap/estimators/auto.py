@@ -17,6 +17,7 @@ from ikmap.estimators.boosting import probabilities
 from ikmap.estimators.kernels import RowsEstimator
 from ikmap.json_values import Json
 from ikmap.learners.cells_model import CellsModel
+from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import Training
 from ikmap.model_selection import folds
@@ -28,7 +29,7 @@ class AutoEstimator(RowsEstimator):
 
     Attributes
     ----------
-    model_ : CellsModel
+    model_ : CellsModel or LinearModel
     choice_ : Choice
         The model that was chosen, as options of the command line.
     leaderboard_ : list of dict
@@ -40,7 +41,7 @@ class AutoEstimator(RowsEstimator):
     budget: float | None
     max_rows: int
     cv: int
-    model_: CellsModel
+    model_: CellsModel | LinearModel
     choice_: Choice
     leaderboard_: list[dict[str, Json]]
 
@@ -63,15 +64,22 @@ class AutoEstimator(RowsEstimator):
         all_folds = folds(sample.size, seed, min(self.cv, sample.size))
         dense = isinstance(rows, np.ndarray)
         race = Race(
-            candidates(classes=labels is not None, dense=dense), some.y, len(classes), all_folds, n, self.budget
+            candidates(classes=labels is not None, dense=dense),
+            some.y,
+            len(classes),
+            all_folds,
+            n,
+            self.budget,
+            sample_weight=some.sample_weight,
         )
         while trials := race.next_round():
             results = []
             for own in trials:
                 fit, held_out = own.rows(all_folds[own.fold])
-                training = Training(_taken(some, fit), classes, seed, self._n_threads)
-                outside = _taken(some, held_out)
-                results.append((own, run_trial(own.candidate, own.kind, training, outside, own.settings)))
+                inside, outside = (
+                    Training(_taken(some, numbers), classes, seed, self._n_threads) for numbers in (fit, held_out)
+                )
+                results.append((own, run_trial(own.candidate, own.kind, inside, outside, own.settings)))
             race.add_round(results)
         self.choice_ = choice = race.choice()
         self.leaderboard_ = [
@@ -121,7 +129,7 @@ class AutoClassifier(Classifier, AutoEstimator):
 
     Attributes
     ----------
-    model_ : CellsModel
+    model_ : CellsModel or LinearModel
     choice_ : Choice
         The model that was chosen, as options of the command line.
     leaderboard_ : list of dict
@@ -199,7 +207,7 @@ class AutoRegressor(Regressor, AutoEstimator):
 
     Attributes
     ----------
-    model_ : CellsModel
+    model_ : CellsModel or LinearModel
     choice_ : Choice
         The model that was chosen, as options of the command line.
     leaderboard_ : list of dict

@@ -140,22 +140,24 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like of labels, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0. A row counts once among ``min_samples_leaf`` whatever it weighs, unless it weighs 0.
 
         Raises
         ------
         ValueError
-            A parameter is out of range, or rows or labels are not valid.
+            A parameter is out of range, or rows, labels or weights are not valid.
         """
-        rows, labels, _ = self._training(X, y)
+        rows, labels, weight = self._training(X, y, sample_weight)
         self._set_classes(labels)
-        self._learn(rows, self._encode(labels), None, self.classes_)
+        self._learn(rows, self._encode(labels), weight, self.classes_)
         return self
 
     def predict_proba(self, X: Table) -> Floats:
@@ -240,19 +242,22 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like of finite numbers, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0, not for a quantile. A row counts once among ``min_samples_leaf`` whatever it weighs, unless it
+            weighs 0.
 
         Raises
         ------
         ValueError
-            A parameter is out of range, or rows or targets are not valid.
+            A parameter is out of range, or rows, targets or weights are not valid.
         """
-        rows, targets, _ = self._training(X, y)
-        self._learn(rows, targets, None)
+        rows, targets, weight = self._training(X, y, sample_weight)
+        self._learn(rows, targets, weight)
         return self

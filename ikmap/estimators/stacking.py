@@ -41,10 +41,10 @@ class StackingEstimator(RowsEstimator):
         """Return the cells of each row, of all parts of the sum: those of the weights ``model_.linear.coef``."""
         return self.model_.partitions.cells(self._rows(X, reset=False), self._n_threads)
 
-    def _stack(self, rows: Rows, y: Array, labels: Array | None = None) -> None:
+    def _stack(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:
         stacking = self._method(Stacking)
         classes = [] if labels is None else labels.tolist()
-        training = Training(Block(rows, y), classes, self._draw_seed(), self._n_threads)
+        training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
         self.model_, _, stacked = stacking.fit_out_of_fold(training)
         self.out_of_fold_ = stacked.decisions
         self.weights_ = dict(zip(stacking.names, stacked.weights.tolist(), strict=True))
@@ -146,22 +146,24 @@ class CellStackingClassifier(Classifier, StackingEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parts, fold by fold, and weigh them.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like of labels, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the rows in the losses of the parts and of their sum.
 
         Raises
         ------
         ValueError
-            A parameter is out of range, or rows or labels are not valid.
+            A parameter is out of range, or rows, labels or weights are not valid.
         """
-        rows, labels, _ = self._training(X, y)
+        rows, labels, weight = self._training(X, y, sample_weight)
         self._set_classes(labels)
-        self._stack(rows, self._encode(labels), self.classes_)
+        self._stack(rows, self._encode(labels), weight, self.classes_)
         return self
 
     def predict_proba(self, X: Table) -> Floats:
@@ -257,19 +259,21 @@ class CellStackingRegressor(Regressor, StackingEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parts, fold by fold, and weigh them.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : array-like of finite numbers, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the rows in the losses of the parts and of their sum.
 
         Raises
         ------
         ValueError
-            A parameter is out of range, or rows or targets are not valid.
+            A parameter is out of range, or rows, targets or weights are not valid.
         """
-        rows, targets, _ = self._training(X, y)
-        self._stack(rows, targets)
+        rows, targets, weight = self._training(X, y, sample_weight)
+        self._stack(rows, targets, weight)
         return self

@@ -16,8 +16,11 @@ class OutOfFold(Model):
     Attributes
     ----------
     decisions : ndarray of float64, shape (n, K)
+        NaN for rows without a decision by such a model, as the earliest ones in order of time.
     folds : int
         Number of folds.
+    rows_learned : int
+        Number of rows that the model of the first fold has learned from, or of the last one in order of time.
     weights : ndarray of float64, shape (P,)
         Weight of each part of a sum in the model of all rows.
     """
@@ -27,4 +30,5 @@ class OutOfFold(Model):
 
     decisions: Floats
     folds: int
+    rows_learned: int
     weights: Floats

@@ -116,6 +116,10 @@ class Boosting(BoostingFields, RoundsLearner):
         if self.quantile_level is not None and task not in ("auto", "regression"):
             raise FieldError("quantile_level", f"task {task}", "regression", value=self.quantile_level)
 
+    def takes_weights(self, task: str) -> bool:
+        # The quantile of a leaf is one of its rows.
+        return self.quantile_level is None
+
     def choose_solver(self, held_bytes: int) -> str:
         return "memory" if self.quantile_level is not None else super().choose_solver(held_bytes)
 
@@ -139,9 +143,12 @@ class Boosting(BoostingFields, RoundsLearner):
         return self._problem(sample.seed, sample.n_rows, sample.n_columns, sample.n_classes)
 
     def begin(self, sample: Sample, arrays: Arrays | None = None) -> RoundState:
+        import numpy as np
+
         from ikmap.learners.boosting.boosting import Boosting as State
 
-        problem = self._problem_of(sample)
+        division = None if sample.division is None else sample.division(np.arange(sample.n_rows))
+        problem = self._problem_of(sample).divided(division)
         return State(problem) if arrays is None else State.restore(problem, arrays)
 
     def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:
@@ -156,9 +163,14 @@ class Boosting(BoostingFields, RoundsLearner):
         return list(pairwise(ends))
 
     def hold(self, rows: PieceRows, sample: Sample) -> SumsOf:
+        import numpy as np
+
         from ikmap.learners.boosting.piece import Piece
 
-        return Piece(rows, self._problem_of(sample).drawn).sums
+        problem, places = self._problem_of(sample), None
+        if sample.division is not None and self.held_out:
+            places = problem.places(sample.division(np.arange(rows.start, rows.stop)))
+        return Piece(rows, problem.drawn, places).sums
 
     def row_bytes(self, columns: int) -> int:
         return columns + ROW_BYTES
@@ -173,8 +185,18 @@ class Boosting(BoostingFields, RoundsLearner):
         from ikmap.learners.boosting.boosting import boost
 
         n, d = training.rows.shape
-        problem = self._problem(training.seed, n, d, len(training.classes))
-        return self._model(boost(training.rows, training.y, problem, training.n_threads), training.classes)
+        problem, weight = self._problem(training.seed, n, d, len(training.classes)), training.block.sample_weight
+        if weight is not None and self.quantile_level is not None:
+            raise ValueError("boosting of a quantile: found weights of rows, expected none")
+        boosted = boost(
+            training.rows,
+            training.y,
+            problem,
+            training.n_threads,
+            sample_weight=weight,
+            division=training.division,
+        )
+        return self._model(boosted, training.classes)
 
     def _model(self, boosted: Boosted, classes: list[Label]) -> tuple[CellsModel, Summary]:
         from ikmap.learners.cells_model import CellsModel

@@ -246,7 +246,7 @@ class DecidesOtherwise(ABC):
 class LearnsOutOfFold(ABC):
     """Finds decisions on its training rows by models that have not learned from them, as it learns from the rows.
 
-    Rows are divided at random, so that a calibration uses the decisions if a run divides its rows at random too.
+    Rows are divided as those of the run (``training.division``), so that a calibration uses the decisions.
     """
 
     @abstractmethod

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.cells import Cells
+    from ikmap.divisions import Division
     from ikmap.json_values import Label
     from ikmap.learners.rows import Block
     from ikmap.methods.about import MapAbout
@@ -39,6 +40,9 @@ class Sample:
         True if every row has a cell in some partitioning (:attr:`MapAbout.reaches_all`).
     targets : callable or None
         Return the targets of the rows with these numbers, which must ascend; None where labels are hidden.
+    division : callable or None
+        Return the division of the rows with these numbers, which must ascend, for a learner that holds out some of
+        them; None: rows are divided at random.
     """
 
     n_rows: int
@@ -50,6 +54,7 @@ class Sample:
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     reaches_all: bool = True
     targets: Callable[[np.ndarray], np.ndarray] | None = None
+    division: Callable[[np.ndarray], Division] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -118,6 +123,8 @@ class Training:
         Task of the learner, which a run always has.
     tables : mapping of str to ndarray
         Tables on the cells, as those of a :class:`Sample`.
+    division : Division or None
+        Division of the rows for a learner that holds out some of them; None: rows are divided at random.
     """
 
     block: Block
@@ -127,6 +134,7 @@ class Training:
     max_working_set: int | None = None
     task: Task | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
+    division: Division | None = None
 
     @property
     def cells(self) -> Cells:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ikmap import seed_paths
+from ikmap.divisions import Division, Fold, folds_in_time, parts_of_groups
 from ikmap.model_selection import FOLDS, folds
 from ikmap.seeds import generator
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.split_rule import GROUP, TIME, SplitRule
-
-FIRST_SHARE = 0.5
-"""Share of the rows, the first in order of time, that every fold learns from."""
-
-type Fold = tuple[np.ndarray, np.ndarray]
+from pipeline.rows.split_rule import GROUP, TIME, SplitRule, goes_by_time, keeps_groups
 
 
 def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fold]:
@@ -29,9 +25,9 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
     split_rule = SplitRule.parse(params.split_by, params.seed)
     keys = rows.keys(split_rule, numbers)
     if split_rule.rule == TIME:
-        all_folds = folds_in_time(keys)
+        all_folds = folds_in_time(keys, FOLDS)
     else:
-        fold_of_row = parts_of_groups(keys) if split_rule.rule == GROUP else parts_of_classes(keys, params.seed)
+        fold_of_row = parts_of_groups(keys, FOLDS) if split_rule.rule == GROUP else parts_of_classes(keys, params.seed)
         all_folds = [(np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k)) for k in range(FOLDS)]
     if not all(fit.size and held_out.size for fit, held_out in all_folds):
         what = "rows" if not split_rule.column else "times" if split_rule.rule == TIME else "groups"
@@ -42,33 +38,16 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
     return all_folds
 
 
-def folds_in_time(keys: np.ndarray, n_folds: int = FOLDS) -> list[Fold]:
-    """Make folds that hold out rows which follow each other in time, and learn from all rows before them.
-
-    Rows of the same time are not parted: the rows held out begin later than those learned from end.
-    """
-    order = np.argsort(keys, kind="stable")
-    sorted_keys = keys[order]
-    ends = np.rint(keys.size * np.linspace(FIRST_SHARE, 1, n_folds + 1)).astype(np.int64)
-    ends[:-1] = np.searchsorted(sorted_keys, sorted_keys[np.minimum(ends[:-1], keys.size - 1)], side="left")
-    all_folds = []
-    for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        # If all rows of a fold have one time, the neighbouring fold holds them out too.
-        first = start or int(np.searchsorted(sorted_keys, sorted_keys[0], side="right"))
-        last = max(stop, int(np.searchsorted(sorted_keys, sorted_keys[min(first, keys.size - 1)], side="right")))
-        all_folds.append((np.sort(order[:first]), np.sort(order[first:last])))
-    return all_folds
+def is_divided(params: Params) -> bool:
+    """Return whether a run keeps rows of a group together, or holds out rows that come last."""
+    return keeps_groups(params.split_by) or goes_by_time(params.split_by)
 
 
-def parts_of_groups(keys: np.ndarray, n_folds: int = FOLDS) -> np.ndarray:
-    """Return the fold that holds out each row: groups go, the largest first, into the smallest fold so far."""
-    groups, group_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    fold_of, sizes = np.zeros(groups.size, dtype=np.int64), [0] * n_folds
-    for group in np.lexsort((groups, -counts)).tolist():
-        smallest = min(range(n_folds), key=lambda k: sizes[k])
-        fold_of[group] = smallest
-        sizes[smallest] += int(counts[group])
-    return fold_of[group_of_row]
+def division_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> Division:
+    """Return the division of some training rows, by ascending number, of a run that divides them so."""
+    assert params.split_by is not None
+    split_rule = SplitRule.parse(params.split_by, params.seed)
+    return Division(np.asarray(rows.keys(split_rule, numbers), dtype=np.float64), split_rule.rule == TIME)
 
 
 def parts_of_classes(targets: np.ndarray, seed: int, n_folds: int = FOLDS) -> np.ndarray:

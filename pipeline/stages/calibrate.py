@@ -26,7 +26,7 @@ from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CalibrationRecord, CalibrationResult
-from pipeline.rows.folds import folds_of
+from pipeline.rows.folds import division_of, folds_of, is_divided
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
@@ -87,9 +87,8 @@ def calibrate(
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
     task = rows.preparation.task
-    # Its decisions out of fold are of rows that were divided at random.
-    known = params.split_by is None and capability(params.of(learner), LearnsOutOfFold) is not None
-    work = _known(store, learner, rows) if known else _by_folds(store, params, learner, fitted, value, n_threads)
+    known = capability(params.of(learner), LearnsOutOfFold) is not None
+    work = _known(store, learner) if known else _by_folds(store, params, learner, fitted, value, n_threads)
     stage = Stage(context, f"calibrate:{learner}", len(work.tasks))
     records = stage.run(work.function, work.tasks)
     counted = [record for record in records if record["evidence"] is not None]
@@ -142,11 +141,11 @@ class _Work:
     others: int
 
 
-def _known(store: Store, learner: str, rows: PreparedRows) -> _Work:
+def _known(store: Store, learner: str) -> _Work:
     """Count decisions that the learner has found on rows of folds that were held out."""
-    n_folds = int(store.need(f"{OUT_OF_FOLD}/{learner}")["model"]["folds"])
-    others = rows.n_rows - -(-rows.n_rows // n_folds)
-    return _Work(count_out_of_fold, [Task("out-of-fold", (store, learner))], n_folds, others, others)
+    stored = store.need(f"{OUT_OF_FOLD}/{learner}")["model"]
+    learned = int(stored["rows_learned"])
+    return _Work(count_out_of_fold, [Task("out-of-fold", (store, learner))], int(stored["folds"]), learned, learned)
 
 
 def _by_folds(
@@ -186,7 +185,8 @@ def count_out_of_fold(store: Store, learner: str) -> CalibrationRecord:
     task = rows.preparation.task
     decisions = load_model(store, f"{OUT_OF_FOLD}/{learner}", OutOfFold).decisions
     thresholds = capability(task, Thresholds)
-    numbers = some_of(np.arange(rows.n_rows), None if thresholds is None else thresholds.most_evidence(task))
+    known = np.flatnonzero(np.isfinite(decisions).all(axis=1))
+    numbers = some_of(known, None if thresholds is None else thresholds.most_evidence(task))
     target = np.concatenate(list(rows.targets()))
     evidence = calibratable_of(task).evidence(task, target[numbers], decisions[numbers])
     size = int(decisions.nbytes + target.nbytes)
@@ -220,7 +220,8 @@ def decide_fold(
         size, width = fit.size * rows.row_bytes, rows.row_bytes
     evidence, fold_params = None, with_loss_of(params, learner, rows.n_rows / fit.size)
     if not missing_in(task, block.y):
-        model = train_in_memory(fold_params, learner, value, task, block, n_threads)
+        division = division_of(rows, fit, params) if is_divided(params) else None
+        model = train_in_memory(fold_params, learner, value, task, block, n_threads, division)
         del block
         calibratable = calibratable_of(task)
         total = calibratable.evidence_from(task, [])

@@ -15,7 +15,8 @@ from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
 from pipeline.resolve import flag
 from pipeline.rows.prepared import DATA, SCALE, PreparedRows
-from pipeline.rows.row_weights import weight_rule
+from pipeline.rows.row_weights import weight_rule, weights_of
+from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
@@ -68,12 +69,13 @@ def scaled(stage: Stage, rows: PreparedRows, scale: str) -> bool:
 def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
     """Return the race of a run, before its first round."""
     params, preparation = context.params, rows.preparation
-    task, _, y, _ = cv_sample(context.store, params, n_used)
+    task, _, y, weight = cv_sample(context.store, params, n_used)
     n_classes = len(task.codec.classes)
     folds = cv_folds(context.store, params, n_used)
     workers = max(1, len(worker_addresses(context.client)))
     own = candidates(classes=n_classes > 0, dense=preparation.dense and params.scale == "none")
-    return Race(own, y, n_classes, folds, rows.n_rows, params.budget, workers)
+    in_time = goes_by_time(params.split_by)
+    return Race(own, y, n_classes, folds, rows.n_rows, params.budget, workers, weight, in_time=in_time)
 
 
 class Progress:
@@ -98,20 +100,26 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
     """Task: let a candidate learn from the rows of a trial, and decide on those held out."""
     task, X, y, weight = cv_sample(store, params, n_rows)
     fit, held_out = own.rows(cv_folds(store, params, n_rows)[own.fold])
-    block = Block(X[fit], y[fit], None if weight is None else weight[fit])
-    block = block._replace(sample_weight=weight_rule(task)(block.y, block.sample_weight))
-    training = Training(block, task.codec.classes, params.seed, task=task)
+    blocks = [Block(X[rows], y[rows], weights_of(weight, rows)) for rows in (fit, held_out)]
+    weigh = weight_rule(task)
+    training, outside = (
+        Training(block._replace(sample_weight=weigh(block.y, block.sample_weight)), task.codec.classes, params.seed)
+        for block in blocks
+    )
     record: CandidateRecord = {"rows": int(fit.size)}
-    decided = run_trial(own.candidate, own.kind, training, Block(X[held_out], y[held_out]), own.settings)
+    decided = run_trial(own.candidate, own.kind, training, outside, own.settings)
     if isinstance(decided, str):
         return {**record, "failed": decided}
     if isinstance(decided, Searched):
-        return {**record, "tried": list(decided.tried), "trial_seconds": round(decided.seconds, 6)}
+        return {
+            **record,
+            "losses": [[*settings, loss] for settings, loss in decided.losses.items()],
+            "trial_seconds": round(decided.seconds, 6),
+        }
     return {
         **record,
         "decisions": packed_rows(decided.decisions.ravel()),
         "shape": list(decided.decisions.shape),
-        "settings": dict(decided.settings),
         "fit_seconds": round(decided.fit_seconds, 6),
         "predict_seconds": round(decided.predict_seconds, 6),
         "trial_seconds": round(decided.seconds, 6),
@@ -121,12 +129,13 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
 def _result(record: CandidateRecord) -> Decided | Searched | str:
     if "failed" in record:
         return record["failed"]
-    if "tried" in record:
-        return Searched([(psi, C, loss) for psi, C, loss in record["tried"]], record["trial_seconds"])
+    if "losses" in record:
+        losses = {(int(psi), C): loss for psi, C, loss in record["losses"]}
+        return Searched(losses, record["trial_seconds"])
     shape = record["shape"]
     decisions = unpacked_rows(record["decisions"], shape[0] * shape[1]).reshape(shape)
     seconds = record["fit_seconds"], record["predict_seconds"], record["trial_seconds"]
-    return Decided(decisions, record["settings"], *seconds)
+    return Decided(decisions, *seconds)
 
 
 def _as_result(race: Race, choice: Choice, n_rows: int, *, classes: bool) -> ChooseResult:

@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from ikmap import seed_paths
+from ikmap.divisions import Division
 from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import Rows as LearnerRows
@@ -35,7 +36,7 @@ from ikmap.tasks.capabilities import calibrated
 from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, fit_calibrator
 from pipeline.params import Params
 from pipeline.record_types import TrialRecord
-from pipeline.rows.folds import folds_of
+from pipeline.rows.folds import division_of, folds_of, is_divided
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_given, weight_rule, weighted_scores, weights_of
 from pipeline.running.foreign import checked_decisions
@@ -142,6 +143,9 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Value],
     inside, outside = X[fit], X[held_out]
     if len(values) > 1:
         learner, inside, outside = _shared(params.learner(name, values[0]), inside, outside)
+    train, division = PreparedRows(store, "train"), None
+    if is_divided(params):
+        division = division_of(train, cv_rows(train, params, n_rows)[fit], params)
     order = np.arange(fit.size)
     if params.order == "shuffled":
         order = generator(params.seed, seed_paths.CANDIDATE_ROWS, fold).permutation(fit.size)
@@ -151,7 +155,7 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Value],
         valued = at_value(learner, paths, value)
         if (whole := capability(valued, WholeLearner)) is not None:
             block = Block(inside, y[fit], weights_of(weight, fit))
-            predict = fit_fold(whole, params, criterion, block)
+            predict = fit_fold(whole, params, criterion, block, division)
         else:
             online = capability(valued, StreamLearner)
             assert online is not None
@@ -172,13 +176,17 @@ def _shared(learner: Learner, inside: Rows, outside: Rows) -> tuple[Learner, Row
     return cast("Learner", prepared), inside, outside
 
 
-def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block: Block) -> Predictor:
+def fit_fold(
+    learner: WholeLearner, params: Params, criterion: Criterion, block: Block, division: Division | None = None
+) -> Predictor:
     """Fit a predictor to compare candidates; it works even if some classes are not among the rows.
 
     Parameters
     ----------
     criterion : Criterion
         Criterion of the search.
+    division : Division, optional
+        Division of the rows, for a learner that holds out some of them.
     """
     small = criterion.among(block.y)
     constant = small.constant
@@ -186,7 +194,7 @@ def fit_fold(learner: WholeLearner, params: Params, criterion: Criterion, block:
         return lambda tested: np.repeat(small.widen(constant), count_rows(tested), axis=0)
     weight = weight_rule(criterion.task)(block.y, block.sample_weight)
     weighted = block._replace(y=small.targets, sample_weight=weight)
-    training = Training(weighted, small.task.codec.classes, params.seed, task=small.task)
+    training = Training(weighted, small.task.codec.classes, params.seed, task=small.task, division=division)
     model = cast("Decider", learner.fit(training)[0])
     name, outputs = learner.about.name, small.task.decisions.outputs
     return lambda tested: small.widen(small.criterion.scored_values(checked_decisions(model, tested, name, outputs)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.cells import Cells
+from ikmap.divisions import Division
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
@@ -26,7 +27,13 @@ from pipeline.training.dual_tasks import problem_of
 
 
 def train_in_memory(
-    params: Params, learner: str, value: Value | None, task: Task, block: Block, n_threads: int = 1
+    params: Params,
+    learner: str,
+    value: Value | None,
+    task: Task,
+    block: Block,
+    n_threads: int = 1,
+    division: Division | None = None,
 ) -> Decider:
     """Return the model that a learner of a run makes of some rows, or of their cells.
 
@@ -36,6 +43,8 @@ def train_in_memory(
         Numbers that were chosen or given for a learner on rows.
     block : Block
         Rows, some of every class.
+    division : Division, optional
+        Division of the rows, for a learner that holds out some of them.
     """
     method = params.learner(learner, value)
     if capability(method, StreamLearner) is not None:
@@ -44,7 +53,7 @@ def train_in_memory(
     at_once = capability(method, WholeLearner)
     if at_once is None:
         return dual_model(params, learner, task, weighted_block, n_threads)
-    training = Training(weighted_block, task.codec.classes, params.seed, n_threads, task=task)
+    training = Training(weighted_block, task.codec.classes, params.seed, n_threads, task=task, division=division)
     if (along_C := capability(method, FollowsC)) is not None:
         C = method.value_at("C")
         assert isinstance(C, int | float)

@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.record_types import TrainedRecord
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.folds import division_of, is_divided
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_rule
@@ -76,7 +77,10 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
     @property
     def sample(self) -> Sample:
         """Facts on all rows."""
-        return self.train.sample(self.params.seed, None if self.fitted is None else self.offsets)
+        sample = self.train.sample(self.params.seed, None if self.fitted is None else self.offsets)
+        if not is_divided(self.params):
+            return sample
+        return replace(sample, division=lambda numbers: division_of(self.train, numbers, self.params))
 
     @property
     def sends_orders(self) -> bool:

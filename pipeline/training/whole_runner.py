@@ -18,6 +18,7 @@ from ikmap.tasks.capabilities import missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import TrainedRecord, TrainResult
+from pipeline.rows.folds import division_of, is_divided
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_rule
@@ -80,7 +81,8 @@ def fit_rows(
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
         most_rows = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
-    training = Training(block, task.codec.classes, params.seed, n_threads, most_rows, task)
+    division = division_of(train, np.arange(train.n_rows), params) if is_divided(params) else None
+    training = Training(block, task.codec.classes, params.seed, n_threads, most_rows, task, division=division)
     outputs, written = [f"{MODELS}/{learner}"], 0
     try:
         if (honest := capability(method, LearnsOutOfFold)) is None:

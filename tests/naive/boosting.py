@@ -53,6 +53,7 @@ def find_split(
     hessian: tuple[list[int], float],
     min_leaf: int,
     l2: float,
+    min_hessian: float,
 ) -> None:
     """Give a leaf its best split, if there is one."""
 
@@ -69,7 +70,7 @@ def find_split(
             left = [r for r in node.rows if bins[column][r] < cut]
             right = [r for r in node.rows if bins[column][r] >= cut]
             (g, h), (g_right, h_right) = sums(left), sums(right)
-            if min(len(left), len(right)) < min_leaf or min(h, h_right) < MIN_HESSIAN:
+            if min(len(left), len(right)) < min_leaf or min(h, h_right) < min_hessian:
                 continue
             gain = score(g, h, l2) + score(g_right, h_right, l2) - parent
             if gain > best:
@@ -88,6 +89,7 @@ def grow(
     max_leaves: int = 31,
     min_leaf: int = 20,
     l2: float = 0.0,
+    min_hessian: float = MIN_HESSIAN,
 ) -> Node:
     """Grow a tree: of all leaves, that with the largest gain is split next; of equal ones, the older.
 
@@ -99,7 +101,7 @@ def grow(
     fine = [whole(values, 62 - shift, bound) for values, bound in zip((gradient, hessian), bounds, strict=True)]
     columns = list(range(len(bins))) if columns is None else columns
     root = Node(rows)
-    find_split(root, bins, columns, words[0], words[1], min_leaf, l2)
+    find_split(root, bins, columns, words[0], words[1], min_leaf, l2, min_hessian)
     leaves = [root]
     while len(leaves) < max_leaves:
         best = leaves[0]
@@ -113,7 +115,7 @@ def grow(
         right = Node([r for r in best.rows if bins[best.column][r] >= best.cut])
         best.children = [left, right]
         for child in best.children:
-            find_split(child, bins, columns, words[0], words[1], min_leaf, l2)
+            find_split(child, bins, columns, words[0], words[1], min_leaf, l2, min_hessian)
             leaves.append(child)
     for leaf in leaves:
         first, second = (float(sum(numbers[r] for r in leaf.rows)) * unit for numbers, unit in fine)
@@ -146,12 +148,13 @@ def losses(kind: str, margin: np.ndarray, target: np.ndarray) -> list[float]:
     return [(m - t) ** 2 / 2 for m, t in zip(margin.tolist(), target.tolist(), strict=True)]
 
 
-def mean(values: list[float]) -> float:
-    """Return the mean of values that are fewer than a block of rows."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total / len(values)
+def mean(values: list[float], weight: list[float]) -> float:
+    """Return the weighted mean of values that are fewer than a block of rows."""
+    total, weights = 0.0, 0.0
+    for value, w in zip(values, weight, strict=True):
+        total += value * w
+        weights += w
+    return total / weights
 
 
 def leaf_of(node: Node, bins: list[list[int]], row: int) -> Node:
@@ -175,21 +178,25 @@ def boost(
     max_leaves: int = 31,
     min_leaf: int = 20,
     l2: float = 0.0,
+    weight: np.ndarray | None = None,
+    held: list[int] | None = None,
 ) -> tuple[list[Node], np.ndarray, list[float]]:
     """Return the tree of each round that was made, the margins of all rows at the end, and the losses of held-out rows.
 
-    The loss of a row is squared or logistic.
+    The loss of a row is squared or logistic. Without `held`, rows that are held out are drawn. Every weight is above 0.
     """
     (n, d), bins = X.shape, bins_of(X)[1]
+    w = np.ones(n) if weight is None else weight
     key = int(generator(seed, BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
-    held = [r for r in range(1, n) if drawn(key, r, held_out)]
+    held = [r for r in range(1, n) if drawn(key, r, held_out)] if held is None else held
     kept = [r for r in range(n) if r not in held]
-    start = mean(y[kept].tolist())
+    least = MIN_HESSIAN * min(1.0, sum(w[kept].tolist()) / len(kept))
+    start = mean(y[kept].tolist(), w[kept].tolist())
     bound = float(max(y.max() - start, start - y.min()))
     if kind == "logistic":
         start = float(np.log(start / (1 - start)))
     margin, trees = np.full(n, start), list[Node]()
-    means = [mean(losses(kind, margin[held], y[held]))] if held else []
+    means = [mean(losses(kind, margin[held], y[held]), w[held].tolist())] if held else []
     for number in range(rounds):
         gradient, hessian = (logistic if kind == "logistic" else squared)(margin, y)
         random, rows, columns = generator(seed, BOOSTING_DRAWS, number, 0), kept, list(range(d))
@@ -198,9 +205,10 @@ def boost(
             rows = [r for r in kept if drawn(key, r, row_share)]
         if column_share < 1.0:
             columns = sorted(random.choice(d, max(1, round(column_share * d)), replace=False).tolist())
-        bounds = (1.0, 0.25) if kind == "logistic" else (bound, 1.0)
-        options = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf, "l2": l2}
-        tree = grow(bins, rows, gradient, hessian, bounds, **options)  # type: ignore[arg-type]
+        largest = float(max(w))
+        bounds = (largest, 0.25 * largest) if kind == "logistic" else (largest * bound, largest)
+        options = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf, "l2": l2, "min_hessian": least}
+        tree = grow(bins, rows, gradient * w, hessian * w, bounds, **options)
         leaves = [node for node in preorder(tree) if not node.children]
         for leaf in leaves:
             leaf.value *= shrinkage
@@ -208,7 +216,7 @@ def boost(
         margin = np.array([margin[r] + leaf_of(tree, bins, r).value for r in range(n)])
         trees.append(tree)
         if held:
-            means.append(mean(losses(kind, margin[held], y[held])))
+            means.append(mean(losses(kind, margin[held], y[held]), w[held].tolist()))
             if number + 1 - int(np.argmin(means)) >= patience:
                 break
         if not tree.children:

@@ -20,8 +20,9 @@ import scipy.sparse as sp
 
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
+from ikmap.divisions import Division
 from ikmap.learners.boosting.bins import Layout, edge_rows
-from ikmap.learners.boosting.growth import Growth, Scales, Tree, TreeSettings
+from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.boosting.piece import (
     Basis,
@@ -111,6 +112,8 @@ class Problem:
     at_once : int or None
         Most leaves that are looked at in one round, which changes no tree; None: all that may be split next, for fewer
         rounds.
+    cut : float or None
+        Place from which on rows are held out (:meth:`ikmap.divisions.Division.cut`); None: they are drawn by the seed.
     """
 
     settings: BoostingSettings
@@ -120,6 +123,7 @@ class Problem:
     n_columns: int
     n_outputs: int
     at_once: int | None = None
+    cut: float | None = None
 
     @property
     def drawn(self) -> Drawn:
@@ -127,10 +131,29 @@ class Problem:
         sizes = self.n_rows, self.n_columns, self.n_outputs
         return Drawn(self.loss, self.seed, *sizes, self.settings.held_out, self.settings.row_share)
 
-    def growing(self, number: int, layout: Layout, residual: float) -> tuple[Growing, np.ndarray]:
-        """Return how a tree grows, and the columns that it is grown on."""
+    def divided(self, division: Division | None) -> Problem:
+        """Return the problem in which the rows that are held out follow a division of all rows."""
+        if division is None or not self.settings.held_out:
+            return self
+        return replace(self, cut=division.cut(self.places(division), self.settings.held_out))
+
+    def places(self, division: Division) -> Floats:
+        """Return the places of some rows in the order whose last rows are held out."""
+        return division.places(generator(self.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
+
+    def growing(self, number: int, layout: Layout, residual: float, weight: float) -> tuple[Growing, np.ndarray]:
+        """Return how a tree grows, and the columns that it is grown on.
+
+        Parameters
+        ----------
+        residual : float
+            Bound of the difference of margins and targets.
+        weight : float
+            Largest weight of a row.
+        """
         settings, d = self.settings, self.n_columns
-        scales = Scales.of(self.n_rows, self.loss.largest_gradient(residual), self.loss.largest_hessian)
+        largest = weight * self.loss.largest_gradient(residual), weight * self.loss.largest_hessian
+        scales = Scales.of(self.n_rows, *largest)
         columns, key = np.arange(d, dtype=np.int64), None
         random = generator(self.seed, seed_paths.BOOSTING_DRAWS, *divmod(number, self.n_outputs))
         if settings.row_share < 1.0:
@@ -158,7 +181,7 @@ class Boosting:
         self._losses: list[float] = []
         self._best = self._scored = 0
         self._growth: Growth | None = None
-        self.order = Look()
+        self.order = Look(problem.cut)
 
     def absorb(self, sums: Looked | Clashes | Sums) -> None:
         """Continue with the ordered sums over all rows."""
@@ -184,9 +207,13 @@ class Boosting:
 
     def _take_up(self, looked: Looked) -> None:
         problem, loss = self._problem, self._problem.loss
+        if not looked.kept:
+            raise ValueError("boosting: found no row to learn from whose weight is above 0")
         layout = Layout.of(_joined(looked.rows))
-        starts = tuple(loss.start(sums, looked.kept, looked.targets) for sums in looked.sums)
-        self._n_held, self._basis = looked.held, Basis(layout, starts)
+        kept, self._held = (math.fsum(weights) for weights in looked.weights)
+        starts = tuple(loss.start(sums, kept, looked.targets) for sums in looked.sums)
+        self._basis = Basis(layout, starts, problem.cut)
+        self._largest_weight, self._min_hessian = looked.largest_weight, MIN_HESSIAN * min(1.0, kept / looked.kept)
         self._residuals = [max(looked.high - start, start - looked.low) for start in starts]
         self._means = [0.0 for _ in starts]
         some = edge_rows(problem.n_rows, problem.n_columns, problem.seed).size < problem.n_rows
@@ -207,11 +234,12 @@ class Boosting:
         self._growth = None
         n, K = len(self._trees), self._problem.n_outputs
         scored: tuple[int, ...] = ()
-        if self._n_held and self._scored <= n:
+        if self._held and self._scored <= n:
             scored = tuple(range(K)) if n == 0 else ((n - 1) % K,)
         growing = None
         if not self._is_last:
-            growing, self._columns = self._problem.growing(n, self._basis.layout, self._residuals[n % K])
+            bounds = self._residuals[n % K], self._largest_weight
+            growing, self._columns = self._problem.growing(n, self._basis.layout, *bounds)
         elif not scored:
             self.order = None
             return
@@ -233,7 +261,7 @@ class Boosting:
         """Take in the losses after the tree before, and the histogram of all rows."""
         if order.scored:
             for k, losses in zip(order.scored, sums.losses, strict=True):
-                self._means[k] = math.fsum(losses) / self._n_held
+                self._means[k] = math.fsum(losses) / self._held
             self._scored = len(self._trees) + 1
         made, begun = self._rounds
         if not begun and order.scored:
@@ -248,7 +276,7 @@ class Boosting:
             return
         self._residual = sums.largest
         args = self._basis.layout, self._problem.settings.tree, order.growing.scales, self._columns
-        self._growth = Growth(*args, np.require(sums.histograms[0], requirements="W"))
+        self._growth = Growth(*args, np.require(sums.histograms[0], requirements="W"), self._min_hessian)
         self._order_more()
 
     def _order_more(self) -> None:
@@ -278,7 +306,7 @@ class Boosting:
         if not self._problem.loss.bounded:
             self._residuals[k] = self._residual + float(np.abs(values).max())
         self._trees.append(Grown(self._tree, values))
-        if not self._n_held and not self._rounds[1]:
+        if not self._held and not self._rounds[1]:
             self._best = self._rounds[0]
         self._next_tree()
 
@@ -308,7 +336,8 @@ class Boosting:
             "residuals": np.array(self._residuals),
             "means": np.array(self._means),
             "losses": np.array(self._losses),
-            "numbers": np.array([self._n_held, self._best, self._scored]),
+            "weights": np.array([self._held, self._largest_weight, self._min_hessian]),
+            "numbers": np.array([self._best, self._scored]),
             "nodes": _ends([tree.feature.size for tree in trees]),
             "leaves": _ends([grown.values.size for grown in self._trees]),
             "feature": _concatenated([tree.feature for tree in trees], np.int32),
@@ -325,10 +354,11 @@ class Boosting:
         if not arrays:
             return state
         layout = Layout(*(arrays[name] for name in ("edges", "begins", "places", "members")))
-        state._basis = Basis(layout, tuple(arrays["starts"].tolist()))
+        state._basis = Basis(layout, tuple(arrays["starts"].tolist()), problem.cut)
         state._residuals, state._means = arrays["residuals"].tolist(), arrays["means"].tolist()
         state._losses = arrays["losses"].tolist()
-        state._n_held, state._best, state._scored = arrays["numbers"].tolist()
+        state._held, state._largest_weight, state._min_hessian = arrays["weights"].tolist()
+        state._best, state._scored = arrays["numbers"].tolist()
         places = zip(pairwise(arrays["nodes"].tolist()), pairwise(arrays["leaves"].tolist()), strict=True)
         for nodes, leaves in ((slice(*a), slice(*b)) for a, b in places):
             feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))
@@ -338,7 +368,15 @@ class Boosting:
         return state
 
 
-def boost(X: Rows, targets: Floats, problem: Problem, n_threads: int = 1) -> Boosted:
+def boost(
+    X: Rows,
+    targets: Floats,
+    problem: Problem,
+    n_threads: int = 1,
+    *,
+    sample_weight: Floats | None = None,
+    division: Division | None = None,
+) -> Boosted:
     """Fit the trees to rows in memory.
 
     Parameters
@@ -346,6 +384,10 @@ def boost(X: Rows, targets: Floats, problem: Problem, n_threads: int = 1) -> Boo
     X : float64 ndarray or csr_array, shape (n, d)
     targets : ndarray, shape (n,)
         Numbers, 0 or 1, or the numbers of classes, each of which is an output.
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights of the rows: of their losses, their gradients and hessians, but not of their number in a leaf.
+    division : Division, optional
+        Division that the rows which are held out follow.
 
     Notes
     -----
@@ -353,8 +395,9 @@ def boost(X: Rows, targets: Floats, problem: Problem, n_threads: int = 1) -> Boo
     leaf-wise growth on histograms. The result has the same bits for any number of threads, since histograms are sums of
     whole numbers.
     """
-    state = Boosting(replace(problem, at_once=1))
-    piece = Piece(whole_piece(Block(X, targets), n_threads), problem.drawn)
+    state = Boosting(replace(problem.divided(division), at_once=1))
+    places = None if division is None else problem.places(division)
+    piece = Piece(whole_piece(Block(X, targets, sample_weight), n_threads), problem.drawn, places)
     while state.order is not None:
         state.absorb(piece.sums(state.order))
     return state.boosted()

@@ -22,7 +22,7 @@ MOST_BITS = 30
 LEAST_EXPONENT = -900
 """Exponent of the smallest numbers that have scales of their own."""
 MIN_HESSIAN = 1e-3
-"""Smallest sum of hessians in a leaf."""
+"""Smallest sum of hessians in a leaf, where rows have no weights."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Scales:
 
     @classmethod
     def of(cls, n: int, largest_gradient: float, largest_hessian: float) -> Scales:
-        """Return the scales for n rows, and for bounds of gradients and hessians."""
+        """Return the scales for n rows, and for bounds of gradients and hessians, which include the weights of rows."""
         shift = int(n).bit_length()
         exponents = [
             max(int(np.frexp(largest)[1]), LEAST_EXPONENT) if largest else 0
@@ -156,6 +156,8 @@ class Growth:
         Ascending numbers of the columns whose splits are compared.
     histogram : ndarray of int64, shape (number of all bins, 2)
         Sums of the words of all rows.
+    min_hessian : float
+        Smallest sum of hessians in a leaf.
 
     Attributes
     ----------
@@ -168,6 +170,7 @@ class Growth:
     scales: Scales
     columns: np.ndarray
     histogram: np.ndarray
+    min_hessian: float = MIN_HESSIAN
     splits: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -275,7 +278,7 @@ class Growth:
     def _find_split(self, node: Node) -> None:
         scales, settings = self.scales, self.settings
         units = 1 / scales.gradient, 1 / scales.hessian, scales.shift
-        limits = settings.min_leaf, MIN_HESSIAN, settings.l2
+        limits = settings.min_leaf, self.min_hessian, settings.l2
         bytes_of_columns = self.layout.places, self.layout.members, self.layout.first_bins
         node.gain, node.column, node.cut = best_split(node.histogram, self.columns, *bytes_of_columns, *units, *limits)
         if node.column == LEAF:

@@ -35,15 +35,15 @@ class Loss(ABC):
     largest_hessian: ClassVar[float] = 1.0
 
     @abstractmethod
-    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:
+    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:
         """Return the constant margin with the least loss.
 
         Parameters
         ----------
         sums : ndarray
-            Sums of the targets in each block of rows.
-        n : int
-            Number of rows.
+            Sums of the targets, weighted, in each block of rows.
+        n : float
+            Number of rows, or the sum of their weights.
         targets : sequence of ndarray
             The targets, if the loss is one :attr:`by_rows`.
         """
@@ -70,7 +70,7 @@ class Logistic(Loss):
 
     largest_hessian: ClassVar[float] = 0.25
 
-    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         share = min(max(math.fsum(sums) / n, EPSILON), 1 - EPSILON)
         return float(np.log(share / (1 - share)))
 
@@ -87,7 +87,7 @@ class Squared(Loss):
 
     bounded: ClassVar[bool] = False
 
-    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return math.fsum(sums) / n
 
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
@@ -115,7 +115,7 @@ class Quantile(Loss):
 
     by_rows: ClassVar[bool] = True
 
-    def start(self, sums: Floats, n: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return float(np.quantile(np.concatenate(targets), self.level))
 
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:

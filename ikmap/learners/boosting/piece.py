@@ -6,7 +6,7 @@ from an order that has them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -68,7 +68,15 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Look:
-    """The order of the first round: rows to take edges from, and sums over the targets."""
+    """The order of the first round: rows to take edges from, and sums over the targets.
+
+    Attributes
+    ----------
+    cut : float or None
+        Place from which on rows are held out, where rows have places; None: rows are drawn.
+    """
+
+    cut: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +100,13 @@ class Basis:
     layout : Layout
     starts : tuple of float
         First margin of each output.
+    cut : float or None
+        Place from which on rows are held out, where rows have places.
     """
 
     layout: Layout
     starts: tuple[float, ...]
+    cut: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,19 +191,24 @@ class Looked:
     ----------
     rows : list of ndarray or csr_array
         Rows to take edges from.
-    held, kept : int
-        Numbers of rows that are held out, and that are not.
+    kept : int
+        Number of rows that are not held out.
+    weights : ndarray of float64, shape (2, number of blocks)
+        Sums of the weights of rows that are not held out, and of rows that are, in blocks of :data:`SUM_ROWS` rows.
+    largest_weight : float
+        Largest weight of a row.
     sums : ndarray of float64, shape (K, number of blocks)
-        Sums of the targets that are not held out, in blocks of :data:`SUM_ROWS` rows.
+        Sums of the targets that are not held out, times the weights of the rows, in blocks.
     low, high : float
-        Smallest and largest target.
+        Smallest and largest target of rows with a weight.
     targets : list of ndarray
         All targets that are not held out, for a loss that needs them.
     """
 
     rows: list[Rows]
-    held: int
     kept: int
+    weights: Floats
+    largest_weight: float
     sums: Floats
     low: float
     high: float
@@ -201,8 +217,9 @@ class Looked:
     def __iadd__(self, other: Looked) -> Looked:
         """Add what was found in the rows that follow."""
         self.rows += other.rows
-        self.held += other.held
         self.kept += other.kept
+        self.weights = np.concatenate([self.weights, other.weights], axis=1)
+        self.largest_weight = max(self.largest_weight, other.largest_weight)
         self.sums = np.concatenate([self.sums, other.sums], axis=1)
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.targets += other.targets
@@ -236,7 +253,7 @@ class Sums:
     leaves : ndarray of int64, shape (number of leaves, 2)
         Sums of gradients and hessians.
     losses : ndarray of float64, shape (number of outputs, number of blocks)
-        Losses of held-out rows, in blocks of :data:`SUM_ROWS` rows.
+        Losses of held-out rows, times their weights, in blocks of :data:`SUM_ROWS` rows.
     largest : float
         Largest gradient, up to its sign, for a loss without a bound of its own.
     values : ndarray of float64 or None
@@ -312,21 +329,52 @@ class Piece:
     rows : PieceRows
         Their first row has a multiple of :data:`SUM_ROWS` as its number.
     drawn : Drawn
+    places : ndarray of float64, optional
+        Places of the rows in the order whose last rows are held out (:meth:`ikmap.divisions.Division.places`); without
+        them, rows that are held out are drawn.
     """
 
-    def __init__(self, rows: PieceRows, drawn: Drawn) -> None:
+    _kept: np.ndarray
+    _held: np.ndarray
+    _weight: Floats | None
+
+    def __init__(self, rows: PieceRows, drawn: Drawn, places: Floats | None = None) -> None:
         assert rows.start % SUM_ROWS == 0
-        self._rows, self._drawn, self._n = rows, drawn, rows.stop - rows.start
+        self._rows, self._drawn, self._n, self._places = rows, drawn, rows.stop - rows.start, places
         self._pool = ThreadPoolExecutor(rows.n_threads) if rows.n_threads > 1 else None
-        held = np.zeros(self._n, dtype=np.bool_)
-        if drawn.held_out > 0.0:
-            key = generator(drawn.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64)
-            fill_drawn(key, _limit(drawn.held_out), rows.start, held)
-            held[: 1 if rows.start == 0 else 0] = False  # so that there is a row to learn from
-        self._kept, self._held = (self._numbers(mask) for mask in (~held, held))
+        self._has_sides = False
         self._layout: Layout | None = None
         self._n_trees = 0
         self._growing: _Rows | None = None
+
+    def _take_sides(self, weights: Sequence[Floats | None], cut: float | None) -> None:
+        """Find the rows that are held out and those that are learned from; rows of weight 0 are neither.
+
+        Parameters
+        ----------
+        weights : sequence of ndarray or None
+            Weights of the rows of each block; None: all weigh 1.
+        cut : float or None
+            Place from which on rows are held out; None: rows are drawn.
+        """
+        if self._has_sides:
+            return
+        drawn, start = self._drawn, self._rows.start
+        held, present = np.zeros(self._n, dtype=np.bool_), np.ones(self._n, dtype=np.bool_)
+        if cut is not None:
+            assert self._places is not None
+            held = self._places >= cut
+        elif drawn.held_out > 0.0:
+            key = generator(drawn.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64)
+            fill_drawn(key, _limit(drawn.held_out), start, held)
+            held[: 1 if start == 0 else 0] = False  # so that there is a row to learn from
+        self._weight = None
+        if all(weight is not None for weight in weights):
+            self._weight = self._rows.zeros((self._n,), np.float64)
+            self._weight[:] = np.concatenate(cast("list[Floats]", weights))
+            present = self._weight > 0.0
+        self._kept, self._held = (self._numbers(mask & present) for mask in (~held, held))
+        self._has_sides = True
 
     def _numbers(self, mask: np.ndarray) -> np.ndarray:
         """Return the numbers of the rows in a mask, to be kept."""
@@ -337,7 +385,7 @@ class Piece:
     def sums(self, order: Look | Check | Order) -> Looked | Clashes | Sums:
         """Return the sums over the rows of the piece that are ordered."""
         if isinstance(order, Look):
-            return self._look()
+            return self._look(order.cut)
         if isinstance(order, Check):
             clashes = Clashes(np.zeros(order.layout.n_columns, dtype=np.bool_))
             layout = order.layout.owned()
@@ -365,25 +413,35 @@ class Piece:
 
     # Before the first tree
 
-    def _look(self) -> Looked:
+    def _look(self, cut: float | None) -> Looked:
         drawn, start = self._drawn, self._rows.start
         numbers = edge_rows(drawn.n_rows, drawn.n_columns, drawn.seed)
         numbers = numbers[slice(*np.searchsorted(numbers, [start, self._rows.stop]))] - start
         chosen: list[Rows] = []
+        weights: list[Floats | None] = []
         y, begin = np.empty(self._n), 0
         for block in self._rows.blocks:
             end = begin + block.y.size
             y[begin:end] = block.y
+            weights.append(block.sample_weight)
             own = numbers[slice(*np.searchsorted(numbers, [begin, end]))] - begin
+            if block.sample_weight is not None:
+                own = own[block.sample_weight[own] > 0.0]
             if own.size:
                 rows = cast("Rows", block.rows)
                 chosen.append(rows if own.size == block.y.size else rows[own])
             begin = end
+        self._take_sides(weights, cut)
         targets = [self._target(k, y)[self._kept] for k in range(drawn.n_outputs)]
-        sums = np.array([self._in_blocks(target, self._kept) for target in targets])
-        bounds = float(y.min()), float(y.max())
+        sums = np.array([self._in_blocks(self._weighted(target, self._kept), self._kept) for target in targets])
+        sides = self._kept, self._held
+        sums_of_weights = np.array([self._in_blocks(self._weighted(np.ones(own.size), own), own) for own in sides])
+        largest_weight = 1.0
+        if self._weight is not None:
+            y, largest_weight = y[self._weight > 0.0], float(self._weight.max())
+        bounds = float(y.min(initial=np.inf)), float(y.max(initial=-np.inf))
         whole = targets if drawn.loss.by_rows else []
-        return Looked(chosen, self._held.size, self._kept.size, sums, *bounds, whole)
+        return Looked(chosen, self._kept.size, sums_of_weights, largest_weight, sums, *bounds, whole)
 
     def _is_behind(self, order: Order) -> bool:
         """Return whether the trees that an order has do not follow on those that the piece has."""
@@ -397,11 +455,14 @@ class Piece:
             self._first_bins = layout.first_bins
             self._codes = zeros((n, layout.n_bytes), np.uint8)
             self._y, begin = zeros((n,), np.float64), 0
+            weights: list[Floats | None] = []
             for block in self._rows.blocks:
                 part = slice(begin, begin + block.y.size)
                 layout.fill(cast("Rows", block.rows), self._codes[part], self._rows.n_threads)
                 self._y[part] = block.y
+                weights.append(block.sample_weight)
                 begin = part.stop
+            self._take_sides(weights, basis.cut)
             self._margin = zeros((self._drawn.n_outputs, n), np.float64)
             self._gradient, self._hessian = zeros((n,), np.float64), zeros((n,), np.float64)
             self._words = zeros((n, 2), np.int64)
@@ -423,6 +484,10 @@ class Piece:
     def _n_blocks(self) -> int:
         return -(-self._n // SUM_ROWS)
 
+    def _weighted(self, values: Floats, rows: np.ndarray) -> Floats:
+        """Return the values of some rows times their weights."""
+        return values if self._weight is None else values * self._weight[rows]
+
     def _in_blocks(self, values: Floats, rows: np.ndarray) -> Floats:
         sums = np.zeros(self._n_blocks)
         add_in_blocks(values, (rows // SUM_ROWS).astype(np.int64), sums)
@@ -430,7 +495,7 @@ class Piece:
 
     def _losses(self, k: int) -> Floats:
         losses = self._drawn.loss.each(self._margin[k][self._held], self._target(k)[self._held])
-        return self._in_blocks(losses, self._held)
+        return self._in_blocks(self._weighted(losses, self._held), self._held)
 
     # A tree that is grown
 
@@ -442,6 +507,8 @@ class Piece:
             for node, value in zip(tree.leaves.tolist(), grown.values.tolist(), strict=True):
                 add_value(growing.of(node), value, margin)
             others = self._held
+        elif self._weight is not None:
+            others = np.concatenate([self._kept, self._held])
         else:
             others = np.arange(self._n, dtype=np.uint32)
         nodes = *self._layout.ranges(tree.feature, tree.cut), np.array(tree.right), np.array(grown.values)
@@ -476,17 +543,27 @@ class Piece:
         return order
 
     def _derive(self, k: int, scales: Scales) -> float:
-        """Write the words of all rows; return the largest gradient for a loss without a bound of its own."""
-        loss, margin, target = self._drawn.loss, self._margin[k], self._target(k)
+        """Write the words of all rows; return the largest gradient for a loss without a bound of its own.
+
+        Gradients and hessians are those of rows times their weights; the largest gradient is that of a weight of 1.
+        """
+        loss, margin, target, weight = self._drawn.loss, self._margin[k], self._target(k), self._weight
+        largest: list[float] = []
 
         def derive(start: int, stop: int) -> None:
             part = slice(start, stop)
             gradient, hessian = self._gradient[part], self._hessian[part]
             loss.gradient(margin[part], target[part], gradient, hessian)
+            if not loss.bounded:
+                own = gradient if weight is None else gradient[weight[part] > 0.0]
+                largest.append(float(np.abs(own).max(initial=0.0)))
+            if weight is not None:
+                gradient *= weight[part]
+                hessian *= weight[part]
             fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, self._words[part])
 
         self._each(derive, self._n, MANY_ROWS)
-        return 0.0 if loss.bounded else float(max(self._gradient.max(), -self._gradient.min()))
+        return max(largest, default=0.0)
 
     def _divide(self, rows: _Rows, node: int, column: int, cut: int) -> None:
         assert self._layout is not None

@@ -24,24 +24,30 @@ STEADY = 1e-12
 """Share of the mean curvature that is added to all of them, as models can decide alike."""
 
 
+def weighted_mean(values: Floats, sample_weight: Floats | None) -> Floats:
+    """Return the mean of values over the rows, shape (n,) or (n, K); without weights, all rows count alike."""
+    mean: Floats = values.mean(axis=0) if sample_weight is None else np.average(values, axis=0, weights=sample_weight)
+    return mean
+
+
 class BlendLoss(ABC):
     """A loss of decisions and targets, both of shape (n, K): the sum over outputs, and the mean over rows."""
 
-    def softened(self, target: Floats) -> Floats:
+    def softened(self, target: Floats, sample_weight: Floats | None = None) -> Floats:  # noqa: ARG002
         """Return the targets by which models are weighed."""
         return target
 
     @abstractmethod
-    def constant(self, target: Floats) -> Floats:
+    def constant(self, target: Floats, sample_weight: Floats | None = None) -> Floats:
         """Return the constant decisions with the least loss, shape (K,)."""
 
     @abstractmethod
     def rows(self, decision: Floats, target: Floats) -> Floats:
         """Return the loss of each row, shape (n,)."""
 
-    def mean(self, decision: Floats, target: Floats) -> float:
+    def mean(self, decision: Floats, target: Floats, sample_weight: Floats | None = None) -> float:
         """Return the mean loss of the rows."""
-        return float(self.rows(decision, target).mean())
+        return float(weighted_mean(self.rows(decision, target), sample_weight))
 
     @abstractmethod
     def derivatives(self, decision: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -51,18 +57,19 @@ class BlendLoss(ABC):
 class LogLoss(BlendLoss):
     """The logistic loss of each class against the others, whose targets are 0 and 1."""
 
-    def softened(self, target: Floats) -> Floats:
+    def softened(self, target: Floats, sample_weight: Floats | None = None) -> Floats:
         """Return targets that are a little less sure than 0 and 1, as Platt's are.
 
         Else models that tell all rows apart would have infinite weights.
         """
-        hits = target.sum(axis=0)
-        misses = len(target) - hits
+        weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        hits = weight @ target
+        misses = weight.sum() - hits
         softened: Floats = target * ((hits + 1) / (hits + 2)) + (1 - target) / (misses + 2)
         return softened
 
-    def constant(self, target: Floats) -> Floats:
-        share = target.mean(axis=0)
+    def constant(self, target: Floats, sample_weight: Floats | None = None) -> Floats:
+        share = weighted_mean(target, sample_weight)
         return np.log(share / (1 - share))
 
     def rows(self, decision: Floats, target: Floats) -> Floats:
@@ -77,9 +84,8 @@ class LogLoss(BlendLoss):
 class SquaredLoss(BlendLoss):
     """Loss of numbers: half of the squared error."""
 
-    def constant(self, target: Floats) -> Floats:
-        mean: Floats = target.mean(axis=0)
-        return mean
+    def constant(self, target: Floats, sample_weight: Floats | None = None) -> Floats:
+        return weighted_mean(target, sample_weight)
 
     def rows(self, decision: Floats, target: Floats) -> Floats:
         losses: Floats = ((decision - target) ** 2).sum(axis=1) / 2
@@ -99,7 +105,8 @@ class Blend:
         0 for models that add nothing.
     constant : ndarray of float64, shape (K,)
     decisions : ndarray of float64, shape (n, K)
-        Decisions of the sum on each row, with weights that the rows of other folds decide.
+        Decisions of the sum on each row, with weights that the rows of other folds decide, in order of time those of
+        earlier folds; NaN of rows for which there are none.
     loss : float
         Mean loss of these decisions.
     alone : list of float
@@ -113,7 +120,15 @@ class Blend:
     alone: list[float]
 
 
-def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: BlendLoss) -> Blend:
+def blend(
+    decisions: Sequence[Floats],
+    target: Floats,
+    fold: Int64s,
+    loss: BlendLoss,
+    *,
+    in_time: bool = False,
+    sample_weight: Floats | None = None,
+) -> Blend:
     """Choose models, and weigh them.
 
     One model after the other is left out, that without which the loss is least, as long as the mean loss rises by no
@@ -126,18 +141,36 @@ def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: Blend
     target : ndarray of float64, shape (n, K)
     fold : ndarray of int64, shape (n,)
         Fold of each row.
+    loss : BlendLoss
+    in_time : bool
+        True if folds follow each other in time: rows of earlier folds decide the weights for a fold.
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights of the rows.
     """
-    target = loss.softened(target)
+    target = loss.softened(target, sample_weight)
+    numbers = np.unique(fold)[1 if in_time else 0 :]
+    tested = np.isin(fold, numbers)
+    weight_tested = None if sample_weight is None else sample_weight[tested]
 
     def crossed(models: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return loss and decisions on each row of a sum of these models, whose weights rows of other folds decide."""
-        crossed_decisions = np.empty_like(target)
-        for k in np.unique(fold).tolist():
-            rows, others = fold == k, fold != k
-            constant = loss.constant(target[others])
-            weights = weights_of([decisions[p][others] for p in models], target[others], constant, loss)
+        """Return loss and decisions on rows of a sum of these models, whose weights rows of other folds decide."""
+        crossed_decisions = np.full_like(target, np.nan)
+        for k in numbers.tolist():
+            rows, others = fold == k, fold < k if in_time else fold != k
+            weight = None if sample_weight is None else sample_weight[others]
+            constant = loss.constant(target[others], weight)
+            weights = weights_of([decisions[p][others] for p in models], target[others], constant, loss, weight)
             crossed_decisions[rows] = weighted([decisions[p][rows] for p in models], weights, constant)
-        return loss.rows(crossed_decisions, target), crossed_decisions
+        return loss.rows(crossed_decisions[tested], target[tested]), crossed_decisions
+
+    def mean(losses: Floats) -> float:
+        return float(weighted_mean(losses, weight_tested))
+
+    def error(rise: Floats) -> float:
+        """Return the standard error of the mean."""
+        if weight_tested is None:
+            return float(rise.std() / np.sqrt(rise.size))
+        return float(np.sqrt(np.sum((weight_tested * (rise - mean(rise))) ** 2)) / weight_tested.sum())
 
     models = list(range(len(decisions)))
     alone = [crossed([p]) for p in models]
@@ -145,14 +178,14 @@ def blend(decisions: Sequence[Floats], target: Floats, fold: Int64s, loss: Blend
     while len(models) > 1:
         fewer = [[other for other in models if other != p] for p in models]
         trials = [alone[rest[0]] if len(rest) == 1 else crossed(rest) for rest in fewer]
-        least = min(range(len(models)), key=lambda i: float(trials[i][0].mean()))
+        least = min(range(len(models)), key=lambda i: mean(trials[i][0]))
         rise = trials[least][0] - best[0]
-        if rise.mean() > rise.std() / np.sqrt(rise.size):
+        if mean(rise) > error(rise):
             break
         models, best = fewer[least], trials[least]
-    constant, weights = loss.constant(target), np.zeros(len(decisions))
-    weights[models] = weights_of([decisions[p] for p in models], target, constant, loss)
-    return Blend(weights, constant, best[1], float(best[0].mean()), [float(own.mean()) for own, _ in alone])
+    constant, weights = loss.constant(target, sample_weight), np.zeros(len(decisions))
+    weights[models] = weights_of([decisions[p] for p in models], target, constant, loss, sample_weight)
+    return Blend(weights, constant, best[1], mean(best[0]), [mean(own) for own, _ in alone])
 
 
 def weighted(decisions: Sequence[Floats], weights: Floats, constant: Floats) -> Floats:
@@ -163,7 +196,13 @@ def weighted(decisions: Sequence[Floats], weights: Floats, constant: Floats) -> 
     return total
 
 
-def weights_of(decisions: Sequence[Floats], target: Floats, constant: Floats, loss: BlendLoss) -> Floats:
+def weights_of(
+    decisions: Sequence[Floats],
+    target: Floats,
+    constant: Floats,
+    loss: BlendLoss,
+    sample_weight: Floats | None = None,
+) -> Floats:
     """Return the weights >= 0 with the least loss, by Newton's method: a step is a non-negative least squares problem.
 
     Parameters
@@ -171,13 +210,20 @@ def weights_of(decisions: Sequence[Floats], target: Floats, constant: Floats, lo
     decisions : sequence of ndarrays of float64, shape (n, K)
     target : ndarray of float64, shape (n, K)
     constant : ndarray of float64, shape (K,)
+    loss : BlendLoss
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights of the rows.
     """
     from scipy.optimize import nnls  # which would take each process a tenth of a second to import
 
     features = [own - constant for own in decisions]
-    weights, value = np.zeros(len(features)), loss.mean(np.broadcast_to(constant, target.shape), target)
+    weights = np.zeros(len(features))
+    value = loss.mean(np.broadcast_to(constant, target.shape), target, sample_weight)
+    shares = None if sample_weight is None else (sample_weight * (len(target) / sample_weight.sum()))[:, None]
     for _ in range(STEPS):
         first, second = loss.derivatives(weighted(decisions, weights, constant), target)
+        if shares is not None:
+            first, second = first * shares, second * shares
         slope = np.array([np.sum(first * x) for x in features]) / len(target)
         curvature = np.array([[np.sum(second * x * z) for z in features] for x in features]) / len(target)
         size = float(np.trace(curvature)) / len(features)
@@ -190,9 +236,9 @@ def weights_of(decisions: Sequence[Floats], target: Floats, constant: Floats, lo
         if promised <= TOLERANCE * value:
             break
         share = 1.0
-        while (then := loss.mean(weighted(decisions, weights + share * step, constant), target)) > (
-            value - 1e-4 * share * promised
-        ) and share > STEADY:
+        while (
+            then := loss.mean(weighted(decisions, weights + share * step, constant), target, sample_weight)
+        ) > value - 1e-4 * share * promised and share > STEADY:
             share /= 2
         if then >= value:
             break

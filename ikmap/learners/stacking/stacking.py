@@ -8,12 +8,13 @@ such rows are more alike in their cells than others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ikmap import seed_paths
 from ikmap.arrays import Floats, Int64s
+from ikmap.divisions import Division
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
@@ -40,37 +41,104 @@ class Stacked:
     blend: Blend
 
 
-def folds_of(target: Floats, n_folds: int, seed: int) -> Int64s:
-    """Return the fold of each row: rows of the same class, or of neighbouring numbers, are shared out at random.
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Folds of rows, each with a model that has not learned from the rows of the fold.
 
-    Parameters
+    Attributes
     ----------
-    target : ndarray, shape (n,)
+    of_row : ndarray of int64, shape (n,)
+        Fold that holds out each row; -1: none does.
+    fits : sequence of ndarray of int64
+        Ascending numbers of the rows that the model of each fold learns from.
+    in_time : bool
+        True if folds follow each other in time, and each model learns from earlier rows.
     """
-    shuffled = generator(seed, seed_paths.STACKING_FOLDS).permutation(target.size)
-    fold = np.empty(target.size, dtype=np.int64)
-    fold[shuffled[np.argsort(target[shuffled], kind="stable")]] = np.arange(target.size) % n_folds
-    return fold
+
+    of_row: Int64s
+    fits: Sequence[Int64s]
+    in_time: bool = False
+
+    @classmethod
+    def of(cls, of_row: Int64s) -> Folds:
+        """Return the folds of which each model learns from the rows of all others."""
+        return cls(of_row, [np.flatnonzero(of_row != k) for k in range(int(of_row.max()) + 1)])
+
+    @classmethod
+    def at_random(cls, target: Floats, n_folds: int, seed: int) -> Folds:
+        """Return folds in which rows of the same class, or of neighbouring numbers, are shared out at random.
+
+        Parameters
+        ----------
+        target : ndarray, shape (n,)
+        """
+        shuffled = generator(seed, seed_paths.STACKING_FOLDS).permutation(target.size)
+        of_row = np.empty(target.size, dtype=np.int64)
+        of_row[shuffled[np.argsort(target[shuffled], kind="stable")]] = np.arange(target.size) % n_folds
+        return cls.of(of_row)
+
+    @classmethod
+    def following(cls, division: Division, n_folds: int) -> Folds:
+        """Return folds that keep rows of a group together, or that follow each other in time.
+
+        Raises
+        ------
+        ValueError
+            Groups or times are too few.
+        """
+        of_row, fits = np.full(division.keys.size, -1, dtype=np.int64), list[Int64s]()
+        for fit, held_out in division.folds(n_folds):
+            new = held_out[of_row[held_out] < 0]  # neighbouring folds in time may hold out the same rows
+            if new.size:
+                of_row[new] = len(fits)
+                fits.append(fit)
+        if len(fits) < 2:
+            raise ValueError(
+                f"found one time in the later of {of_row.size:,} rows, expected enough for {n_folds} folds"
+            )
+        return cls(of_row, fits, division.in_time)
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.fits)
+
+    def held_out(self, k: int) -> Int64s:
+        """Return the ascending numbers of the rows that a fold holds out."""
+        return np.flatnonzero(self.of_row == k)
 
 
-def out_of_fold(fit: Fit, X: Rows, fold: Int64s, n_threads: int = 1) -> tuple[Floats, list[CellsModel]]:
-    """Return the decisions on each row of a model that learned from the rows of other folds, and these models."""
+def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Floats, list[CellsModel]]:
+    """Return the decisions on each row of a model that has not learned from its fold, and these models.
+
+    Rows that no fold holds out have decisions of NaN.
+    """
     decisions = np.empty(0)
     models: list[CellsModel] = []
-    for k in range(int(fold.max()) + 1):
-        model, held_out = fit(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
+    for k, numbers in enumerate(folds.fits):
+        model, held_out = fit(numbers), folds.held_out(k)
         own = model.decision_function(X[held_out], n_threads)
         if not models:
-            decisions = np.empty((fold.size, own.shape[1]))
+            decisions = np.full((folds.of_row.size, own.shape[1]), np.nan)
         decisions[held_out] = own
         models.append(model)
     return decisions, models
 
 
 def stack(
-    fits: Sequence[Fit], X: Rows, target: Floats, fold: Int64s, loss: BlendLoss, *, learner: str, n_threads: int = 1
+    fits: Sequence[Fit],
+    X: Rows,
+    target: Floats,
+    folds: Folds,
+    loss: BlendLoss,
+    *,
+    learner: str,
+    n_threads: int = 1,
+    sample_weight: Floats | None = None,
 ) -> Stacked:
     """Add up parts, each of which is the mean of models that learned from all folds but one.
+
+    If folds follow each other in time, a part is the model that learned from all rows: those of the folds are older.
 
     Parameters
     ----------
@@ -78,23 +146,38 @@ def stack(
         Parts of the sum.
     X : float64 ndarray or csr_array, shape (n, d)
     target : ndarray of float64, shape (n, K)
-    fold : ndarray of int64, shape (n,)
-        Fold of each row.
+    folds : Folds
     loss : BlendLoss
         Loss by which parts are chosen and weighed.
     learner : str
         Name of the learner, for the model.
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights of the rows in the loss.
 
     Notes
     -----
     Source: Wolpert, Stacked generalization, 1992; Breiman, Stacked regressions, 1996, for weights >= 0; Breiman,
     Bagging predictors, 1996, for means of models.
     """
-    decided = [out_of_fold(fit, X, fold, n_threads) for fit in fits]
-    chosen = blend([decisions for decisions, _ in decided], target, fold, loss)
+    decided = [out_of_fold(fit, X, folds, n_threads) for fit in fits]
+    known = np.flatnonzero(folds.of_row >= 0)
+    weight = None if sample_weight is None else sample_weight[known]
+    chosen = blend(
+        [decisions[known] for decisions, _ in decided],
+        target[known],
+        folds.of_row[known],
+        loss,
+        in_time=folds.in_time,
+        sample_weight=weight,
+    )
     kept = np.flatnonzero(chosen.weights) if chosen.weights.any() else np.array([int(np.argmin(chosen.alone))])
-    terms = [(float(chosen.weights[p]) / len(decided[p][1]), model) for p in kept.tolist() for model in decided[p][1]]
-    return Stacked(added_up(terms, chosen.constant, learner), chosen)
+    terms: list[tuple[float, CellsModel]] = []
+    for p in kept.tolist():
+        models = [fits[p](np.arange(folds.of_row.size))] if folds.in_time else decided[p][1]
+        terms += [(float(chosen.weights[p]) / len(models), model) for model in models]
+    decisions = np.full(target.shape, np.nan)
+    decisions[known] = chosen.decisions
+    return Stacked(added_up(terms, chosen.constant, learner), replace(chosen, decisions=decisions))
 
 
 def added_up(terms: Sequence[tuple[float, CellsModel]], constant: Floats, learner: str) -> CellsModel:

@@ -26,6 +26,15 @@ SWINGS = {
     "on columns that are not centred the last of several passes is no better than the first"
 }
 STEPS = dict.fromkeys(WEIGHTS_AS_COPIES, "a weight scales one online step, and a copied row takes several")
+ROW_BY_ROW = dict.fromkeys(
+    WEIGHTS_AS_COPIES, "rows are held out, shared out among folds and counted in leaves one by one, whatever they weigh"
+)
+BOOSTERS: list[BaseEstimator] = [
+    ikmap.CellBoostingClassifier(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
+    ikmap.CellBoostingRegressor(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
+    ikmap.CellStackingClassifier(n_estimators=9, min_samples_leaf=2, n_partitions=20, cv=2, n_jobs=1, random_state=0),
+    ikmap.CellStackingRegressor(n_estimators=30, min_samples_leaf=2, n_partitions=20, cv=3, n_jobs=1, random_state=0),
+]
 
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "CellSVC()": DIGITS,
@@ -39,6 +48,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "KernelSVC(kernel='intersection', n_jobs=1)": NO_DICT,
     "FourierSVC(kernel='gaussian', n_jobs=1, orthogonal=True)": DIGITS | NO_DICT,
     "TwoStageGMMClassifier(code_bits=4, codes=32, n_jobs=1)": DIGITS | NO_DICT,
+    **{str(estimator): ROW_BY_ROW for estimator in BOOSTERS},
 }
 """By estimator, the checks that cannot hold, each with its reason."""
 SMALL: dict[str, Any] = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
@@ -64,10 +74,7 @@ CHECKED: list[BaseEstimator] = [
     ikmap.TwoStageGMMClassifier(codes=32, code_bits=4, n_jobs=1),
     ikmap.IsolationKernelMap("anne", **SMALL),
     ikmap.IsolationKernelMap("iforest", **SMALL),
-    ikmap.CellBoostingClassifier(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
-    ikmap.CellBoostingRegressor(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
-    ikmap.CellStackingClassifier(n_estimators=9, min_samples_leaf=2, n_partitions=20, cv=2, n_jobs=1, random_state=0),
-    ikmap.CellStackingRegressor(n_estimators=30, min_samples_leaf=2, n_partitions=20, cv=3, n_jobs=1, random_state=0),
+    *BOOSTERS,
     ikmap.AutoClassifier(cv=2, n_jobs=1, random_state=0),
     ikmap.AutoRegressor(cv=2, n_jobs=1, random_state=0),
     ikmap.ForestMap(**SMALL),

@@ -65,7 +65,7 @@ def test_more_jobs_same_model() -> None:
     assert np.array_equal(one.out_of_fold_, many.out_of_fold_)
 
 
-@pytest.mark.parametrize("names", ["", "boosting,forest", "iforest,,anne"])
+@pytest.mark.parametrize("names", ["", "boosting,gcws", "iforest,,anne"])
 def test_a_base_model_that_is_none_is_named(names: str) -> None:
     with pytest.raises(ValueError, match=r"^base_models: found "):
         CellStackingClassifier(base_models=names).fit([[0.0], [1.0]], [0, 1])

@@ -14,11 +14,12 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
+from ikmap import divisions
+from ikmap.divisions import folds_in_time, parts_of_groups
 from ikmap.learners.rows import Block
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows import folds as folding
-from pipeline.rows.folds import folds_in_time, folds_of, parts_of_classes, parts_of_groups
+from pipeline.rows.folds import folds_of, parts_of_classes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.rundir import read_manifest_or_copy
@@ -202,18 +203,18 @@ def test_what_cannot_be_divided(
 
 def test_folds_in_time_part_no_time() -> None:
     keys = np.random.default_rng(0).integers(0, 9, 200).astype(float)
-    for fit, held in folds_in_time(keys):
+    for fit, held in folds_in_time(keys, 5):
         assert keys[fit].max() < keys[held].min()
-    few = folds_in_time(np.repeat([0.0, 1.0], 50))
+    few = folds_in_time(np.repeat([0.0, 1.0], 50), 5)
     assert all(fit.size == held.size == 50 for fit, held in few)
 
 
 def test_parts_of_groups_are_even_and_of_classes_too() -> None:
     groups = np.random.default_rng(0).integers(0, 60, 1000).astype(float)
-    part = parts_of_groups(groups)
+    part = parts_of_groups(groups, 5)
     assert all(np.unique(part[groups == group]).size == 1 for group in range(60))
     assert np.ptp(np.bincount(part)) < 20
     targets = np.r_[np.zeros(97, int), np.ones(13, int)]
     part = parts_of_classes(targets, 1)
     assert all(np.ptp(np.bincount(part[targets == k], minlength=5)) <= 1 for k in (0, 1))
-    assert folding.FIRST_SHARE == 0.5
+    assert divisions.FIRST_SHARE == 0.5

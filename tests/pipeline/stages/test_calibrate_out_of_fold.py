@@ -9,12 +9,14 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
+from ikmap.divisions import Division
 from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
 from ikmap.methods import Training
 from ikmap.methods.stacking import Stacking
 from ikmap.tasks.classification.calibration import platt
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.split_rule import SplitRule
 from pipeline.runs.trained import load_run
 from pipeline.storage.models import OUT_OF_FOLD, load_model
 from pipeline.storage.store import Store
@@ -64,11 +66,30 @@ def test_a_calibration_takes_them(table: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(run.predict_proba(X)[:, 1], 1 / (1 + np.exp(-odds)), atol=0.01)
 
 
-def test_a_run_that_divides_rows_by_a_rule_calibrates_by_its_own_folds(table: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rule", "rows", "learned"), [("stratified", 320, 240), ("group:who", 320, 240), ("time:when", 120, 280)]
+)
+def test_folds_of_stacking_divide_rows_as_the_run_does(
+    table: Path, tmp_path: Path, rule: str, rows: int, learned: int
+) -> None:
+    """In order of time, decisions are of the last three of four folds: half of the rows come before the first one."""
+    lines = table.read_text().splitlines()
+    more = [f"{line},g{k % 40},{k * 7 % 400}" for k, line in enumerate(lines[1:])]
+    table.write_text("\n".join([lines[0] + ",who,when", *more]) + "\n")
     with one_process():
-        words = "--calibration platt --split-by stratified"
+        words = f"--calibration platt --split-by {rule} --drop who,when"
         metrics = command(table, words).run(tmp_path / "run")["learners"]["stacking"]
-    assert metrics["calibration"] == {"how": "platt", "rows": 320, "folds": 5, "rows_learned": 256}
+    assert metrics["calibration"] == {"how": "platt", "rows": rows, "folds": 4, "rows_learned": learned}
+    store = Store(tmp_path / "run" / "store.zarr")
+    train = PreparedRows(store, "train")
+    decisions = load_model(store, f"{OUT_OF_FOLD}/stacking", OutOfFold).decisions
+    assert int(np.isfinite(decisions).sum()) == rows
+    block, division = train.read(0, 320), None
+    if rule != "stratified":
+        division = Division(train.keys(SplitRule.parse(rule), np.arange(320)), rule.startswith("time"))
+    learner = Stacking(t=20, psi=32, rounds=20, n_folds=4)
+    training = Training(Block(block.rows, block.y), ["no", "yes"], 0, division=division)
+    np.testing.assert_array_equal(decisions, learner.fit_out_of_fold(training)[2].decisions)
 
 
 def test_what_is_lost_is_found_again(table: Path, tmp_path: Path) -> None:

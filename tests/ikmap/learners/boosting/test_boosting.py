@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
 from operator import iadd
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap.divisions import Division
 from ikmap.learners.boosting import bins, piece
 from ikmap.learners.boosting.boosting import Boosted, Boosting, BoostingSettings, Problem, boost
 from ikmap.learners.boosting.growth import Scales, TreeSettings
@@ -94,11 +96,21 @@ def sent(value: Any) -> Any:
 class Held:
     """Rows in pieces that are worked on one after the other, by orders that were sent somewhere."""
 
-    def __init__(self, X: Any, y: np.ndarray, problem: Problem, ends: list[int], **options: Any) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        problem: Problem,
+        ends: list[int],
+        weight: np.ndarray | None = None,
+        places: np.ndarray | None = None,
+        **options: Any,
+    ) -> None:
         def make(begin: int, end: int) -> Piece:
             parts = [slice(i, min(i + 170, end)) for i in range(begin, end, 170)]
-            held = PieceRows([Block(X[part], y[part]) for part in parts], begin, end, False, **options)
-            return Piece(held, problem.drawn)
+            blocks = [Block(X[part], y[part], None if weight is None else weight[part]) for part in parts]
+            held = PieceRows(blocks, begin, end, False, **options)
+            return Piece(held, problem.drawn, None if places is None else places[begin:end])
 
         self.make = [partial(make, *range_) for range_ in pairwise([0, *ends])]
         self.pieces = [make() for make in self.make]
@@ -296,3 +308,91 @@ def test_hessians_have_few_bits_in_histograms_of_very_many_rows_and_more_in_leav
     assert scales.hessian == 2.0 ** (62 - 2 * 27 + 1)
     assert scales.leaf_hessian == 2.0 ** (62 - 27 + 1)
     assert scales.gradient == 2.0**29
+
+
+# Weights of rows, and rows that are held out by group or in time
+
+
+WEIGHTS = np.random.default_rng(5).integers(1, 5, N) / 4
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_weighted_rounds_are_those_of_the_definition(kind: str) -> None:
+    X, y = rows()
+    if kind == "logistic":
+        y = (y > 1).astype(float)
+    options: dict[str, Any] = {"rounds": 12, "shrinkage": 0.9, "held_out": 0.3, "patience": 3}
+    problem = Problem(BoostingSettings(tree=SMALL, **options), LOSSES[kind], 0, N, 4, 1)
+    boosted = boost(X, y, problem, sample_weight=WEIGHTS)
+    trees, _, losses = naive.boost(X, y, kind, max_leaves=7, min_leaf=5, l2=0.1, weight=WEIGHTS, **options)
+    assert boosted.losses == pytest.approx(losses, rel=1e-12)
+    nodes = [node for tree in trees[: int(np.argmin(losses))] for node in naive.preorder(tree)]
+    assert boosted.partitions.feature.tolist() == [node.column if node.children else -1 for node in nodes]
+    np.testing.assert_allclose(boosted.coef[:, 0], [node.value for node in nodes if not node.children], rtol=1e-9)
+    assert not same(boosted, boost(X, y, problem))
+    assert same(boosted, boost(X, y, replace(problem), sample_weight=WEIGHTS.copy()))
+
+
+@pytest.mark.parametrize("name", ["squared", "classes"])
+def test_whole_weights_are_repeated_rows_where_the_size_of_leaves_does_not_matter(name: str) -> None:
+    """A leaf has so many rows, whatever they weigh; the bins are those of few values, and no row is drawn."""
+    X, y, problem = problem_of(name)
+    X, weight = np.round(X, 1), np.random.default_rng(1).integers(0, 4, MANY)
+    settings = BoostingSettings(rounds=8, tree=TreeSettings(max_leaves=9, min_leaf=1), held_out=0.0)
+    problem = replace(problem, settings=settings)
+    repeated = np.repeat(np.arange(MANY), weight)
+    expected = boost(X[repeated], y[repeated], replace(problem, n_rows=repeated.size))
+    weighted = boost(X, y, problem, sample_weight=weight.astype(float))
+    assert weighted.partitions.content_hash == expected.partitions.content_hash
+    np.testing.assert_allclose(weighted.coef, expected.coef, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(weighted.intercept, expected.intercept, rtol=1e-12)
+
+
+def test_small_weights_are_no_reason_not_to_split() -> None:
+    X, y, problem = problem_of("squared")
+    problem = replace(problem, settings=replace(problem.settings, tree=TreeSettings(max_leaves=7, min_leaf=5)))
+    tiny = boost(X, y, problem, sample_weight=np.full(MANY, 2.0**-20))
+    assert tiny.partitions.content_hash == boost(X, y, problem).partitions.content_hash
+
+
+def test_weights_of_zero_leave_no_row_to_learn_from() -> None:
+    X, y, problem = problem_of("squared")
+    with pytest.raises(ValueError, match="found no row to learn from whose weight is above 0"):
+        boost(X, y, problem, sample_weight=np.zeros(MANY))
+
+
+@pytest.mark.parametrize("in_time", [False, True])
+def test_rows_that_are_held_out_follow_the_division(in_time: bool) -> None:
+    X, y = rows()
+    keys = np.random.default_rng(2).integers(0, 25, N).astype(float)
+    options: dict[str, Any] = {"rounds": 30, "shrinkage": 0.5, "held_out": 0.2, "patience": 4}
+    problem = Problem(BoostingSettings(tree=SMALL, **options), Squared(), 0, N, 4, 1)
+    division = Division(keys, in_time)
+    places = problem.places(division)
+    held = np.flatnonzero(places >= division.cut(places, 0.2))
+    assert not set(keys[held]) & set(np.delete(keys, held))
+    losses = naive.boost(X, y, "squared", max_leaves=7, min_leaf=5, l2=0.1, held=held.tolist(), **options)[2]
+    assert boost(X, y, problem, division=division).losses == losses
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("ends", [[900], [100, 150, 600, 900]], ids=len)
+def test_pieces_with_weights_and_groups_change_no_bit(
+    name: str, ends: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece, "SUM_ROWS", 50)
+    X, y, problem = problem_of(name)
+    problem = replace(problem, settings=replace(problem.settings, held_out=0.2))
+    weight = np.random.default_rng(0).integers(0, 3, MANY) / 2
+    division = Division(np.random.default_rng(1).integers(0, 40, MANY).astype(float), in_time=False)
+    expected = boost(X, y, problem, sample_weight=weight, division=division)
+    divided = problem.divided(division)
+    held = Held(X, y, divided, ends, weight=weight, places=divided.places(division))
+    state, rng = Boosting(divided), np.random.default_rng(0)
+    while state.order is not None:
+        if rng.random() < 0.1:
+            held.lose(int(rng.integers(len(ends))))
+        elif rng.random() < 0.05:
+            state = Boosting.restore(divided, state.checkpoint())
+        state.absorb(held.sums(state.order))
+    assert same(state.boosted(), expected)

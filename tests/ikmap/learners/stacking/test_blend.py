@@ -29,10 +29,15 @@ def models(outputs: int, classes: bool, n: int = 120, seed: int = 0) -> tuple[li
 
 @pytest.mark.parametrize(("loss", "classes"), LOSSES, ids=["squared", "log"])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_weights_are_those_of_the_definition(loss: BlendLoss, classes: bool, outputs: int) -> None:
+@pytest.mark.parametrize("in_time", [False, True])
+@pytest.mark.parametrize("weighted_rows", [False, True])
+def test_weights_are_those_of_the_definition(
+    loss: BlendLoss, classes: bool, outputs: int, in_time: bool, weighted_rows: bool
+) -> None:
     decisions, target, fold = models(outputs, classes)
-    found = blend(decisions, target, fold, loss)
-    weights, out_of_fold, constant = naive.blend(decisions, target, fold, classes)
+    weight = np.random.default_rng(1).random(len(target)) if weighted_rows else None
+    found = blend(decisions, target, fold, loss, in_time=in_time, sample_weight=weight)
+    weights, out_of_fold, constant = naive.blend(decisions, target, fold, classes, weight, in_time)
     np.testing.assert_allclose(found.constant, constant, rtol=1e-12)
     np.testing.assert_allclose(found.weights, weights, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.decisions, out_of_fold, rtol=1e-3, atol=1e-4)

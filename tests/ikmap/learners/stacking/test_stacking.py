@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from ikmap.divisions import Division
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
-from ikmap.learners.stacking.stacking import Fit, added_up, folds_of, out_of_fold, stack
+from ikmap.learners.stacking.stacking import Fit, Folds, added_up, out_of_fold, stack
 from ikmap.methods import Training
+from ikmap.methods.base_models import BoostingPart, CellsPart
 from ikmap.methods.boosting import Boosting
 from ikmap.methods.iforest import IForest
-from ikmap.methods.stacking import BoostingPart, CellsPart
+from ikmap.methods.stacking import Stacking
 from ikmap.model import from_parts
 from ikmap.rows import Rows
 from tests.naive import stacking as naive
@@ -57,13 +60,14 @@ def predictors(fit: Fit, X: Rows) -> naive.Fit:
 def test_the_sum_is_that_of_the_definition(n_classes: int) -> None:
     of = training(n_classes)
     X, fits, target = of.rows, parts(of), targets(of)
-    fold = folds_of(of.y, 3, 0)
+    folds = Folds.at_random(of.y, 3, 0)
     loss = LogLoss() if n_classes else SquaredLoss()
-    stacked = stack(fits, X, target, fold, loss, learner="stacking")
+    stacked = stack(fits, X, target, folds, loss, learner="stacking")
     slow = [predictors(fit, X) for fit in fits]
+    fold = folds.of_row
     decisions = [naive.out_of_fold(fit, fold) for fit in slow]
     for fit, own in zip(fits, decisions, strict=True):
-        np.testing.assert_array_equal(out_of_fold(fit, X, fold)[0], own)
+        np.testing.assert_array_equal(out_of_fold(fit, X, folds)[0], own)
     weights, crossed, constant = naive.blend(decisions, target, fold, bool(n_classes))
     np.testing.assert_allclose(stacked.blend.weights, weights, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(stacked.blend.decisions, crossed, rtol=1e-3, atol=1e-4)
@@ -102,18 +106,77 @@ def test_a_part_that_is_left_out_leaves_no_cells() -> None:
         noise = rng.normal(size=model.linear.coef.shape)
         return added_up([(1.0, CellsModel(model.partitions, replace(model.linear, coef=noise)))], np.zeros(1), "noise")
 
-    fold = folds_of(of.y, 3, 0)
-    stacked = stack([useless, boosting], of.rows, targets(of), fold, SquaredLoss(), learner="stacking")
+    folds = Folds.at_random(of.y, 3, 0)
+    stacked = stack([useless, boosting], of.rows, targets(of), folds, SquaredLoss(), learner="stacking")
     assert stacked.blend.weights[0] == 0
-    alone = stack([boosting], of.rows, targets(of), fold, SquaredLoss(), learner="stacking")
+    alone = stack([boosting], of.rows, targets(of), folds, SquaredLoss(), learner="stacking")
     assert stacked.model.content_hash == alone.model.content_hash
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
 def test_each_fold_has_its_share_of_each_class(n_folds: int) -> None:
     y = np.repeat([0, 1, 2], [50, 23, 4])
-    fold = folds_of(y, n_folds, 3)
+    fold = Folds.at_random(y, n_folds, 3).of_row
     for k in range(3):
         counts = np.bincount(fold[y == k], minlength=n_folds)
         assert counts.max() - counts.min() <= 1
-    assert not np.array_equal(fold, folds_of(y, n_folds, 4))
+    assert not np.array_equal(fold, Folds.at_random(y, n_folds, 4).of_row)
+
+
+def given_away(n_groups: int = 60, rows_each: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, classes and groups: a row tells its group, all rows of a group have one class, drawn at random."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(n_groups), rows_each)
+    position = rng.normal(size=(n_groups, 2))
+    X = position[group] + rng.normal(size=(group.size, 2)) / 100
+    return X, rng.integers(0, 2, n_groups)[group].astype(np.int32), group.astype(float)
+
+
+def test_groups_that_give_labels_away_are_seen_through() -> None:
+    """Folds at random promise that classes are known nearly for sure; folds of groups say that nothing is known."""
+    X, y, group = given_away()
+    learner = Stacking(rounds=60, t=20, psi=256, min_leaf=3, n_folds=4)
+    blind = Training(Block(X, y), [0, 1], 0)
+    honest = replace(blind, division=Division(group, in_time=False))
+    (_, promised, _), (model, summary, out_of_fold) = (learner.fit_out_of_fold(each) for each in (blind, honest))
+    assert cast("float", promised["loss_out_of_fold"]) < 0.2
+    new_X, new_y, _ = given_away()
+    new_X, new_y = new_X + 10.0, 1 - new_y  # other groups
+    truth = LogLoss().mean(model.decision_function(new_X), new_y[:, None].astype(float))
+    assert cast("float", summary["loss_out_of_fold"]) > 0.68
+    assert truth < 0.75
+    assert out_of_fold.weights.max() < 0.2
+    assert out_of_fold.folds == 4
+
+
+def test_in_time_parts_and_weights_learn_from_earlier_rows() -> None:
+    """The targets of later rows change no decision; each part is learned from all rows in the end."""
+    rng = np.random.default_rng(0)
+    X, time = rng.normal(size=(400, 3)), rng.permutation(400).astype(float)
+    y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=400) / 3
+    learner = Stacking(rounds=20, t=20, psi=32, n_folds=4)
+    training = Training(Block(X, y), [], 0, division=Division(time, in_time=True))
+    model, _, before = learner.fit_out_of_fold(training)
+    assert np.array_equal(np.isfinite(before.decisions[:, 0]), time >= 250)  # half of the rows, and the first fold
+    assert before.rows_learned == 350
+    assert model.partitions.n_partitions <= 20 + 20
+    parts = [Boosting(rounds=20).fit(training)[0].content_hash]
+    assert BoostingPart(Boosting(rounds=20), training).fit(np.arange(400)).content_hash == parts[0]
+    later = replace(training, block=Block(X, np.where(time >= 300, -3 * y, y)))
+    # psi and C are chosen on the last folds: here, C is the same.
+    chosen_C = [learner.fit_out_of_fold(each)[1]["base_models"]["iforest"]["C"] for each in (training, later)]  # type: ignore[index, call-overload]
+    after = learner.fit_out_of_fold(later)[2]
+    if chosen_C[0] == chosen_C[1]:
+        assert np.array_equal(before.decisions[time < 300], after.decisions[time < 300], equal_nan=True)
+    assert not np.allclose(before.decisions[time >= 350], after.decisions[time >= 350])
+
+
+def test_few_groups_make_few_folds_and_one_none() -> None:
+    X, y, group = given_away(3, 40)
+    learner = Stacking(base_models="boosting", rounds=3, min_leaf=5)
+    training = Training(Block(X, y), [0, 1], 0, division=Division(group, in_time=False))
+    assert learner.fit_out_of_fold(training)[2].folds == 3
+    with pytest.raises(ValueError, match=r"stacking: found 1 different groups among 120 rows"):
+        learner.fit(replace(training, division=Division(np.zeros(120), in_time=False)))
+    with pytest.raises(ValueError, match=r"stacking: found one time in the later of 120 rows"):
+        learner.fit(replace(training, division=Division((group > 0).astype(float), in_time=True)))

@@ -1,0 +1,199 @@
+"""Base models of sums, and of the race of an automatic choice: boosting, and linear models on the cells of a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ikmap.methods.boosting import Boosting
+from ikmap.methods.forest import PSIS as FOREST_PSIS
+from ikmap.methods.forest import Forest
+from ikmap.methods.linear_on_cells import LogisticRegression
+from ikmap.methods.map import PsiMap
+from ikmap.methods.ridge import Ridge
+from ikmap.methods.sample import Sample, Training
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ikmap.arrays import Floats, Int64s
+    from ikmap.cells import Cells
+    from ikmap.json_values import Json
+    from ikmap.learners.cells_model import CellsModel
+    from ikmap.learners.linear_model import LinearModel
+    from ikmap.learners.stacking.blend import BlendLoss
+    from ikmap.partitioners import Partitions
+
+PSIS = (16, 64, 256, 1024, 4096)
+"""Values of psi that are tried, ascending, until one is worse than the one before."""
+SEARCH_T = 100
+"""Partitionings, at most, with which psi and C are chosen; more change the choice little."""
+ENOUGH_ROWS = 4000
+"""Number of held-out rows that is enough to choose psi and C by."""
+
+type BaseMap = PsiMap | Forest
+type Settings = tuple[int, float]
+"""psi and C."""
+
+
+def psis_of(kind: type[BaseMap], n_rows: int) -> list[int]:
+    """Return the values of psi to try for a map that is fitted on so many rows, in ascending order.
+
+    Rows that grew a tree by their labels are more alike in its cells than others are: they should be a few of all.
+    """
+    if issubclass(kind, Forest):
+        return [psi for psi in FOREST_PSIS if 2 * psi <= n_rows] or [max(1, n_rows // 2)]
+    return [psi for psi in PSIS if psi <= n_rows] or [max(1, n_rows)]
+
+
+def loss_of(n_classes: int) -> BlendLoss:
+    """Return the loss by which base models are compared: log loss of classes, squared error of numbers."""
+    from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
+
+    return LogLoss() if n_classes else SquaredLoss()
+
+
+def target_of(y: np.ndarray, n_classes: int) -> Floats:
+    """Return the targets of decisions, shape (n, K): 1 for the class of a row and 0 for others, or the number."""
+    import numpy as np
+
+    if n_classes > 2:
+        of_classes: Floats = np.equal.outer(y, np.arange(n_classes)).astype(np.float64)
+        return of_classes
+    return np.asarray(y, dtype=np.float64)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class BoostingPart:
+    """Boosting as a part of a sum."""
+
+    learner: Boosting
+    training: Training
+
+    @property
+    def summary(self) -> dict[str, Json]:
+        """Fields to report."""
+        return {}
+
+    def fit(self, numbers: Int64s) -> CellsModel:
+        """Return the model that is learned from the rows of these numbers."""
+        return self.learner.fit(some_of(self.training, numbers))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsPart:
+    """A linear model on the cells of a map, as a part of a sum: logistic regression, or ridge regression of numbers."""
+
+    map: BaseMap
+    training: Training
+    C: float = 1.0
+
+    @property
+    def summary(self) -> dict[str, Json]:
+        """Fields to report."""
+        return {"psi": self.map.psi, "C": self.C}
+
+    def fit(self, numbers: Int64s) -> CellsModel:
+        """Return the model that is learned from the rows of these numbers."""
+        from ikmap.learners.cells_model import CellsModel
+
+        training = some_of(self.training, numbers)
+        partitions = self.partitions(training)
+        return CellsModel(partitions, next(self.path(partitions, training, [self.C])))
+
+    def partitions(self, training: Training) -> Partitions:
+        """Return the partitionings that are drawn from some rows."""
+        from ikmap.tasks import CLASSIFICATION, REGRESSION
+
+        rows, y = training.rows, training.y
+        task = CLASSIFICATION.of(training.classes) if training.classes else REGRESSION.of()
+        sample = Sample(y.size, rows.shape[1], task, rows.__getitem__, training.seed, targets=y.__getitem__)
+        return self.map.fit(sample.seen_by(self.map.description), training.n_threads)
+
+    def path(self, partitions: Partitions, training: Training, Cs: Sequence[float]) -> Iterator[LinearModel]:
+        """Yield the linear model of some rows for each C in ascending order, when it is asked for."""
+        cells = partitions.cells(training.rows, training.n_threads).packed()
+        on_cells = replace(training, block=training.block._replace(rows=cells))
+        yield from _logistic_path(cells, on_cells, Cs) if training.classes else Ridge().path(on_cells, Cs)
+
+
+def _logistic_path(cells: Cells, training: Training, Cs: Sequence[float]) -> Iterator[LinearModel]:
+    import warnings
+
+    from ikmap.learners.dual.linear_svm import SVMParams, svm_model
+    from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
+
+    problem = LogisticRegression().problem
+    params = SVMParams(loss="logistic", tol=problem.tol, seed=training.seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
+        for fit in fit_linear_svm_path([training.block], len(training.classes), params, Cs):
+            yield svm_model(fit, training.classes, params, divisor=math.sqrt(cells.n_partitions))
+
+
+def some_of(training: Training, numbers: Int64s) -> Training:
+    """Return the training rows of these numbers."""
+    from ikmap.learners.rows import Block
+
+    y, weight = training.y, training.block.sample_weight
+    block = Block(training.rows[numbers], y[numbers], None if weight is None else weight[numbers])
+    division = None if training.division is None else training.division.some(numbers)
+    return replace(training, block=block, division=division)
+
+
+def search(of_map: BaseMap, training: Training, outside: Training, psis: Sequence[int]) -> dict[Settings, float]:
+    """Return the sum of losses on rows outside for each psi and C that is tried.
+
+    Larger values are tried until one is worse. All maps have :data:`SEARCH_T` partitionings at most.
+
+    Parameters
+    ----------
+    psis : sequence of int
+        Values of psi, in ascending order.
+    """
+    from ikmap.model_selection import values_of_C
+
+    n_classes = len(training.classes)
+    loss, target, Cs = loss_of(n_classes), target_of(outside.y, n_classes), values_of_C(n_classes)
+    weight = outside.block.sample_weight
+    size = outside.y.size if weight is None else float(weight.sum())
+    losses: dict[Settings, float] = {}
+    least_before = math.inf
+    for psi in psis:
+        part = CellsPart(replaced(of_map, psi), training)
+        partitions = part.partitions(training)
+        cells = partitions.cells(outside.rows, training.n_threads).packed()
+        least = math.inf
+        for C, model in zip(Cs, part.path(partitions, training, Cs), strict=False):
+            own = loss.mean(model.decision_function(cells), target, weight)
+            losses[psi, C] = own * size
+            if own > least:
+                break
+            least = own
+        if least > least_before:
+            break
+        least_before = least
+    return losses
+
+
+def replaced(of_map: BaseMap, psi: int) -> BaseMap:
+    """Return a map with another psi, and with few partitionings."""
+    return of_map.at({"psi": psi, "t": min(of_map.t, SEARCH_T)})
+
+
+def best_settings(of_folds: Sequence[Mapping[Settings, float]]) -> Settings:
+    """Return psi and C with the least sum of losses, of those that were tried on all folds."""
+    complete = set.intersection(*(set(losses) for losses in of_folds))
+    return min(sorted(complete), key=lambda settings: sum(losses[settings] for losses in of_folds))
+
+
+def enough_folds(held_out: Sequence[int]) -> int:
+    """Return on how many folds, the first ones, psi and C are chosen, by the number of rows that each holds out."""
+    rows = 0
+    for n_folds, size in enumerate(held_out, 1):
+        rows += size
+        if rows >= ENOUGH_ROWS:
+            return n_folds
+    return len(held_out)
