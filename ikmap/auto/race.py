@@ -12,14 +12,14 @@ an interrupted run has kept, it goes on in the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from ikmap.arrays import Floats, Int64s
-from ikmap.auto.candidates import BOOSTING, STACKING, Candidate, Options, variants
+from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, known_seconds, variants
 from ikmap.auto.trial import Decided, Searched, T
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
@@ -30,12 +30,17 @@ PILOT_ROWS = 1000
 """Rows of the first round."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
+FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
+"""Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
+more folds than one have too few rows for that."""
 RACE_SHARE = 0.4
 """Share of the budget that the race may take; the rest is for the model of all rows."""
 LEAST_SLOPE = 0.25
 """Seconds that a further row is expected to take, at least, as a share of the mean over rows."""
 PILOT_SLOPE = 0.4
 """The same, before more than one number of rows is known: much of a pilot's time does not depend on rows."""
+FAR_BEHIND = 2.0
+"""A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE = 2
 """Variants of the best candidate that are tried in a round."""
 FEW_VARIANTS = 4
@@ -160,6 +165,7 @@ class Race:
         For each fold, the rows to learn from and those held out.
     n_rows : int
         Number of all rows, of which the model is to be made.
+    n_columns : int
     budget : float, optional
         Seconds for the race and the model. Default: those of :func:`default_budget`, and only
         :data:`FEW_VARIANTS` other settings of boosting are tried.
@@ -178,6 +184,7 @@ class Race:
         n_classes: int,
         folds: Sequence[Fold],
         n_rows: int,
+        n_columns: int,
         budget: float | None = None,
         n_workers: int = 1,
         sample_weight: Floats | None = None,
@@ -185,6 +192,7 @@ class Race:
         in_time: bool = False,
     ) -> None:
         self.candidates, self.folds, self.n_rows = list(candidates), list(folds), n_rows
+        self.n_columns, self.n_classes = n_columns, n_classes
         self.budget = default_budget(n_rows) if budget is None else budget
         self.n_workers, self.in_haste = n_workers, budget is None
         self.loss: BlendLoss = loss_of(n_classes)
@@ -192,7 +200,10 @@ class Race:
         self.results: dict[str, dict[int, Decided]] = {}
         self.pilots: dict[str, Decided] = {}
         self.settings: dict[str, Settings] = {}
+        self.searches: dict[str, float] = {}
+        self._searched: dict[str, list[Mapping[Settings, float]]] = {}
         self.notes: dict[str, str] = {}
+        self.refusals: dict[str, str] = {}
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
 
@@ -201,54 +212,59 @@ class Race:
     def _plan(self) -> list[tuple[Kind, tuple[int, ...]]]:
         n = len(self.folds)
         smallest = min(fit.size for fit, _ in self.folds)
-        searching = tuple(range(enough_folds([held_out.size for _, held_out in self.folds])))
-        later = [tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)]
-        rounds: list[tuple[Kind, tuple[int, ...]]] = [("search", searching), ("fold", (0,))]
-        rounds += [("fold", own) for own in later]
-        return [("pilot", (0,)), *rounds] if smallest > 2 * PILOT_ROWS else rounds
+        rounds: list[tuple[Kind, tuple[int, ...]]] = [("pilot", (0,))] if smallest > 2 * PILOT_ROWS else []
+        rounds += [("search", (k,)) for k in range(enough_folds([held_out.size for _, held_out in self.folds]))]
+        rounds += [("fold", own) for own in ((0,), *(tuple(range(1, n))[i : i + 2] for i in range(0, n - 1, 2)))]
+        return rounds
 
     def next_round(self) -> list[Trial]:
         """Return the trials of the next round; none at the end of the race."""
         while self._rounds:
             kind, folds = self._rounds.pop(0)
-            running = self._running(folds) if kind == "fold" else self._core
-            if kind == "search":
-                running = [own for own in running if own.partitioner]
-            trials = [Trial(own, fold, kind, self.settings.get(own.name)) for fold in folds for own in running]
-            if min(folds) > 0 and not self._affords(trials):
-                self.limited = True
-                self._rounds.clear()
-            elif trials := self._affordable(trials) if min(folds) == 0 else trials:
+            trials = self._trials(kind, folds)
+            if folds[0] == 0:
+                trials = self._affordable(trials)
+            elif not self._affords(trials, RACE_SHARE if kind == "fold" else SEARCH_SHARE):
+                self.limited |= kind == "fold"
+                self._rounds = [own for own in self._rounds if own[0] != kind]
+                continue
+            if trials:
                 return trials
         return self._further()
 
-    def _running(self, folds: Collection[int]) -> list[Candidate]:
-        """Return the candidates that have not been left out, and have been tried on all folds before these."""
-        before = set(range(min(folds)))
-        return [
-            own for own in self._core if own.name not in self.notes and before <= set(self.results.get(own.name, ()))
-        ]
+    def _trials(self, kind: Kind, folds: Sequence[int]) -> list[Trial]:
+        """Return the trials of a round. What has no psi and C to search for is tried on the first fold meanwhile."""
+        trials: list[Trial] = []
+        for fold in folds:
+            for own in self._core:
+                known = self.results.get(own.name, {})
+                if own.name in self.notes or fold in known:
+                    continue
+                if kind == "fold":
+                    if known.keys() >= set(range(folds[0])):
+                        trials.append(Trial(own, fold, kind, self.settings.get(own.name)))
+                elif kind == "pilot" or own.partitioner:
+                    trials.append(Trial(own, fold, kind))
+                elif fold == 0:
+                    trials.append(Trial(own, fold, "fold"))
+        return trials
 
-    def _affords(self, trials: Sequence[Trial]) -> bool:
-        """Return whether the budget has seconds enough for all of these trials."""
-        return sum(map(self.expected, trials)) / self.n_workers <= self.budget * RACE_SHARE - self.spent
+    def _affords(self, trials: Sequence[Trial], share: float) -> bool:
+        """Return whether a share of the budget has seconds enough for all of these trials."""
+        return sum(map(self.expected, trials)) / self.n_workers <= self.budget * share - self.spent
 
     def _affordable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials for which the budget has seconds enough, the quick candidates first.
+        """Return the trials on the first fold for which the budget has seconds enough, the quick ones first.
 
         One candidate at least is tried, whatever the budget is.
         """
         taken: list[Trial] = []
-        by_name: dict[str, list[Trial]] = {}
-        for trial in trials:
-            by_name.setdefault(trial.candidate.name, []).append(trial)
-        for name in sorted(by_name, key=lambda name: sum(map(self.expected, by_name[name]))):
-            own = by_name[name]
-            if not taken or self._affords([*taken, *own]):
-                taken += own
+        for trial in sorted(trials, key=self.expected):
+            if not taken or self._affords([*taken, trial], FIRST_SHARE):
+                taken.append(trial)
             else:
                 self.limited = True
-                self.notes[name] = f"not tried: would take {sum(map(self.expected, own)) / len(own):.0f} s a fold"
+                self.notes[trial.candidate.name] = f"not tried: would take {self.expected(trial):.0f} s or more a fold"
         return [trial for trial in trials if trial in taken]
 
     def expected(self, trial: Trial) -> float:
@@ -256,19 +272,21 @@ class Race:
         name = trial.candidate.name
         known = list(self.results.get(name, {}).values())
         fit = self.folds[trial.fold][0].size
+        least = known_seconds(trial.candidate, fit, self.n_columns, self.n_classes)
         if known:
             largest = max(self.folds[fold][0].size for fold in self.results[name])
             return max(own.fit_seconds + own.predict_seconds for own in known) * fit / largest
+        if trial.kind == "search" and name in self.searches:
+            return self.searches[name]
         if trial.kind == "pilot" or name not in self.pilots:
-            return 0.0
+            return least
         pilot = self.pilots[name]
         seconds = pilot.seconds if trial.kind == "search" else pilot.fit_seconds + pilot.predict_seconds
-        return seconds * (1 + PILOT_SLOPE * (fit / PILOT_ROWS - 1))
+        return max(least, seconds * (1 + PILOT_SLOPE * (fit / PILOT_ROWS - 1)))
 
     def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
         """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
         seconds = [0.0]
-        searched: dict[str, list[Mapping[Settings, float]]] = {}
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
@@ -276,33 +294,49 @@ class Race:
                 continue
             seconds.append(own.seconds)
             if isinstance(own, Searched):
-                searched.setdefault(name, []).append(own.losses)
+                self._searched.setdefault(name, []).append(own.losses)
+                self.searches[name] = max(own.seconds, self.searches.get(name, 0.0))
             elif trial.kind == "pilot":
                 self.pilots[name] = own
             else:
                 self.results.setdefault(name, {})[trial.fold] = own
-        self.settings |= {name: best_settings(tried) for name, tried in searched.items()}
+        self.settings |= {name: best_settings(tried) for name, tried in self._searched.items()}
         self.spent += max(max(seconds), sum(seconds) / self.n_workers)
         if any(trial.kind == "fold" for trial, _ in decided):
             self._drop()
+        elif any(trial.kind == "pilot" for trial, _ in decided):
+            self._drop_far_behind([trial for trial, _ in decided])
+
+    def _drop_far_behind(self, trials: Sequence[Trial]) -> None:
+        """Leave out what is so far behind after the pilot that more rows will hardly help."""
+        rows = trials[0].rows(self.folds[0])[1]
+        losses = {
+            name: self._weighed(self.loss.rows(own.decisions, self.target[rows]), rows).mean()
+            for name, own in self.pilots.items()
+        }
+        if rows.size < ENOUGH or not losses:
+            return
+        least = min(losses.values())
+        for name, loss in losses.items():
+            if loss > FAR_BEHIND * least and self._by_name(name).partitioner:
+                self.notes[name] = (
+                    f"dropped after a pilot of {PILOT_ROWS:,} rows: loss {loss:.4g}, the best {least:.4g}"
+                )
 
     def _drop(self) -> None:
-        """Leave out what can no longer win, and adds nothing to a sum."""
+        """Leave out what can no longer win, and adds nothing to a sum; the linear model stays, to compare with."""
         running = [own for own in self._core if own.name not in self.notes and own.name in self.results]
         done = self.n_done
-        if done == len(self.folds) or len(running) < 2:
+        if done == len(self.folds) or len(running) < 2 or self._held_out(done).size < ENOUGH:
             return
-        rows = self._held_out(done)
-        if rows.size < ENOUGH:
-            return
-        own_losses = {own.name: self._losses(own.name, done) for own in running}
         scores = Scores()
         for i, own in enumerate(running):
-            scores.add(i, 0, [-own_losses[own.name]])
+            scores.add(i, 0, [-self._losses(own.name, done)])
         left = {i for i, _ in survivors(scores.on([0]), done, len(self.folds))}
-        weights = self._blend([own.name for own in running], done).weights
+        parts = [own.name for own in running if own.learner != LINEAR]
+        weights = dict(zip(parts, self._blend(parts, done).weights.tolist(), strict=True)) if parts else {}
         for i, own in enumerate(running):
-            if i not in left and weights[i] == 0.0:
+            if i not in left and weights.get(own.name) == 0.0:
                 self.notes[own.name] = f"dropped after {done} of {len(self.folds)} folds: cannot win, adds nothing"
 
     # Other settings, if there is time.
@@ -443,8 +477,13 @@ class Race:
             weights=weights,
         )
 
-    def choice(self) -> Choice:
+    def choice(self, refusal: Callable[[Choice], str] = lambda _: "") -> Choice:
         """Return the choice: the least loss among what the budget has seconds for; if for nothing, the quickest.
+
+        Parameters
+        ----------
+        refusal : callable
+            Returns why a model cannot be made of all rows, as they would not fit into memory; empty: it can.
 
         Raises
         ------
@@ -452,6 +491,10 @@ class Race:
             No candidate could be tried.
         """
         board = [entry for entry in self.leaderboard() if entry.folds and not entry.note]
+        refusals = {entry.name: refusal(self.as_options(entry)) for entry in board}
+        if any(not why for why in refusals.values()):  # else the run says why the best one does not fit
+            self.refusals = {name: why for name, why in refusals.items() if why}
+            board = [entry for entry in board if entry.name not in self.refusals]
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
         left = self.budget - self.spent

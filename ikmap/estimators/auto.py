@@ -69,6 +69,7 @@ class AutoEstimator(RowsEstimator):
             len(classes),
             all_folds,
             n,
+            self.n_features_in_,
             self.budget,
             sample_weight=some.sample_weight,
         )

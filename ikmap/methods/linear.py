@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.methods.about import LearnerAbout
@@ -9,22 +10,24 @@ from ikmap.methods.learner import WholeLearner
 from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ikmap.arrays import Floats
     from ikmap.learners.linear_model import LinearModel
+    from ikmap.learners.rows import Block
     from ikmap.methods.learner import Summary
     from ikmap.rows import Rows
 
-MOST_STEPS = 1000
-"""Most steps of the solver."""
+MOST_STEPS = 200
+"""Most sweeps of the solver over the rows: what is compared with it need not be solved to the last digit."""
+TOLERANCE = 0.01
+"""Relative duality gap at which the solver ends."""
+MOST_C = 32
+"""Largest weight of the errors of rows, which are of length 1 on average; with fewer columns it is their number."""
 
 
 class LinearOnColumns(WholeLearner):
     """Logistic regression of classes, each against the others, or ridge regression of numbers, on the columns.
 
-    Columns are brought to mean 0 and standard deviation 1 first; sparse ones keep their zeros. The solvers are
-    scikit-learn's.
+    Columns are brought to mean 0 and the same standard deviation first; sparse ones keep their zeros.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -45,20 +48,11 @@ class LinearOnColumns(WholeLearner):
     def fit(self, training: Training) -> tuple[LinearModel, Summary]:
         import numpy as np
 
-        from ikmap._threads import single_threaded_blas
         from ikmap.learners.linear_model import LinearModel
 
-        n_classes, weight = len(training.classes), training.block.sample_weight
         mean, deviation = moments(training.rows)
-        rows = standardized(training.rows, mean, deviation)
-        with single_threaded_blas:  # the last bits of BLAS depend on the number of threads
-            if not n_classes:
-                coef, intercept = _ridge(rows, training.y, weight)
-            elif n_classes == 2:
-                coef, intercept = _logistic(rows, training.y == 1, weight)
-            else:
-                each = [_logistic(rows, training.y == k, weight) for k in range(n_classes)]
-                coef, intercept = np.column_stack([own for own, _ in each]), np.concatenate([own for _, own in each])
+        block = training.block._replace(rows=standardized(training.rows, mean, deviation))
+        coef, intercept = _logistic(training, block) if training.classes else _ridge(block)
         coef = np.ascontiguousarray(coef / deviation[:, None])
         return LinearModel(coef, intercept - mean @ coef, 1.0, self.about.name, training.classes), {}
 
@@ -68,16 +62,20 @@ class LinearOnColumns(WholeLearner):
 
 
 def moments(rows: Rows) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column; the mean is 0 and the deviation that about 0 if sparse."""
+    """Return mean and standard deviation of each column, the latter times the square root of their number.
+
+    The mean of a sparse column is taken to be 0. Rows are of length 1 on average then.
+    """
     import numpy as np
 
+    n, d = rows.shape
     if isinstance(rows, np.ndarray):
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     else:
-        mean = np.zeros(rows.shape[1])
-        squares = np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1])
-        deviation = np.sqrt(squares / rows.shape[0])
-    return mean, np.where(deviation > 0, deviation, 1.0)
+        squares = np.bincount(rows.indices, weights=rows.data**2, minlength=d)
+        mean, deviation = np.zeros(d), np.sqrt(squares / n)
+    used = deviation > 0
+    return mean, np.where(used, deviation, 1.0) * math.sqrt(max(1, int(used.sum())))
 
 
 def standardized(rows: Rows, mean: Floats, deviation: Floats) -> Rows:
@@ -91,27 +89,32 @@ def standardized(rows: Rows, mean: Floats, deviation: Floats) -> Rows:
     return sp.csr_array((rows.data / deviation[rows.indices], rows.indices, rows.indptr), shape=rows.shape)
 
 
-def _logistic(rows: Rows, target: np.ndarray, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return weights, shape (d, 1), and intercept of logistic regression; a class that is missing is never decided."""
+def _logistic(training: Training, block: Block) -> tuple[Floats, Floats]:
+    """Return weights, shape (d, K), and intercepts of logistic regression of each class against the others."""
     import warnings
 
-    import numpy as np
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
+    from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 
-    if target.all() or not target.any():
-        return np.zeros((rows.shape[1], 1)), np.full(1, 30.0 if target.all() else -30.0)
-    model = LogisticRegression(max_iter=MOST_STEPS)
+    C = float(min(training.rows.shape[1], MOST_C))
+    params = SVMParams(loss="logistic", C=C, tol=TOLERANCE, fit_intercept=True, max_iter=MOST_STEPS, seed=training.seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(rows, target, weight)
-    return model.coef_.T, model.intercept_
+        warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
+        fit = fit_linear_svm([block], len(training.classes), params, n_threads=training.n_threads)
+    return fit.coef, fit.intercept
 
 
-def _ridge(rows: Rows, target: np.ndarray, weight: Floats | None) -> tuple[Floats, Floats]:
+def _ridge(block: Block) -> tuple[Floats, Floats]:
+    """Return weights, shape (d, 1), and intercept of ridge regression."""
     import numpy as np
     from sklearn.linear_model import Ridge
 
-    model = Ridge(alpha=1.0, solver="cholesky" if isinstance(rows, np.ndarray) else "sparse_cg")
-    model.fit(rows, target, weight)
+    from ikmap._threads import single_threaded_blas
+    from ikmap.cells import Cells
+
+    rows = block.rows
+    assert not isinstance(rows, Cells)
+    solver = "cholesky" if isinstance(rows, np.ndarray) else "sparse_cg"
+    model = Ridge(alpha=1.0 / min(rows.shape[1], MOST_C), solver=solver)
+    with single_threaded_blas:  # the last bits of BLAS depend on the number of threads
+        model.fit(rows, block.y, block.sample_weight)
     return np.atleast_2d(model.coef_).T, np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))

@@ -75,7 +75,9 @@ def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
     workers = max(1, len(worker_addresses(context.client)))
     own = candidates(classes=n_classes > 0, dense=preparation.dense and params.scale == "none")
     in_time = goes_by_time(params.split_by)
-    return Race(own, y, n_classes, folds, rows.n_rows, params.budget, workers, weight, in_time=in_time)
+    return Race(
+        own, y, n_classes, folds, rows.n_rows, preparation.n_columns, params.budget, workers, weight, in_time=in_time
+    )
 
 
 class Progress:
