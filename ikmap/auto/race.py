@@ -12,7 +12,7 @@ an interrupted run has kept, it goes on in the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -433,6 +433,7 @@ class Race:
         entries = [self._entry(own) for own in self.candidates]
         if (total := self._sum()) is not None:
             entries.append(total)
+        entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
         return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.loss))
 
     def _entry(self, own: Candidate) -> Entry:
@@ -472,7 +473,7 @@ class Race:
             float(losses.mean()),
             _standard_error(losses),
             n,
-            n_folds * seconds / self.n_workers,
+            (n_folds * seconds + sum(self.searches.get(name, 0.0) for name in weights)) / self.n_workers,
             n_folds * sum(map(self._row_seconds, weights)),
             weights=weights,
         )

@@ -146,7 +146,7 @@ def _stages(
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
     ingested = steps.call("ingest", partial(ingest, context, data))
-    context = decided(context, steps, invocation)
+    context = decided(context, steps, invocation, ingested)
     params = context.params
     refuse_calibration(params, PreparedRows(context.store, "train"))
     refuse_importance(params, PreparedRows(context.store, "train"))
@@ -206,7 +206,7 @@ def _stages(
     return context, ingested, mapped, selection, learners
 
 
-def decided(context: Context, steps: Steps, invocation: Invocation) -> Context:
+def decided(context: Context, steps: Steps, invocation: Invocation, ingested: IngestResult) -> Context:
     """Return the context with the parameters of the model that a race has chosen, or that the labels have settled."""
     params, run = context.params, context.run
     kind = prepared(context).task.kind
@@ -215,7 +215,15 @@ def decided(context: Context, steps: Steps, invocation: Invocation) -> Context:
     stop_if_dry(invocation)
     words = Params(learners=(STACKING,), scale=params.scale)
     compile_words(context, words_of(words, dense=prepared(context).dense, task=loops(prepared(context).task)))
-    choice = steps.call("choose", partial(choose, context))
+
+    def refusal(params: Params) -> str:
+        try:
+            check_largest(replace(context, params=params), ingested, invocation)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    choice = steps.call("choose", partial(choose, context, refusal))
     params = params.decided(choice["learner"], choice["partitioner"], choice["options"], choice["scale"])
     run.manifest["settled"] = params.as_json()
     write_text(run.path / "run.toml", invocation.chosen(invocation, params).config_toml)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 
 from ikmap.auto.candidates import candidates
@@ -27,8 +28,13 @@ LOSSES = {True: "log loss", False: "squared error / 2"}
 """Losses that candidates are compared by, of classes and of numbers."""
 
 
-def choose(context: Context) -> ChooseResult:
+def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     """Race the candidates; the trials that are done are kept, and a run that was interrupted goes on with them.
+
+    Parameters
+    ----------
+    refusal : callable
+        Returns why a run with these parameters would not fit into memory; empty: it would.
 
     Raises
     ------
@@ -47,7 +53,7 @@ def choose(context: Context) -> ChooseResult:
         tasks = [Task(own.name, (context.store, params, own, n_used)) for own in trials]
         records = stage.run(try_candidate, tasks, Progress(race))
         race.add_round([(own, _result(record)) for own, record in zip(trials, records, strict=True)])
-    choice = race.choice()
+    choice = race.choice(lambda one: refusal(params.decided(one.learner, one.partitioner, one.options, one.scale)))
     result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
     for line in leaderboard_lines(result):
         context.events.message(line)
