@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from benchmarks.table_sets import TEST, TRAIN
 LIGHTGBM, ROUNDS, STOPPED, BAG = "LightGBM", "LightGBM-500", "LightGBM-stopped", "LightGBM-bag"
 PARTS, XGBOOST, CATBOOST, HISTOGRAMS = "LightGBM-parts", "XGBoost", "CatBoost", "HistGradientBoosting"
 LINEAR = "linear"
+BUDGETS = (10, 30, 60, 300)
+"""Seconds that an automatic choice may take."""
+FLAML = {f"FLAML-{seconds}": seconds for seconds in BUDGETS}
 FOLDS = 5
 STOPPING: dict[str, Any] = {"learning_rate": 0.05, "n_estimators": 2000}
 PATIENCE = 50
@@ -37,6 +41,7 @@ PEERS = {
     CATBOOST: "its defaults",
     HISTOGRAMS: "scikit-learn, its defaults",
     LINEAR: "logistic or ridge regression on one-hot and scaled columns",
+    **{name: f"its own choice in {seconds} s" for name, seconds in FLAML.items()},
 }
 """Settings of what users could take instead, by name. All get words and codes as categories if they take them."""
 
@@ -62,6 +67,7 @@ def fit_peer(folder: Path, peer: str, about: dict[str, Any]) -> dict[str, Any]:
         CATBOOST: lambda: _catboost(about),
         HISTOGRAMS: lambda: _histograms(about),
         LINEAR: _linear,
+        **{name: partial(_flaml, about, seconds) for name, seconds in FLAML.items()},
     }
     work = makers[peer]()  # imports
     began = time.perf_counter()
@@ -213,6 +219,22 @@ def _xgboost(about: dict[str, Any]) -> Work:
         types = ["c" if k in codes else "q" for k in range(X.shape[1])]
         model = kind(n_jobs=about["threads"], random_state=0, enable_categorical=True, feature_types=types)
         model.fit(X, y)
+        return np.asarray(model.predict(X_test) if classes is None else model.predict_proba(X_test))
+
+    return work
+
+
+def _flaml(about: dict[str, Any], seconds: float) -> Work:
+    automl = _need("flaml.automl")
+
+    def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
+        known: dict[str, dict[Any, int]] = {}
+        X, _ = _numbers(columns, known, False)
+        X_test, _ = _numbers(columns_test, known, False)
+        model = automl.AutoML()
+        task, metric = ("regression", "mse") if classes is None else ("classification", "log_loss")
+        how = {"time_budget": seconds, "n_jobs": about["threads"], "seed": 0, "verbose": 0}
+        model.fit(X, y, task=task, metric=metric, **how)
         return np.asarray(model.predict(X_test) if classes is None else model.predict_proba(X_test))
 
     return work

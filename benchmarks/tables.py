@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import environment
 from benchmarks.harness import ROOT, Options
-from benchmarks.table_peers import CATBOOST, LIGHTGBM, PARTS, PEERS, figures
+from benchmarks.table_peers import BUDGETS, CATBOOST, FLAML, LIGHTGBM, PARTS, PEERS, figures
 from benchmarks.table_sets import SETS, TEST, TRAIN, USUAL, TableSet, is_missing, sets_of, write_sides
 from pipeline.errors import InputError
 
@@ -35,10 +35,11 @@ OURS = {
     BOOSTERS: "--learner stacking --base-models boosting",
     STACK: "--learner stacking",
     GIVEN: "--partitioner iforest --learner {linear} {options}",
+    **{f"{DEFAULT}-{seconds}": f"--budget {seconds}" for seconds in BUDGETS},
 }
 """Options of our sides beside input, label, task and categories. {linear} is logistic, or ridge for numbers."""
 QUICK = {
-    DEFAULT: "--t 10 --cv-rows 300",
+    DEFAULT: "--cv-rows 300 --budget 2",
     IFOREST: "--t 20",
     FOREST: "--t 20",
     BOOSTING: "--rounds 20",
@@ -46,6 +47,8 @@ QUICK = {
     STACK: "--rounds 20 --t 20",
 }
 SIDES = (*OURS, *PEERS)
+ANYTIME = frozenset({*(f"{DEFAULT}-{seconds}" for seconds in BUDGETS), *FLAML})
+"""Sides that are measured only if they are named: quality against seconds."""
 AGAINST = (LIGHTGBM, CATBOOST)
 SPLITS = 5
 USUAL_CAPPED = ("shared", "public")
@@ -136,7 +139,7 @@ def splits_of(tables: list[TableSet], options: Options) -> Iterator[tuple[TableS
 
 def sides_of(of: TableSet, options: Options) -> list[str]:
     """Return the names of the sides that are measured on a table."""
-    sides = [side for side in SIDES if side in (options.sides or SIDES)]
+    sides = [side for side in SIDES if side in options.sides or (not options.sides and side not in ANYTIME)]
     if not of.options:
         sides = [side for side in sides if side != GIVEN]
     return sides if of.file.startswith("flights-3m") else [side for side in sides if side != PARTS]
