@@ -13,17 +13,15 @@ type Options = Mapping[str, Json]
 
 BOOSTING, STACKING, LINEAR, CELLS_LEARNERS = "boosting", "stacking", "linear-model", {True: "logistic", False: "ridge"}
 """Names of learners; of those on cells, for classes (True) and for numbers."""
-VARIANTS: tuple[Options, ...] = (
-    {"shrinkage": 0.05},
-    {"max_leaves": 8},
-    {"max_leaves": 127},
-    {"column_share": 0.5},
-    {"min_leaf": 5},
-    {"l2": 10.0},
-    {"row_share": 0.7},
-    {"shrinkage": 0.02, "rounds": 3000},
-)
-"""Settings of boosting that are tried one after the other, as long as there is time; what is better stays."""
+VARIANTS: Mapping[int, tuple[Options, ...]] = {
+    0: ({"max_leaves": 8}, {"min_leaf": 5}, {"l2": 10.0}, {"shrinkage": 0.05}, {"column_share": 0.5}),
+    2000: ({"shrinkage": 0.05}, {"column_share": 0.5}, {"max_leaves": 12}, {"l2": 10.0}, {"max_leaves": 127}),
+    50_000: ({"max_leaves": 127}, {"shrinkage": 0.05}, {"max_leaves": 255}, {"column_share": 0.5}, {"l2": 10.0}),
+}
+"""Settings of boosting that are tried one after the other, by the number of rows that they are for at least: what
+changed most for such numbers of rows comes first."""
+MORE_VARIANTS: tuple[Options, ...] = ({"row_share": 0.7}, {"min_leaf": 60}, {"shrinkage": 0.02, "rounds": 3000})
+"""Settings that are tried last, for any number of rows."""
 FEW_ROUNDS = 100
 """Rounds of boosting that a trial takes at least, for most rows."""
 
@@ -85,10 +83,17 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
     return found
 
 
-def variants(best: Candidate, tried: Sequence[Candidate]) -> list[Candidate]:
-    """Return candidates of boosting with one setting changed, which have not been tried."""
+def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int) -> list[Candidate]:
+    """Return candidates of boosting that differ from the best one in a setting, and have not been tried.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows that they learn from.
+    """
     names = {candidate.name for candidate in tried}
-    return [own for own in map(best.with_options, VARIANTS) if own.name not in names]
+    settings = (*VARIANTS[max(least for least in VARIANTS if least <= n_rows)], *MORE_VARIANTS)
+    return [own for own in map(best.with_options, settings) if own.name not in names]
 
 
 def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: int) -> float:

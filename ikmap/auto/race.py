@@ -28,6 +28,8 @@ from ikmap.racing import Scores, survivors
 
 PILOT_ROWS = 1000
 """Rows of the first round."""
+SEARCH_ROWS = 20_000
+"""Most rows by which psi and C are chosen."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
 FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
@@ -77,10 +79,8 @@ class Trial:
 
     def rows(self, fold: Fold) -> Fold:
         """Return the rows (fit, held out) of the trial among those of its fold."""
-        fit, held_out = fold
-        if self.kind != "pilot":
-            return fold
-        return _spread(fit, PILOT_ROWS), _spread(held_out, PILOT_ROWS)
+        most = {"pilot": PILOT_ROWS, "search": SEARCH_ROWS, "fold": None}[self.kind]
+        return fold if most is None else (_spread(fold[0], most), _spread(fold[1], most))
 
 
 def _spread(rows: np.ndarray, at_most: int) -> np.ndarray:
@@ -144,6 +144,11 @@ class Choice:
     scale: str
     options: Mapping[str, Options]
     by_budget: bool = False
+
+
+def sample_size(n_rows: int) -> int:
+    """Return on how many rows candidates are compared, of so many: more of very many, as larger models suit them."""
+    return min(n_rows, max(20_000, min(n_rows // 5, 100_000)))
 
 
 def default_budget(n_rows: int) -> float:
@@ -353,7 +358,7 @@ class Race:
             return []
         left = self.budget * RACE_SHARE - self.spent
         costs = self.expected(Trial(best, 0)) * self.n_done * 2
-        fresh = variants(best, self.candidates)[:VARIANTS_AT_ONCE]
+        fresh = variants(best, self.candidates, self.folds[0][0].size)[:VARIANTS_AT_ONCE]
         if not fresh:
             return []
         if costs * len(fresh) / self.n_workers > left:

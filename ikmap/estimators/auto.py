@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.auto.candidates import candidates
-from ikmap.auto.race import Choice, Race
+from ikmap.auto.race import Choice, Race, sample_size
 from ikmap.auto.trial import MinMax, fit_choice, run_trial
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
 from ikmap.estimators.boosting import probabilities
@@ -39,7 +39,7 @@ class AutoEstimator(RowsEstimator):
     methods: ClassVar = ()
 
     budget: float | None
-    max_rows: int
+    max_rows: int | None
     cv: int
     model_: CellsModel | LinearModel
     choice_: Choice
@@ -57,9 +57,10 @@ class AutoEstimator(RowsEstimator):
         classes = [] if labels is None else labels.tolist()
         block = Block(rows, y, sample_weight)
         sample = np.arange(n)
-        if n > self.max_rows:
+        most = sample_size(n) if self.max_rows is None else self.max_rows
+        if n > most:
             random = generator(seed, seed_paths.CANDIDATE_ROWS)
-            sample = np.sort(random.choice(n, self.max_rows, replace=False, shuffle=False))
+            sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
         some = _taken(block, sample)
         all_folds = folds(sample.size, seed, min(self.cv, sample.size))
         dense = isinstance(rows, np.ndarray)
@@ -121,8 +122,8 @@ class AutoClassifier(Classifier, AutoEstimator):
         enough. Where the budget ends the comparison, other machines may choose otherwise.
     cv : int, default=5
         Number of folds.
-    max_rows : int, default=20000
-        Largest number of rows on which candidates are compared.
+    max_rows : int or None, default=None
+        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -153,7 +154,7 @@ class AutoClassifier(Classifier, AutoEstimator):
         budget: float | None = None,
         *,
         cv: int = 5,
-        max_rows: int = 20_000,
+        max_rows: int | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -199,8 +200,8 @@ class AutoRegressor(Regressor, AutoEstimator):
         enough. Where the budget ends the comparison, other machines may choose otherwise.
     cv : int, default=5
         Number of folds.
-    max_rows : int, default=20000
-        Largest number of rows on which candidates are compared.
+    max_rows : int or None, default=None
+        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -230,7 +231,7 @@ class AutoRegressor(Regressor, AutoEstimator):
         budget: float | None = None,
         *,
         cv: int = 5,
-        max_rows: int = 20_000,
+        max_rows: int | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:

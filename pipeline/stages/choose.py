@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ikmap.auto.candidates import candidates
-from ikmap.auto.race import Choice, Entry, Race, Trial
+from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Searched, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
@@ -44,6 +44,8 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     params = context.params
     rows = PreparedRows(context.store, "train")
     n, n_used = rows.n_rows, min(rows.n_rows, params.cv_rows)
+    if params.cv_rows == Params.cv_rows:
+        n_used = sample_size(n)
     race = begin(context, rows, n_used)
     stage = Stage(context, "choose", None, n_used)
     limit = f"for at most {race.budget:.0f} s with the model (--budget)"
