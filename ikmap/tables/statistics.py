@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from ikmap import seed_paths
-from ikmap.arrays import Bytes, Int64s
+from ikmap.arrays import Array, Bytes, Int64s
 from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
@@ -131,20 +131,18 @@ class Statistics:
         arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
         for j, counts in self.levels.items():
             arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
-        file = BytesIO()
-        np.savez(file, rows=self.rows, words=sorted(self.levels), **arrays)
-        return np.frombuffer(file.getvalue(), dtype=np.uint8)
+        return packed_arrays({"rows": np.array(self.rows), "words": np.array(sorted(self.levels)), **arrays})
 
     @classmethod
     def unpacked(cls, values: np.ndarray) -> Self:
         """Return the statistics from which :meth:`packed` made these bytes."""
-        with np.load(BytesIO(values.tobytes()), allow_pickle=False) as arrays:
-            levels = {
-                j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
-                for j in arrays["words"].astype(np.int64).tolist()
-            }
-            plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
-            return cls(rows=int(arrays["rows"]), levels=levels, **plain)
+        arrays = unpacked_arrays(values)
+        levels = {
+            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
+            for j in arrays["words"].astype(np.int64).tolist()
+        }
+        plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
+        return cls(rows=int(arrays["rows"]), levels=levels, **plain)
 
 
 def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: np.ndarray) -> LevelCounts:
@@ -197,3 +195,16 @@ def packed(words: Sequence[Json]) -> Bytes:
 def unpacked(packed_words: Bytes) -> tuple[str, ...]:
     """Return the words from which :func:`packed` made these bytes."""
     return tuple(json.loads(packed_words.tobytes()))
+
+
+def packed_arrays(arrays: Mapping[str, Array]) -> Bytes:
+    """Return arrays as bytes: a single array, as making one takes the store longer than writing what is in them."""
+    file = BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return np.frombuffer(file.getvalue(), dtype=np.uint8)
+
+
+def unpacked_arrays(packed_bytes: Bytes) -> dict[str, Array]:
+    """Return the arrays from which :func:`packed_arrays` made these bytes."""
+    with np.load(BytesIO(packed_bytes.tobytes()), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -276,6 +276,5 @@ def count_parts(
         targets = no_targets if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
-    # A single array: making one takes the store longer than counting the rows.
     written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}
