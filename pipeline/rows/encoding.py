@@ -57,7 +57,8 @@ def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, spl
     """Write the encoder of a run; this process need not read it then."""
     values, arrays = encoder.parts()
     by = {} if split_by is None else {"split_by": split_by}
-    store.write_group(ENCODING, {TOGETHER: packed_arrays(arrays)}, {"encoder": values, "seed": seed, "sparse": sparse, **by})
+    about = {"encoder": values, "seed": seed, "sparse": sparse, **by}
+    store.write_group(ENCODING, {TOGETHER: packed_arrays(arrays)}, about)
     _kept.put(store.path, (store.need(ENCODING), StoredEncoder(encoder, seed, sparse, split_by)))
 
 

@@ -44,6 +44,10 @@ class Split:
         """Return the ascending numbers of the chosen rows within a part that begins at row `first`."""
         return _of_part(self, first, rows)
 
+    def count(self, first: int, rows: int) -> int:
+        """Return the number of the chosen rows within such a part."""
+        return rows if self.rule == "all" else int(np.count_nonzero(_train(self, first, rows) == self.train))
+
 
 @lru_cache(maxsize=4)
 def _of_part(split: Split, first: int, rows: int) -> np.ndarray:

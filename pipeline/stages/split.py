@@ -88,7 +88,7 @@ def _side(url: str, parts: list[PartRecord], chosen: Split) -> SideRecord:
     firsts = accumulate(rows[:-1], initial=0)
     # Shuffling very many rows takes a while, in which the workers have nothing to do.
     with ThreadPoolExecutor(1 if chosen.n_rows <= SHUFFLED_TOGETHER else os.cpu_count()) as pool:
-        counts = list(pool.map(lambda first, n: int(chosen.of_part(first, n).size), firsts, rows))
+        counts = list(pool.map(chosen.count, firsts, rows))
     names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
     return {"url": url, "parts": names, "counts": counts, "split": asdict(chosen)}
 
