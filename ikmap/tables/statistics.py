@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from ikmap import seed_paths
-from ikmap.arrays import Bytes, Int64s
+from ikmap.arrays import Array, Bytes, Floats, Int64s
 from ikmap.json_values import Json
 from ikmap.seeds import generator
 from ikmap.tables.raw import CATEGORY, MISSING, RawTable, positions_of
@@ -106,12 +106,14 @@ class Statistics:
         low = np.array([np.fmin.reduce(column, initial=np.inf) for column in values.T]) + 0.0
         high = np.array([np.fmax.reduce(column, initial=-np.inf) for column in values.T]) + 0.0
         missing = np.array([np.count_nonzero(np.isnan(column)) for column in values.T], dtype=np.int64)
+        weights = [_weights(column) for column in targets.T]
         levels = {
-            j: _count(values[:, j], table.levels[j] or (), folds, targets)
+            j: _count(values[:, j], table.levels[j] or (), folds, weights)
             for j, kind in enumerate(kinds)
             if kind == CATEGORY
         }
-        return cls(table.rows, missing, low, high, values[drawn], levels, targets.sum(axis=0, dtype=np.int64))
+        some = np.ascontiguousarray(values.T.take(np.flatnonzero(drawn), axis=1).T)
+        return cls(table.rows, missing, low, high, some, levels, targets.sum(axis=0, dtype=np.int64))
 
     @classmethod
     def total(cls, parts: Sequence[Self]) -> Self:
@@ -131,38 +133,42 @@ class Statistics:
         arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
         for j, counts in self.levels.items():
             arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
-        file = BytesIO()
-        np.savez(file, rows=self.rows, words=sorted(self.levels), **arrays)
-        return np.frombuffer(file.getvalue(), dtype=np.uint8)
+        return packed_arrays({"rows": np.array(self.rows), "words": np.array(sorted(self.levels)), **arrays})
 
     @classmethod
     def unpacked(cls, values: np.ndarray) -> Self:
         """Return the statistics from which :meth:`packed` made these bytes."""
-        with np.load(BytesIO(values.tobytes()), allow_pickle=False) as arrays:
-            levels = {
-                j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
-                for j in arrays["words"].astype(np.int64).tolist()
-            }
-            plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
-            return cls(rows=int(arrays["rows"]), levels=levels, **plain)
+        arrays = unpacked_arrays(values)
+        levels = {
+            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
+            for j in arrays["words"].astype(np.int64).tolist()
+        }
+        plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
+        return cls(rows=int(arrays["rows"]), levels=levels, **plain)
 
 
-def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: np.ndarray) -> LevelCounts:
+def _weights(targets: Int64s) -> Int64s | Floats:
+    """Return targets as float64 where sums of these are sums of whole numbers, none rounded: they add up faster."""
+    exact = targets.size > 0 and float(np.abs(targets).max()) * targets.size < EXACT
+    return targets.astype(np.float64) if exact else targets
+
+
+def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, weights: Sequence[np.ndarray]) -> LevelCounts:
     n = len(words)
     cells = positions_of(codes, n)
     cells *= FOLDS
     cells += folds
     size = (n + 1) * FOLDS
     rows = np.bincount(cells, minlength=size).reshape(n + 1, FOLDS)
-    sums = np.zeros((size, targets.shape[1]), dtype=np.int64)
-    for k, column in enumerate(targets.T):
-        if column.size and float(np.abs(column).max()) * column.size < EXACT:
-            sums[:, k] = np.bincount(cells, weights=column, minlength=size)  # sums of whole numbers, none rounded
+    sums = np.zeros((size, len(weights)), dtype=np.int64)
+    for k, column in enumerate(weights):
+        if column.dtype == np.float64:
+            sums[:, k] = np.bincount(cells, weights=column, minlength=size)
         else:
             np.add.at(sums[:, k], cells, column)
-    by_word = sums.reshape(n + 1, FOLDS, targets.shape[1])
+    by_word = sums.reshape(n + 1, FOLDS, len(weights))
     named = (*words, MISSING)
-    there = [k for k in sorted(range(n + 1), key=named.__getitem__) if rows[k].any()]
+    there = sorted(np.flatnonzero(rows.any(axis=1)).tolist(), key=named.__getitem__)
     return LevelCounts(tuple(named[k] for k in there), rows[there].astype(np.int64), by_word[there])
 
 
@@ -197,3 +203,16 @@ def packed(words: Sequence[Json]) -> Bytes:
 def unpacked(packed_words: Bytes) -> tuple[str, ...]:
     """Return the words from which :func:`packed` made these bytes."""
     return tuple(json.loads(packed_words.tobytes()))
+
+
+def packed_arrays(arrays: Mapping[str, Array]) -> Bytes:
+    """Return arrays as bytes: a single array, as making one takes the store longer than writing what is in them."""
+    file = BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return np.frombuffer(file.getvalue(), dtype=np.uint8)
+
+
+def unpacked_arrays(packed_bytes: Bytes) -> dict[str, Array]:
+    """Return the arrays from which :func:`packed_arrays` made these bytes."""
+    with np.load(BytesIO(packed_bytes.tobytes()), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -1,4 +1,4 @@
-"""The encoder of a run: kept in the store as plain arrays, read once by each process."""
+"""The encoder of a run: kept in the store, read once by each process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
-from ikmap.tables.statistics import unpacked
+from ikmap.tables.statistics import packed_arrays, unpacked, unpacked_arrays
 from pipeline.storage.durable import reading
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.store import Store
 
 ENCODING = "data/encoding"
+TOGETHER = "arrays"
+"""The one array of an encoder, with all of its own. Earlier runs have each of its own as an array of the store."""
 LEVELS = "levels"
 """Array of a part with the words of its columns, as JSON."""
 
@@ -55,7 +57,8 @@ def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, spl
     """Write the encoder of a run; this process need not read it then."""
     values, arrays = encoder.parts()
     by = {} if split_by is None else {"split_by": split_by}
-    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse, **by})
+    about = {"encoder": values, "seed": seed, "sparse": sparse, **by}
+    store.write_group(ENCODING, {TOGETHER: packed_arrays(arrays)}, about)
     _kept.put(store.path, (store.need(ENCODING), StoredEncoder(encoder, seed, sparse, split_by)))
 
 
@@ -67,6 +70,8 @@ def load_encoder(store: Store) -> StoredEncoder:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
     with reading(f"{store.path}/{ENCODING}"):
+        if TOGETHER in arrays:
+            arrays = unpacked_arrays(arrays[TOGETHER])
         encoder = Encoder.from_parts(about["encoder"], arrays)
         stored = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
     _kept.put(store.path, (about, stored))

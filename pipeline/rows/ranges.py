@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ikmap.arrays import Floats
 from ikmap.json_values import JsonObject
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 
@@ -17,16 +18,22 @@ cross-validation: wine .952, .955, .888, .801, .747; breast cancer .969, .960, .
 """
 
 
-def ranges_of(rows: PreparedRows) -> JsonObject:
+def ranges_of(rows: PreparedRows, first: Floats | None = None) -> JsonObject:
     """Return the widest column and its range, and the range that a quarter of the columns are within.
 
     Constant columns are left out. The result is empty for sparse rows, which cannot be scaled.
+
+    Parameters
+    ----------
+    first : float64 array (n, columns), optional
+        The first of the rows, at least as many as are looked at, where they have been read.
     """
     preparation = rows.preparation
     if not preparation.dense or preparation.scale != "none":
         return {}
-    X = rows.take(np.arange(min(rows.n_rows, SOME, max(1, READ_BYTES // rows.row_bytes)))).rows
-    ranges = np.asarray(X).max(axis=0) - np.asarray(X).min(axis=0)
+    count = min(rows.n_rows, SOME, max(1, READ_BYTES // rows.row_bytes))
+    X = np.asarray(rows.take(np.arange(count)).rows) if first is None else first[:count]
+    ranges = X.max(axis=0) - X.min(axis=0)
     varying = ranges[ranges > 0]
     if varying.size < 2:
         return {}

@@ -7,7 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipeline.rows.permutation import position_in_shuffle
+from ikmap.arrays import Bools
+from pipeline.rows.permutation import position_in_shuffle, row_in_shuffle
+
+SHUFFLED_TOGETHER = 1 << 23
+"""Most rows of a file whose sides a process finds for all of them at once, and keeps, one byte each: only the rows of
+the smaller side have to be followed through the shuffle. Of more rows, each part is followed by itself."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +44,37 @@ class Split:
         """Return the ascending numbers of the chosen rows within a part that begins at row `first`."""
         return _of_part(self, first, rows)
 
+    def count(self, first: int, rows: int) -> int:
+        """Return the number of the chosen rows within such a part."""
+        return rows if self.rule == "all" else int(np.count_nonzero(_train(self, first, rows) == self.train))
+
 
 @lru_cache(maxsize=4)
 def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
     """Do the work of :meth:`Split.of_part`; the result is kept, as parts are read in several goes."""
-    numbers = np.arange(first, first + rows, dtype=np.int64)
     if split.rule == "all":
-        numbers -= first
+        numbers = np.arange(rows, dtype=np.int64)
     else:
-        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
-        numbers = np.flatnonzero((place < split.n_train) == split.train)
+        numbers = np.flatnonzero(_train(split, first, rows) == split.train)
     numbers.flags.writeable = False
     return numbers
+
+
+def _train(split: Split, first: int, rows: int) -> Bools:
+    """Return which rows from row `first` on are training rows."""
+    if split.rule == "shuffle" and split.n_rows <= SHUFFLED_TOGETHER:
+        return _all_train(split.n_rows, split.n_train, split.seed)[first : first + rows]
+    numbers = np.arange(first, first + rows, dtype=np.int64)
+    places = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
+    return places < split.n_train
+
+
+@lru_cache(maxsize=2)
+def _all_train(n_rows: int, n_train: int, seed: int) -> Bools:
+    """Return which rows of a shuffled file are training rows."""
+    few = n_train <= n_rows - n_train
+    places = np.arange(n_train) if few else np.arange(n_train, n_rows)
+    train = np.full(n_rows, not few)
+    train[row_in_shuffle(places, n_rows, seed)] = few
+    train.flags.writeable = False
+    return train

@@ -47,11 +47,14 @@ class EncodedRows:
     encoder : Encoder or None
     ids : list of str
         Names of the columns that look like ids.
+    first : float64 array (n, columns), optional
+        The first training rows, where they were read to look for ids.
     """
 
     description: RowsDescription
     encoder: Encoder | None
     ids: list[str]
+    first: Floats | None = None
 
     def nnz(self, values: int, rows: int) -> int:
         """Return the number of values that are not 0: as many in each sparse encoded row, else those that were read."""
@@ -95,7 +98,8 @@ def encode(
     if source.encodes(missing):
         return encode_columns(stage, description, source.column_plans, request, by_targets=by_targets, url=source.url)
     plain = PreparedRows(stage.context.store, "train", DATA)
-    return EncodedRows(description, None, ids_of_plain(plain) if source.column_plans else [])
+    first = None if source.plan.request is None else first_of_plain(plain)
+    return EncodedRows(description, None, [] if first is None else ids_of_plain(plain, first), first)
 
 
 def encode_columns(
@@ -198,13 +202,18 @@ def ids_of_encoded(encoder: Encoder, statistics: Statistics) -> list[str]:
     return [encoder.columns[numbers[k]].name for k in id_columns(statistics.drawn[:, numbers])]
 
 
-def ids_of_plain(rows: PreparedRows) -> list[str]:
+def first_of_plain(rows: PreparedRows) -> Floats | None:
+    """Return the first rows of a table of numbers alone; None where it is sparse or has no names."""
+    if rows.preparation.column_names is None or not rows.preparation.dense:
+        return None
+    count = min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes))
+    return cast("Floats", rows.take(np.arange(count)).rows)
+
+
+def ids_of_plain(rows: PreparedRows, first: Floats) -> list[str]:
     """Return the names of the columns that look like ids in the first rows of a table of numbers alone."""
-    names = rows.preparation.column_names
-    if names is None or not rows.preparation.dense:
-        return []
-    X = cast("Floats", rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows)
-    return [names[j] for j in id_columns(X)]
+    names = rows.preparation.column_names or []
+    return [names[j] for j in id_columns(first)]
 
 
 def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Statistics:
@@ -276,6 +285,5 @@ def count_parts(
         targets = no_targets if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
-    # A single array: making one takes the store longer than counting the rows.
     written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}

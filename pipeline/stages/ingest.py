@@ -65,7 +65,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
     encoded = encode(stage, description, train, missing, data.table.encode, by_targets=not every)
     table |= encoded.fields()
     description = scale(stage, encoded.description)
-    if ranges := ranges_of(PreparedRows(store, "train", DATA)):
+    if ranges := ranges_of(PreparedRows(store, "train", DATA), encoded.first):
         table["ranges"] = ranges
     result = {
         "rows_train": description.count("train"),

@@ -15,7 +15,7 @@ from pipeline.record_types import LearnedRecord, PartName, PartRecord, SideRecor
 from pipeline.rows.fitted_split import divide
 from pipeline.rows.parts import learned_of
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.split import Split
+from pipeline.rows.split import SHUFFLED_TOGETHER, Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
@@ -86,9 +86,9 @@ def _side(url: str, parts: list[PartRecord], chosen: Split) -> SideRecord:
     """Return the rows of a file that are chosen: file, parts, and the number of rows of each."""
     rows = [int(part["rows"]) for part in parts]
     firsts = accumulate(rows[:-1], initial=0)
-    # Shuffling millions of rows takes a while, in which the workers have nothing to do.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        counts = list(pool.map(lambda first, n: int(chosen.of_part(first, n).size), firsts, rows))
+    # Shuffling very many rows takes a while, in which the workers have nothing to do.
+    with ThreadPoolExecutor(1 if chosen.n_rows <= SHUFFLED_TOGETHER else os.cpu_count()) as pool:
+        counts = list(pool.map(chosen.count, firsts, rows))
     names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
     return {"url": url, "parts": names, "counts": counts, "split": asdict(chosen)}
 

@@ -37,8 +37,8 @@ def arrow_failures(where: str, what: str = "damaged", hint: str = "; copy or dow
         raise InputError(f"{where}: {what}: {in_one_line(error)}{hint}") from error
 
 
-def checked_batch(where: str, read: Callable[[], pa.RecordBatch | None]) -> pa.RecordBatch | None:
-    """Read a record batch, and validate all of its lengths, offsets, codes and text.
+def checked_batch[Batch: pa.RecordBatch | pa.Table](where: str, read: Callable[[], Batch | None]) -> Batch | None:
+    """Read a record batch or a table, and validate all of its lengths, offsets, codes and text.
 
     Parameters
     ----------

@@ -43,25 +43,34 @@ def from_row(group_rows: Sequence[int], fragment: Fragment, row: int) -> tuple[r
     return range(start, fragment.stop), row
 
 
-def in_blocks(batches: Iterator[pa.RecordBatch], rows: int, drop: int) -> Iterator[pa.Table]:
+def in_blocks(batches: Iterator[pa.RecordBatch | pa.Table], rows: int, drop: int) -> Iterator[pa.Table]:
     """Cut batches anew, `rows` each, so that blocks depend on the file alone; the first `drop` rows are left out."""
-    waiting: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch | pa.Table] = []
     n_waiting = 0
     for batch in batches:
         if drop:  # to slice thousands of columns takes a while
             gone = min(drop, batch.num_rows)
             drop -= gone
             batch = batch.slice(gone)
-        while n_waiting + batch.num_rows >= rows:
+        while n_waiting + batch.num_rows > rows:
             rest = rows - n_waiting
-            first = batch if rest == batch.num_rows else batch.slice(0, rest)
-            yield pa.Table.from_batches([*waiting, first])
+            yield _together([*waiting, batch.slice(0, rest)])
             waiting, n_waiting, batch = [], 0, batch.slice(rest)
-        if batch.num_rows:
+        if n_waiting + batch.num_rows == rows:
+            yield _together([*waiting, batch])
+            waiting, n_waiting = [], 0
+        elif batch.num_rows:
             waiting.append(batch)
             n_waiting += batch.num_rows
     if waiting:
-        yield pa.Table.from_batches(waiting)
+        yield _together(waiting)
+
+
+def _together(pieces: list[pa.RecordBatch | pa.Table]) -> pa.Table:
+    """Return the rows of some pieces; with thousands of columns, a table that is whole is better left as it is."""
+    if len(pieces) == 1 and isinstance(pieces[0], pa.Table):
+        return pieces[0]
+    return pa.concat_tables([one if isinstance(one, pa.Table) else pa.Table.from_batches([one]) for one in pieces])
 
 
 def refuse_fewer(url: str, found: int, group_rows: Sequence[int], fragment: Fragment) -> None:

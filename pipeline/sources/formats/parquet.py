@@ -29,15 +29,25 @@ PLAIN_WORDS = frozenset({"string", "large_string"})
 
 @dataclass(frozen=True)
 class ParquetTable(TypedTable):
-    """One Parquet file: its groups of rows are row groups, and words come as codes."""
+    """One Parquet file: its groups of rows are row groups, and words come as codes.
+
+    Attributes
+    ----------
+    group_bytes : int
+        Bytes of the largest row group, not compressed, as the file says.
+    """
 
     format: ClassVar[str] = "parquet"
 
-    def batches(self, groups: range, wanted: Wanted, rows: int) -> Iterator[pa.RecordBatch]:
+    group_bytes: int
+
+    def batches(self, groups: range, wanted: Wanted, rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         types = dict(self.fields)
         words = [name for name, kind in zip(wanted.names, wanted.kinds, strict=True) if kind == CATEGORY]
         coded = [name for name in words if str(types[name]) in PLAIN_WORDS]
-        with self.file.open(scattered=True) as stream, _opened(self.file, stream, coded) as file:
+        # Thousands of small columns are read sooner each at once, in no more memory than their buffers would take.
+        buffered = self.group_bytes > len(self.fields) * _buffer_bytes(self.file)
+        with self.file.open(scattered=True) as stream, _opened(self.file, stream, coded, buffered=buffered) as file:
             yield from _batches(self.file.url, file, rows, groups, wanted.names)
 
 
@@ -49,17 +59,18 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
     InputError
     """
     with file.open(scattered=True) as stream, _opened(file, stream) as parquet:
-        names, types, group_rows = _schema_of(file.url, parquet)
+        names, types, group_rows, group_bytes = _schema_of(file.url, parquet)
     if len(names) > MOST_COLUMNS:
         raise InputError(
             f"{file.url}: found {len(names):,} columns, expected at most {MOST_COLUMNS:,} in Parquet, of which each "
             "takes about 10 kB of memory; give CSV, LIBSVM text, .npy or .npz"
         )
     fields = checked_fields(file, names, types, sum(group_rows))
-    return ParquetTable(file, request.sizes, columns_of_folders(request.partition, names), fields, group_rows)
+    partition = columns_of_folders(request.partition, names)
+    return ParquetTable(file, request.sizes, partition, fields, group_rows, group_bytes)
 
 
-def _opened(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetFile:
+def _opened(file: File, stream: object, words: Sequence[str] = (), *, buffered: bool = True) -> pq.ParquetFile:
     """A Parquet file, of which these columns of words come as codes.
 
     Raises
@@ -67,31 +78,37 @@ def _opened(file: File, stream: object, words: Sequence[str] = ()) -> pq.Parquet
     InputError
     """
     # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
-    buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
     with arrow_failures(file.url, "not a Parquet file, or a truncated one", ""):
         return pq.ParquetFile(
             stream,
             pre_buffer=False,
-            buffer_size=buffer_size,
+            buffer_size=_buffer_bytes(file) if buffered else 0,
             read_dictionary=list(words) or None,
             page_checksum_verification=True,
         )
 
 
-def _schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
-    """Names and types of the columns, and the rows of the row groups."""
+def _buffer_bytes(file: File) -> int:
+    """Bytes of the buffer of a column."""
+    return MEBIBYTE // 16 if file.local else MEBIBYTE
+
+
+def _schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...], int]:
+    """Names and types of the columns, the rows of the row groups, and the bytes of the largest."""
     with arrow_failures(url):
         schema, metadata = parquet.schema_arrow, parquet.metadata
-        group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        group_rows = tuple(group.num_rows for group in groups)
+        group_bytes = max((group.total_byte_size for group in groups), default=0)
         names, types = tuple(schema.names), schema.types
     if min(group_rows, default=0) < 0:
         raise InputError(f"{url}: damaged: found a row group of {min(group_rows)} rows; copy or download it again")
-    return names, types, group_rows
+    return names, types, group_rows, group_bytes
 
 
 def _batches(
     url: str, file: pq.ParquetFile, rows: int, groups: range, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[pa.RecordBatch | pa.Table]:
     """Columns of some row groups, so many rows at once.
 
     Raises
@@ -110,9 +127,9 @@ def _batches(
 
 def _of_group(
     file: pq.ParquetFile, group: int, n_rows: int, rows: int, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[pa.RecordBatch | pa.Table]:
     """Columns of a row group, at once where it has no more rows than are wanted: that is faster where it is wide."""
     if n_rows <= rows:
-        yield from file.read_row_group(group, columns=list(names), use_threads=False).to_batches()
+        yield file.read_row_group(group, columns=list(names), use_threads=False)
     else:
         yield from file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)

@@ -117,7 +117,8 @@ def checked_fields(
     check_row(file.url, CELL_BYTES * len(names))
     if not rows:
         raise NoRows(f"{file.url}: found no rows, expected at least one")
-    return tuple(zip(names, types, strict=True))
+    known: dict[pa.DataType, pa.DataType] = {}  # equal types are one object: thousands of columns are sent to workers
+    return tuple((name, known.setdefault(kind, kind)) for name, kind in zip(names, types, strict=True))
 
 
 def columns_of_folders(

@@ -44,3 +44,10 @@ def test_columns_of_a_table() -> None:
     columns = {name: values.astype(float) for name, values in (IDS | MEASURED).items() if values.size == N}
     found = id_columns(np.column_stack(list(columns.values())))
     assert [list(columns)[j] for j in found] == list(IDS)
+
+
+def test_columns_whose_first_cells_are_missing_or_alone_whole() -> None:
+    ids = np.arange(200.0)
+    X = np.column_stack([ids, np.r_[np.nan, ids[1:]], np.r_[0.5, ids[1:]], np.r_[ids[:-1], 0.5], np.full(200, np.nan)])
+    assert id_columns(X) == [j for j in range(X.shape[1]) if numbers_rows(X[:, j])] == [0, 1]
+    assert id_columns(X[:0]) == id_columns(X[:, :0]) == []

@@ -16,7 +16,7 @@ from ikmap.rows import as_dense
 from ikmap.tasks import CLASSIFICATION, plain_label
 from ikmap.tasks.classification.codec import ClassCodec
 from pipeline.errors import Damaged, InputError
-from pipeline.rows import prepared
+from pipeline.rows import prepared, split
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import PreparedRows, refuse_unseen_labels
@@ -24,6 +24,7 @@ from pipeline.rows.split import Split
 from pipeline.running.stage import Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.storage.arrays import read
+from tests.naive.permutation import position
 from tests.support.kills import counted
 from tests.support.runs import context, new_store, points, sparse, store_rows
 
@@ -128,6 +129,22 @@ def test_training_and_test_rows_share_none_and_leave_none_out() -> None:
             sides = [Split(rule, n, n_train, train, 5).of_part(0, n) for train in (True, False)]
             assert sides[0].size == n_train
             assert np.array_equal(np.sort(np.concatenate(sides)), np.arange(n))
+
+
+@pytest.mark.parametrize(("n", "n_train"), [(1, 0), (1, 1), (10, 9), (1000, 333), (1000, 800), (4097, 4097)])
+def test_rows_shuffled_together_are_on_the_sides_that_each_is_on_by_itself(
+    n: int, n_train: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [(0, n // 3), (n // 3, n - n // 3)]
+    together = [Split("shuffle", n, n_train, train, 5).of_part(*part) for train in (True, False) for part in parts]
+    monkeypatch.setattr(split, "SHUFFLED_TOGETHER", 0)
+    split._of_part.cache_clear()
+    for k, (train, (first, rows)) in enumerate(product((True, False), parts)):
+        chosen = Split("shuffle", n, n_train, train, 5)
+        places = [position(row, n, 5) for row in range(first, first + rows)]
+        expected = [row for row, place in enumerate(places) if (place < n_train) == train]
+        assert together[k].tolist() == chosen.of_part(first, rows).tolist() == expected
+        assert chosen.count(first, rows) == len(expected)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
