@@ -172,6 +172,12 @@ class Boosting(BoostingFields, RoundsLearner):
             places = problem.places(sample.division(np.arange(rows.start, rows.stop)))
         return Piece(rows, problem.drawn, places).sums
 
+    def rests(self, state: RoundState) -> bool:
+        from ikmap.learners.boosting.boosting import Boosting as State
+
+        assert isinstance(state, State)
+        return state.rests
+
     def row_bytes(self, columns: int) -> int:
         return columns + ROW_BYTES
 

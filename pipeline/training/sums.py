@@ -86,6 +86,9 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
     def sends_orders(self) -> bool:
         return self.method.small_orders
 
+    def rests(self, state: RoundState) -> bool:
+        return self.method.rests(state)
+
     @property
     def rows_key(self) -> RowsKey:
         return self.path, f"{self.learner} in {self.wanted_pieces}", self.fitted
