@@ -147,8 +147,9 @@ class Boosting(BoostingFields, RoundsLearner):
 
         from ikmap.learners.boosting.boosting import Boosting as State
 
-        division = None if sample.division is None else sample.division(np.arange(sample.n_rows))
-        problem = self._problem_of(sample).divided(division)
+        problem = self._problem_of(sample)
+        if sample.division is not None and not arrays:
+            problem = problem.divided(sample.division(np.arange(sample.n_rows)))
         return State(problem) if arrays is None else State.restore(problem, arrays)
 
     def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:

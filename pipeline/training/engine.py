@@ -45,6 +45,7 @@ from pipeline.training.peers import (
     LegRecord,
     PeerLost,
     Peers,
+    listen,
     run_leg,
 )
 from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
@@ -245,7 +246,7 @@ class OnWorkers(Executor):
         self._rounds, self._folder, self._n_pieces = rounds, folder, rounds.n_pieces
         self._written = time.monotonic()
         self._bytes_read = self._peak_rss_bytes = self._legs_lost = 0
-        self._next_leg = done
+        self._next_leg, self._listening = done, set[str]()
         self._busy: dict[str, float] = {}
 
     def write(self, done: int, state: object) -> None:
@@ -290,12 +291,16 @@ class OnWorkers(Executor):
                 pieces.setdefault(self.homes[k], []).append(k)
         if sum(map(len, pieces.values())) < self._n_pieces:
             return None
+        if new := [worker for worker in pieces if worker not in self._listening]:
+            client.run(listen, workers=new, on_error="ignore")
+            self._listening.update(new)
         arrays, args = self._rounds.checkpoint(state), dict[str, tuple[object, ...]]()
         for worker, own_pieces in pieces.items():
             args[worker] = self._rounds, own_pieces, {} if args else arrays, LEG_SECONDS
         records = run_leg(client, self._stage.key, make_rounds, args)
         if records is None:
             self._legs_lost += 1
+            self._listening.clear()  # a worker may have begun anew with the same address
             self._next_leg = done + ROUNDS_BETWEEN_LEGS
             return None
         for record in records:

@@ -208,7 +208,7 @@ class _Leg:
 
 
 def run_leg(client: Client, key: str, function: Any, args: Mapping[str, tuple[object, ...]]) -> list[LegRecord] | None:
-    """Run a leg by tasks; return their records, or None if it was given up.
+    """Run a leg by tasks on workers that :func:`listen`; return their records, or None if it was given up.
 
     Parameters
     ----------
@@ -218,7 +218,6 @@ def run_leg(client: Client, key: str, function: Any, args: Mapping[str, tuple[ob
         Arguments by address of the worker; the first one leads.
     """
     workers, leg = list(args), f"{key}-{time.time_ns()}"
-    client.run(listen, workers=workers, on_error="ignore")
     tasks = [
         (function, Task(f"leg-{rank:03d}", (leg, workers, rank, *args[worker]), worker))
         for rank, worker in enumerate(workers)

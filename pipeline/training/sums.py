@@ -10,6 +10,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
+from ikmap.divisions import TooFewKeys
 from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Block, PieceRows
 from ikmap.methods import Learner, RoundsLearner, Sample
@@ -94,7 +95,10 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
         return self.path, f"{self.learner} in {self.wanted_pieces}", self.fitted
 
     def begin(self) -> RoundState:
-        return self.method.begin(self.sample)
+        try:
+            return self.method.begin(self.sample)
+        except TooFewKeys as error:
+            raise InputError(f"--learner {self.learner}, --split-by {self.params.split_by}: {error}") from None
 
     def order(self, state: RoundState) -> object:
         return state.order

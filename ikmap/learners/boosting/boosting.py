@@ -338,6 +338,7 @@ class Boosting:
             "places": layout.places,
             "members": layout.members,
             "starts": np.array(self._basis.starts),
+            "held_from": np.array([] if self._basis.cut is None else [self._basis.cut]),
             "residuals": np.array(self._residuals),
             "means": np.array(self._means),
             "losses": np.array(self._losses),
@@ -359,7 +360,7 @@ class Boosting:
         if not arrays:
             return state
         layout = Layout(*(arrays[name] for name in ("edges", "begins", "places", "members")))
-        state._basis = Basis(layout, tuple(arrays["starts"].tolist()), problem.cut)
+        state._basis = Basis(layout, tuple(arrays["starts"].tolist()), next(iter(arrays["held_from"].tolist()), None))
         state._residuals, state._means = arrays["residuals"].tolist(), arrays["means"].tolist()
         state._losses = arrays["losses"].tolist()
         state._held, state._largest_weight, state._min_hessian = arrays["weights"].tolist()

@@ -123,6 +123,7 @@ def fail(leg: str, workers: list[str], rank: int) -> Any:
 def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> None:
     began = time.monotonic()
     workers = sorted(client.scheduler_info()["workers"])
+    client.run(peers.listen)
     with pytest.raises(OSError, match="the disk is full"):
         run_leg(client, "fail-00000000", fail, dict.fromkeys(workers, ()))
     assert time.monotonic() - began < 15

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from ikmap.divisions import Division
+from ikmap.divisions import Division, TooFewKeys
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
@@ -175,9 +175,9 @@ def test_few_groups_make_few_folds_and_one_none() -> None:
     learner = Stacking(base_models="boosting", rounds=3, min_leaf=5)
     training = Training(Block(X, y), [0, 1], 0, division=Division(group, in_time=False))
     assert learner.fit_out_of_fold(training)[2].folds == 3
-    with pytest.raises(ValueError, match=r"stacking: found 1 different groups among 120 rows"):
+    with pytest.raises(TooFewKeys, match=r"^found 1 different groups among 120 rows"):
         learner.fit(replace(training, division=Division(np.zeros(120), in_time=False)))
-    with pytest.raises(ValueError, match=r"stacking: found one time in the later of 120 rows"):
+    with pytest.raises(TooFewKeys, match=r"^found one time in the later of 120 rows"):
         learner.fit(replace(training, division=Division((group > 0).astype(float), in_time=True)))
 
 
