@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -18,9 +18,8 @@ from cluster import connect
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
 from pipeline.training.peers import HERE, ORDER, PeerLost, Peers, run_leg
-from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
-from tests.support.kills import counted
+from tests.support.kills import Calls, counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 
@@ -37,7 +36,7 @@ def _forgetful() -> None:
 def client() -> Iterator[Client]:
     """Three workers in this process, so that what a test changes here is changed there."""
     with (
-        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -54,18 +53,18 @@ def trained(path: Path, params: Any, client: Any = None) -> Any:
     return train(context(path, params, **({} if client is None else {"client": client})), "boosting", None)
 
 
-@contextmanager
-def noted_legs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Note the records of each leg; None: it was given up."""
-    legs: list[Any] = []
+def noted_legs(at: Callable[[int], None] = lambda _: None) -> AbstractContextManager[Calls]:
+    """Count the legs as they end, and note the records of each, which are too few if it was given up."""
 
-    def leg(*args: Any) -> Any:
-        legs.append(run_leg(*args))
-        return legs[-1]
+    def records(leg: Mapping[str, Any]) -> Any:
+        return leg["records"] if len(leg["records"]) == len(leg["workers"]) else []
 
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "run_leg", leg)
-        yield legs
+    return counted(run_leg, at, records, end=True)
+
+
+def given_up(legs: Calls) -> list[bool]:
+    """Return whether each leg was given up."""
+    return [not records or any(record["lost"] for record in records) for records in legs.notes]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 100.0])
@@ -77,12 +76,12 @@ def test_workers_make_rounds_among_themselves(
     stored(tmp_path / "there", rounds=5)
     expected = trained(tmp_path / "here", params)
     monkeypatch.setattr(engine, "LEG_SECONDS", seconds)
-    with noted_legs(monkeypatch) as legs, counted(SumsRounds.work) as work:
+    with noted_legs() as legs:
         assert trained(tmp_path / "there", params, client) == expected
-    rounds = [record["rounds_made"] for records in legs for record in records if record["rounds_made"]]
-    assert work.number == 3 * sum(rounds) > 3 * 15 * 3  # in each round, all pieces
-    assert len(rounds) == len(legs) == (1 if seconds else 1 + 15 + 1)  # edges, trees, and the last losses
-    assert all(record["bytes_sent"] > 0 for records in legs for record in records)
+    rounds = [record["rounds_made"] for records in legs.notes for record in records if record["rounds_made"]]
+    assert sum(rounds) > 15 * 3
+    assert len(rounds) == legs.number == (1 if seconds else 1 + 15 + 1)  # edges, trees, and the last losses
+    assert all(record["bytes_sent"] > 0 for records in legs.notes for record in records)
 
 
 def test_a_stop_by_held_out_rows_ends_the_legs(client: Client, tmp_path: Path) -> None:
@@ -103,10 +102,10 @@ def test_a_worker_that_is_busy_is_not_waited_for(
     monkeypatch.setattr(peers, "JOIN_SECONDS", 0.5)
     monkeypatch.setattr(engine, "JOIN_SECONDS", 0.5)
     busy = client.submit(time.sleep, 3.0, workers=[sorted(client.scheduler_info()["workers"])[1]], pure=False)
-    with noted_legs(monkeypatch) as legs:
+    with noted_legs() as legs:
         assert trained(tmp_path / "there", params, client) == expected
     assert busy.status == "finished"
-    assert legs[0] is None
+    assert given_up(legs)[0]
 
 
 def fail(leg: str, workers: list[str], rank: int) -> Any:
@@ -138,23 +137,19 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
     monkeypatch.setattr(engine, "LEG_SECONDS", 0.3)
     monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
     monkeypatch.setattr(engine, "MOST_LEGS_LOST", 100)
-    lost: list[bool] = []
 
     def kill() -> None:
         pids = cluster.client.run(os.getpid, on_error="ignore")
         os.kill(pids[min(pids)], signal.SIGKILL)
 
-    def leg(*args: Any) -> Any:
-        if len(lost) == 2:
+    def ended(number: int) -> None:
+        if number == 2:
             kill()
-        if len(lost) == 5:
+        if number == 5:
             Timer(0.15, kill).start()
-        records = run_leg(*args)
-        lost.append(records is None)
-        return records
 
-    monkeypatch.setattr(engine, "run_leg", leg)
-    with connect("local", workers=2, memory_limit="1GB") as cluster:
+    with connect("local", workers=2, memory_limit="1GB") as cluster, noted_legs(ended) as legs:
         assert trained(tmp_path / "there", params, cluster.client) == expected
+    lost = given_up(legs)
     assert 1 <= sum(lost) < len(lost) / 2
     assert not all(lost[-2:])
