@@ -15,6 +15,10 @@ type Fold = tuple[Int64s, Int64s]
 """Ascending places of the rows that a fold learns from, and of those that it holds out."""
 
 
+class TooFewKeys(ValueError):
+    """An error for rows that have too few groups or times to be divided."""
+
+
 @dataclass(frozen=True, eq=False)
 class Division:
     """The keys by which rows are divided.
@@ -39,7 +43,7 @@ class Division:
 
         Raises
         ------
-        ValueError
+        TooFewKeys
             Groups or times are too few.
         """
         if self.in_time:
@@ -48,7 +52,7 @@ class Division:
             fold_of_row = parts_of_groups(self.keys, n_folds)
             all_folds = [(np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k)) for k in range(n_folds)]
         if not all(fit.size and held_out.size for fit, held_out in all_folds):
-            raise ValueError(
+            raise TooFewKeys(
                 f"found {np.unique(self.keys).size} different {self._things} among {self.keys.size:,} rows, expected "
                 f"enough for {n_folds} folds"
             )
@@ -77,12 +81,12 @@ class Division:
 
         Raises
         ------
-        ValueError
+        TooFewKeys
             All rows have the same group or time.
         """
         values, counts = np.unique(places, return_counts=True)
         if values.size < 2:
-            raise ValueError(
+            raise TooFewKeys(
                 f"found the same {self._things.removesuffix('s')} in all {places.size:,} rows, expected several, of "
                 "which some are held out"
             )

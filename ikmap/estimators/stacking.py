@@ -37,6 +37,41 @@ class StackingEstimator(RowsEstimator):
     weights_: dict[str, float]
     out_of_fold_: Floats
 
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        n_estimators: int = 1000,
+        *,
+        base_models: str = "boosting,iforest",
+        cv: int = 5,
+        n_partitions: int = 300,
+        max_samples: int | Literal["auto"] = "auto",
+        max_leaf_nodes: int = 31,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        subsample: float = 1.0,
+        max_features: float = 1.0,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.base_models = base_models
+        self.cv = cv
+        self.n_partitions = n_partitions
+        self.max_samples = max_samples
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.subsample = subsample
+        self.max_features = max_features
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
     def cells(self, X: Table) -> Cells:
         """Return the cells of each row, of all parts of the sum: those of the weights ``model_.linear.coef``."""
         return self.model_.partitions.cells(self._rows(X, reset=False), self._n_threads)
@@ -110,41 +145,6 @@ class CellStackingClassifier(Classifier, StackingEstimator):
     >>> sorted(model.weights_)
     ['boosting', 'iforest']
     """
-
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        n_estimators: int = 1000,
-        *,
-        base_models: str = "boosting,iforest",
-        cv: int = 5,
-        n_partitions: int = 300,
-        max_samples: int | Literal["auto"] = "auto",
-        max_leaf_nodes: int = 31,
-        min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
-        subsample: float = 1.0,
-        max_features: float = 1.0,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.base_models = base_models
-        self.cv = cv
-        self.n_partitions = n_partitions
-        self.max_samples = max_samples
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.subsample = subsample
-        self.max_features = max_features
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parts, fold by fold, and weigh them.
@@ -223,41 +223,6 @@ class CellStackingRegressor(Regressor, StackingEstimator):
     >>> bool(model.score(X[1::2], y[1::2]) > 0.3)
     True
     """
-
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        n_estimators: int = 1000,
-        *,
-        base_models: str = "boosting,iforest",
-        cv: int = 5,
-        n_partitions: int = 300,
-        max_samples: int | Literal["auto"] = "auto",
-        max_leaf_nodes: int = 31,
-        min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
-        subsample: float = 1.0,
-        max_features: float = 1.0,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.base_models = base_models
-        self.cv = cv
-        self.n_partitions = n_partitions
-        self.max_samples = max_samples
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.subsample = subsample
-        self.max_features = max_features
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parts, fold by fold, and weigh them.

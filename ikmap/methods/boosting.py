@@ -147,8 +147,9 @@ class Boosting(BoostingFields, RoundsLearner):
 
         from ikmap.learners.boosting.boosting import Boosting as State
 
-        division = None if sample.division is None else sample.division(np.arange(sample.n_rows))
-        problem = self._problem_of(sample).divided(division)
+        problem = self._problem_of(sample)
+        if sample.division is not None and not arrays:
+            problem = problem.divided(sample.division(np.arange(sample.n_rows)))
         return State(problem) if arrays is None else State.restore(problem, arrays)
 
     def pieces(self, sample: Sample, n_pieces: int) -> list[tuple[int, int]]:
@@ -171,6 +172,12 @@ class Boosting(BoostingFields, RoundsLearner):
         if sample.division is not None and self.held_out:
             places = problem.places(sample.division(np.arange(rows.start, rows.stop)))
         return Piece(rows, problem.drawn, places).sums
+
+    def rests(self, state: RoundState) -> bool:
+        from ikmap.learners.boosting.boosting import Boosting as State
+
+        assert isinstance(state, State)
+        return state.rests
 
     def row_bytes(self, columns: int) -> int:
         return columns + ROW_BYTES

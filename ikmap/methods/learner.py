@@ -473,6 +473,13 @@ class RoundsLearner(WholeLearner):
     def finish(self, state: RoundState, sample: Sample) -> tuple[Model, Summary]:
         """Return the model, and the fields to report."""
 
+    def rests(self, state: RoundState) -> bool:
+        """Return whether a checkpoint of the state has all that it knows, for a learner whose orders are small.
+
+        Workers make rounds among themselves until it is so; it must be so now and then.
+        """
+        return True
+
     def choose_solver(self, held_bytes: int) -> str:
         """Return how the learner is trained on rows of so many bytes: "memory", "block" or "distributed"."""
         requested = str(self.value_at("solver"))  # all that learn in rounds have it

@@ -185,10 +185,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         division, y = training.division, training.y
         if division is None:
             return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
-        try:
-            return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
-        except ValueError as error:
-            raise ValueError(f"stacking: {error}") from None
+        return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
 
     def _part(self, name: str, training: Training, folds: Folds) -> BoostingPart | CellsPart:
         return (

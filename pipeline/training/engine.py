@@ -7,7 +7,8 @@ the same bits; a run that was killed goes on with the last state that was writte
   few seconds.
 - :class:`OnWorkers`: a task for each piece and round, always by the worker that holds the piece if it is there; the
   state and what belongs to the pieces are written in every round, and tasks read them there. Orders that are small are
-  sent with the tasks, and the state is then written every few seconds.
+  sent with the tasks, and the state is then written every few seconds; workers make many such rounds among themselves
+  (:mod:`pipeline.training.peers`).
 - :func:`solve_durably`: a task for each piece and round that stores its share, and a task that absorbs all shares.
 """
 
@@ -16,11 +17,16 @@ from __future__ import annotations
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self, cast
+
+from distributed import Client, get_worker
 
 from pipeline.errors import Damaged
 from pipeline.record_types import TaskRecord
@@ -30,10 +36,27 @@ from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS
+from pipeline.training.peers import (
+    HERE,
+    JOIN_SECONDS,
+    LEG_SECONDS,
+    ORDER,
+    SHARE,
+    LegRecord,
+    PeerLost,
+    Peers,
+    listen,
+    run_leg,
+)
 from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
 
 CHECKPOINT_SECONDS = 5.0
 """Seconds between checkpoints of a problem whose tasks do not read them."""
+
+MOST_LEGS_LOST = 3
+"""Number of legs that may be given up before all further rounds are made by tasks."""
+ROUNDS_BETWEEN_LEGS = 20
+"""Number of rounds that are made by tasks after a leg has been given up."""
 
 STATE = "state"
 """Name of the arrays of the state."""
@@ -116,6 +139,13 @@ class Executor(ABC):
     def shares(self, done: int, order: object) -> Iterator[object]:
         """Do the work of the next round, whose order the state after `done` rounds gives; yield the shares in order."""
 
+    def leg(self, done: int, state: object) -> tuple[object, int] | None:  # noqa: ARG002
+        """Make rounds from the state after `done` rounds on; return a later state and the rounds then done.
+
+        None: the next round is to be made by itself.
+        """
+        return None
+
 
 def solve(rounds: AnyRounds, executor: Executor, folder: Folder) -> object:
     """Return the state in which a problem is solved, from where an interrupted run stopped."""
@@ -124,6 +154,9 @@ def solve(rounds: AnyRounds, executor: Executor, folder: Folder) -> object:
     executor.begin(rounds, folder, done)
     while (order := rounds.order(state)) is not None:
         executor.write(done, state)
+        if (later := executor.leg(done, state)) is not None:
+            state, done = later
+            continue
         state = rounds.absorb(state, order, executor.shares(done, order))
         done += 1
     return state
@@ -209,10 +242,11 @@ class OnWorkers(Executor):
         measures = {"bytes_read": self._bytes_read, "peak_rss_bytes": self._peak_rss_bytes, "busy": self._busy}
         return cast("TaskRecord", {**record, **measures})
 
-    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:  # noqa: ARG002
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
         self._rounds, self._folder, self._n_pieces = rounds, folder, rounds.n_pieces
         self._written = time.monotonic()
-        self._bytes_read = self._peak_rss_bytes = 0
+        self._bytes_read = self._peak_rss_bytes = self._legs_lost = 0
+        self._next_leg, self._listening = done, set[str]()
         self._busy: dict[str, float] = {}
 
     def write(self, done: int, state: object) -> None:
@@ -243,6 +277,37 @@ class OnWorkers(Executor):
                 yield early.pop(expected.name)
                 expected = next(following, None)
         self._stage.say({})
+
+    def leg(self, done: int, state: object) -> tuple[object, int] | None:
+        client = self._stage.context.client
+        if not (self._rounds.sends_orders and isinstance(client, Client)):
+            return None
+        if done < self._next_leg or self._legs_lost > MOST_LEGS_LOST:
+            return None
+        self._assign()
+        pieces: dict[str, list[int]] = {}
+        for k in range(self._n_pieces):
+            if k in self.homes:
+                pieces.setdefault(self.homes[k], []).append(k)
+        if sum(map(len, pieces.values())) < self._n_pieces:
+            return None
+        if new := [worker for worker in pieces if worker not in self._listening]:
+            client.run(listen, workers=new, on_error="ignore")
+            self._listening.update(new)
+        arrays, args = self._rounds.checkpoint(state), dict[str, tuple[object, ...]]()
+        for worker, own_pieces in pieces.items():
+            args[worker] = self._rounds, own_pieces, {} if args else arrays, LEG_SECONDS
+        records = run_leg(client, self._stage.key, make_rounds, args)
+        if records is None:
+            self._legs_lost += 1
+            self._listening.clear()  # a worker may have begun anew with the same address
+            self._next_leg = done + ROUNDS_BETWEEN_LEGS
+            return None
+        for record in records:
+            self._measure(record)
+        self._stage.say({})
+        (leader,) = (record for record in records if record["rounds_made"])
+        return self._rounds.restore(leader["state"]), done + leader["rounds_made"]
 
     def _measure(self, record: TaskRecord) -> None:
         """Add the measures of a task to those of the problem."""
@@ -307,6 +372,76 @@ def work_on_piece(rounds: AnyRounds, piece: int, folder: Folder, done: int, orde
         kept.held.rest()
         kept.own.forget()
     return {"share": share, "rows": kept.held.rows, "bytes_read": kept.held.bytes_read - read_before}
+
+
+def make_rounds(
+    leg: str,
+    workers: Sequence[str],
+    rank: int,
+    rounds: AnyRounds,
+    pieces: Sequence[int],
+    arrays: Arrays,
+    seconds: float,
+) -> LegRecord:
+    """Task: make rounds with other workers, from a state, until it can be written after so many seconds.
+
+    Parameters
+    ----------
+    leg, workers, rank
+        As in :class:`~pipeline.training.peers.Peers`.
+    pieces : sequence of int
+        Pieces that this worker works on.
+    arrays : mapping of str to ndarray
+        The state, for the leader.
+    """
+    record: LegRecord = {"lost": False, "state": {}, "rounds_made": 0, "bytes_read": 0, "bytes_sent": 0}
+
+    def worked(order: object) -> dict[int, object]:
+        contexts = [copy_context() for _ in pieces]  # from which a piece learns the limit of the worker's memory
+        work = partial(work_on_piece, rounds, folder=Folder(Path()), done=0, order=order)
+        done = list(pool.map(lambda context, k: context.run(work, piece=k), contexts, pieces))
+        record["bytes_read"] += sum(each["bytes_read"] for each in done)
+        return {k: each["share"] for k, each in zip(pieces, done, strict=True)}
+
+    peers = Peers(leg, workers, rank)
+    n_threads = min(len(pieces), get_worker().state.nthreads)
+    with suppress(PeerLost), ThreadPoolExecutor(n_threads) as pool, peers:
+        record["lost"] = True
+        if rank == 0:
+            _lead(rounds, peers, worked, record, arrays, seconds)
+        else:
+            peers.send([0], HERE)
+            wait: float | None = 2 * JOIN_SECONDS
+            while (order := peers.receive(ORDER, [0], wait)[0]) is not None:
+                wait = None
+                peers.send([0], SHARE, worked(order))
+        record["lost"] = False
+    record["bytes_sent"] = peers.bytes_sent
+    return record
+
+
+def _lead(
+    rounds: AnyRounds,
+    peers: Peers,
+    worked: Callable[[object], dict[int, object]],
+    record: LegRecord,
+    arrays: Arrays,
+    seconds: float,
+) -> None:
+    """Lead a leg: send orders to the other workers, and absorb their shares; enter the state into the record."""
+    peers.receive(HERE, peers.others, JOIN_SECONDS)
+    state, began = rounds.restore(arrays) if arrays else rounds.begin(), time.monotonic()
+    while (order := rounds.order(state)) is not None:
+        if record["rounds_made"] and time.monotonic() - began >= seconds and rounds.rests(state):
+            break
+        peers.send(peers.others, ORDER, order)
+        shares = worked(order)
+        for theirs in peers.receive(SHARE, peers.others).values():
+            shares |= theirs
+        state = rounds.absorb(state, order, (shares.pop(k) for k in sorted(shares)))
+        record["rounds_made"] += 1
+    record["state"] = rounds.checkpoint(state)
+    peers.send(peers.others, ORDER)
 
 
 def _order(rounds: AnyRounds, folder: Folder, done: int) -> object:

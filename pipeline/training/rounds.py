@@ -119,6 +119,10 @@ class Rounds[State, Order, Data, Share](ABC):
         """
         return False
 
+    def rests(self, state: State) -> bool:  # noqa: ARG002
+        """Return whether the arrays of a state have all that it knows, where workers make rounds among themselves."""
+        return True
+
     # The rounds
 
     @abstractmethod

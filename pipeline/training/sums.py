@@ -10,6 +10,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
+from ikmap.divisions import TooFewKeys
 from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Block, PieceRows
 from ikmap.methods import Learner, RoundsLearner, Sample
@@ -86,12 +87,18 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
     def sends_orders(self) -> bool:
         return self.method.small_orders
 
+    def rests(self, state: RoundState) -> bool:
+        return self.method.rests(state)
+
     @property
     def rows_key(self) -> RowsKey:
         return self.path, f"{self.learner} in {self.wanted_pieces}", self.fitted
 
     def begin(self) -> RoundState:
-        return self.method.begin(self.sample)
+        try:
+            return self.method.begin(self.sample)
+        except TooFewKeys as error:
+            raise InputError(f"--learner {self.learner}, --split-by {self.params.split_by}: {error}") from None
 
     def order(self, state: RoundState) -> object:
         return state.order

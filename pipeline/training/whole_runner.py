@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.divisions import TooFewKeys
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge
 from ikmap.learners.rows import Block
 from ikmap.methods import LearnsOutOfFold, Shape, Training, WholeLearner, capability
@@ -92,6 +93,8 @@ def fit_rows(
             outputs.append(f"{OUT_OF_FOLD}/{learner}")
             save_model(store, outputs[-1], out_of_fold)
             written = out_of_fold.nbytes
+    except TooFewKeys as error:
+        raise InputError(f"--learner {learner}, --split-by {params.split_by}: {error}") from None
     except WorkingSetTooLarge as error:
         assert limit is not None
         needed = PROCESS_BYTES + method.memory(shape, error.needed)

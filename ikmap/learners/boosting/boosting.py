@@ -322,6 +322,11 @@ class Boosting:
         partitions = _partitions([grown.tree for grown in kept], layout)
         return Boosted(partitions, _coef(values, K), np.array(self._basis.starts), self._losses, self._rounds[0])
 
+    @property
+    def rests(self) -> bool:
+        """True if no tree is half grown, so that a checkpoint loses nothing."""
+        return self._growth is None and not isinstance(self.order, Look | Check)
+
     def checkpoint(self) -> dict[str, Array]:
         """Return the state before the tree that grows, as arrays by name."""
         if isinstance(self.order, Look | Check):
@@ -333,11 +338,12 @@ class Boosting:
             "places": layout.places,
             "members": layout.members,
             "starts": np.array(self._basis.starts),
+            "held_from": np.array([] if self._basis.cut is None else [self._basis.cut]),
             "residuals": np.array(self._residuals),
             "means": np.array(self._means),
             "losses": np.array(self._losses),
             "weights": np.array([self._held, self._largest_weight, self._min_hessian]),
-            "numbers": np.array([self._best, self._scored]),
+            "numbers": np.array([self._best, self._scored, self.order is None]),
             "nodes": _ends([tree.feature.size for tree in trees]),
             "leaves": _ends([grown.values.size for grown in self._trees]),
             "feature": _concatenated([tree.feature for tree in trees], np.int32),
@@ -354,17 +360,20 @@ class Boosting:
         if not arrays:
             return state
         layout = Layout(*(arrays[name] for name in ("edges", "begins", "places", "members")))
-        state._basis = Basis(layout, tuple(arrays["starts"].tolist()), problem.cut)
+        state._basis = Basis(layout, tuple(arrays["starts"].tolist()), next(iter(arrays["held_from"].tolist()), None))
         state._residuals, state._means = arrays["residuals"].tolist(), arrays["means"].tolist()
         state._losses = arrays["losses"].tolist()
         state._held, state._largest_weight, state._min_hessian = arrays["weights"].tolist()
-        state._best, state._scored = arrays["numbers"].tolist()
+        state._best, state._scored, is_done = arrays["numbers"].tolist()
         places = zip(pairwise(arrays["nodes"].tolist()), pairwise(arrays["leaves"].tolist()), strict=True)
         for nodes, leaves in ((slice(*a), slice(*b)) for a, b in places):
             feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))
             tree = Tree(feature, cut, right, arrays["nodes_of_leaves"][leaves])
             state._trees.append(Grown(tree, arrays["values"][leaves]))
-        state._next_tree(everything=True)
+        if is_done:
+            state.order = None
+        else:
+            state._next_tree(everything=True)
         return state
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.arrays import Floats, Int64s
-from ikmap.divisions import Division
+from ikmap.divisions import Division, TooFewKeys
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
@@ -83,8 +83,7 @@ class Folds:
 
         Raises
         ------
-        ValueError
-            Groups or times are too few.
+        TooFewKeys
         """
         of_row, fits = np.full(division.keys.size, -1, dtype=np.int64), list[Int64s]()
         for fit, held_out in division.folds(n_folds):
@@ -93,7 +92,7 @@ class Folds:
                 of_row[new] = len(fits)
                 fits.append(fit)
         if len(fits) < 2:
-            raise ValueError(
+            raise TooFewKeys(
                 f"found one time in the later of {of_row.size:,} rows, expected enough for {n_folds} folds"
             )
         return cls(of_row, fits, division.in_time)

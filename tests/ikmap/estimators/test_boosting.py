@@ -70,3 +70,21 @@ def test_more_jobs_same_model(jobs: int) -> None:
         for n in (1, jobs)
     )
     assert one.content_hash == many.content_hash
+
+
+def many_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of 105 classes, of which the last five have one row each, and the others eight."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.repeat(np.arange(100), 8), np.arange(100, 105)]
+    return np.c_[y + rng.normal(size=y.size) / 4, rng.normal(size=(y.size, 3))], y
+
+
+@pytest.mark.parametrize("held_out", [0.0, 0.1, 0.5])
+def test_boosting_learns_many_classes_of_which_some_have_one_row(held_out: float) -> None:
+    """The row of a class may be held out, so that no tree sees the class."""
+    X, y = many_classes()
+    model = CellBoostingClassifier(n_estimators=3, min_samples_leaf=2, validation_fraction=held_out, random_state=0)
+    probabilities = model.fit(X, y).predict_proba(X)
+    assert probabilities.shape == (805, 105)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert held_out == 0.5 or model.score(X, y) > 0.9

@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from ikmap import CellBoostingRegressor, CellStackingClassifier, CellStackingRegressor
 from ikmap.model import from_parts
+from tests.ikmap.estimators.test_boosting import many_classes
 
 FEW: dict[str, Any] = {"n_partitions": 30, "max_samples": 64, "random_state": 0}
 
@@ -69,3 +70,14 @@ def test_more_jobs_same_model() -> None:
 def test_a_base_model_that_is_none_is_named(names: str) -> None:
     with pytest.raises(ValueError, match=r"^base_models: found "):
         CellStackingClassifier(base_models=names).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_stacking_learns_many_classes_of_which_some_are_in_one_fold_only(weighted: bool) -> None:
+    X, y = many_classes()
+    weight = np.random.default_rng(1).integers(1, 4, y.size) / 2 if weighted else None
+    few: dict[str, Any] = {"n_estimators": 3, "cv": 3, "n_partitions": 10, "max_samples": 64, "min_samples_leaf": 2}
+    model = CellStackingClassifier(**few, random_state=0).fit(X, y, weight)
+    assert np.isfinite(model.out_of_fold_).all()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.score(X, y) > 0.9

@@ -25,6 +25,7 @@ from pipeline.runs.plan import DataSizes, make_plan
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.mapped import MappedArrays
+from pipeline.training import engine
 from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
 from tests import ROOT
@@ -157,6 +158,7 @@ def test_a_worker_that_loses_its_piece_gets_all_trees(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piece, "SUM_ROWS", 4096)  # as in the workers
+    monkeypatch.setattr(engine, "MOST_LEGS_LOST", -1)  # a task for each piece and round
     here, there = (tmp_path / name for name in ("here", "there"))
     X, y = points(10_000, classes=3)
     params = params_for(learners=("boosting",), **SETTINGS, solver="distributed")

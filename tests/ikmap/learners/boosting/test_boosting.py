@@ -393,6 +393,6 @@ def test_pieces_with_weights_and_groups_change_no_bit(
         if rng.random() < 0.1:
             held.lose(int(rng.integers(len(ends))))
         elif rng.random() < 0.05:
-            state = Boosting.restore(divided, state.checkpoint())
+            state = Boosting.restore(problem if (arrays := state.checkpoint()) else divided, arrays)
         state.absorb(held.sums(state.order))
     assert same(state.boosted(), expected)

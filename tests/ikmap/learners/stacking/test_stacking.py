@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from ikmap.divisions import Division
+from ikmap.divisions import Division, TooFewKeys
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
@@ -176,7 +176,22 @@ def test_few_groups_make_few_folds_and_one_none() -> None:
     learner = Stacking(base_models="boosting", rounds=3, min_leaf=5)
     training = Training(Block(X, y), [0, 1], 0, division=Division(group, in_time=False))
     assert learner.fit_out_of_fold(training)[2].folds == 3
-    with pytest.raises(ValueError, match=r"stacking: found 1 different groups among 120 rows"):
+    with pytest.raises(TooFewKeys, match=r"^found 1 different groups among 120 rows"):
         learner.fit(replace(training, division=Division(np.zeros(120), in_time=False)))
-    with pytest.raises(ValueError, match=r"stacking: found one time in the later of 120 rows"):
+    with pytest.raises(TooFewKeys, match=r"^found one time in the later of 120 rows"):
         learner.fit(replace(training, division=Division((group > 0).astype(float), in_time=True)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("in_time", [False, True])
+def test_a_class_may_be_absent_from_what_a_fold_learns_from(n_classes: int, in_time: bool) -> None:
+    X, time = np.random.default_rng(0).normal(size=(210, 3)), np.arange(210)
+    y = ((time >= 120) if n_classes == 2 else time // 70).astype(np.int32)
+    division = Division((time if in_time else time // 70).astype(float), in_time)
+    training = Training(Block(X, y), list(range(n_classes)), 0, division=division)
+    learner = Stacking(rounds=3, t=10, psi=32, n_folds=3, min_leaf=2)
+    model, summary, out_of_fold = learner.fit_out_of_fold(training)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert np.isfinite(cast("float", summary["loss_out_of_fold"]))
+    # What was seen of one class only tells nothing of the others.
+    assert out_of_fold.weights.max() < 0.1

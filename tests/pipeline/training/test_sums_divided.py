@@ -97,3 +97,14 @@ def test_a_quantile_takes_no_weights(table: Path, tmp_path: Path) -> None:
     words = "--learner boosting --weight w --label b --task regression --quantile-level 0.9 --drop who,when,kind"
     with pytest.raises(InputError, match="--weight w: found --learner boosting, which counts every row once"):
         run(table, tmp_path / "run", words)
+
+
+@pytest.mark.parametrize("learner", ["boosting", "stacking --t 5 --psi 8"])
+def test_rows_of_one_group_are_refused(tmp_path: Path, learner: str) -> None:
+    """Of two groups, one is that of the test rows."""
+    table = tmp_path / "two.csv"
+    lines = [f"{k * 37 % 100},{'p' if k < 70 else 'q'},{'yes' if k % 2 else 'no'}" for k in range(100)]
+    table.write_text("\n".join(["a,who,kind", *lines]) + "\n")
+    options = f"--input {table} --label kind --split-by group:who --drop who --rounds 3 --learner {learner}"
+    with pytest.raises(InputError, match=r"--split-by group:who: found (the same group|1 different groups)"):
+        Command(BatchOptions.parse(options.split())).run(tmp_path / "run")

@@ -1,0 +1,155 @@
+"""Rounds that workers make among themselves: few tasks, the same bits, and no harm where a worker dies or is busy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+
+from cluster import connect
+from pipeline.storage.lru_cache import PROCESS
+from pipeline.training import engine, peers
+from pipeline.training.peers import HERE, ORDER, PeerLost, Peers, run_leg
+from pipeline.training.train import train
+from tests.support.kills import Calls, counted
+from tests.support.params_for import params_for
+from tests.support.runs import context, points, store_rows
+
+pytestmark = pytest.mark.system
+SETTINGS: dict[str, Any] = {"shrinkage": 0.1, "max_leaves": 6, "min_leaf": 4, "solver": "distributed"}
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> None:
+    PROCESS.forget()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """Three workers in this process, so that what a test changes here is changed there."""
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def stored(path: Path, **options: Any) -> Any:
+    params = params_for(learners=("boosting",), **{**SETTINGS, **options})
+    X, y = points(20_000, classes=3)
+    store_rows(context(path, params).store, X, y, rule="first", n_train=19_000, part_rows=4000)
+    return params
+
+
+def trained(path: Path, params: Any, client: Any = None) -> Any:
+    return train(context(path, params, **({} if client is None else {"client": client})), "boosting", None)
+
+
+def noted_legs(at: Callable[[int], None] = lambda _: None) -> AbstractContextManager[Calls]:
+    """Count the legs as they end, and note the records of each, which are too few if it was given up."""
+
+    def records(leg: Mapping[str, Any]) -> Any:
+        return leg["records"] if len(leg["records"]) == len(leg["workers"]) else []
+
+    return counted(run_leg, at, records, end=True)
+
+
+def given_up(legs: Calls) -> list[bool]:
+    """Return whether each leg was given up."""
+    return [not records or any(record["lost"] for record in records) for records in legs.notes]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 100.0])
+def test_workers_make_rounds_among_themselves(
+    client: Client, tmp_path: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leg ends where no tree is half grown, and the state goes on from there."""
+    params = stored(tmp_path / "here", rounds=5)
+    stored(tmp_path / "there", rounds=5)
+    expected = trained(tmp_path / "here", params)
+    monkeypatch.setattr(engine, "LEG_SECONDS", seconds)
+    with noted_legs() as legs:
+        assert trained(tmp_path / "there", params, client) == expected
+    rounds = [record["rounds_made"] for records in legs.notes for record in records if record["rounds_made"]]
+    assert sum(rounds) > 15 * 3
+    assert len(rounds) == legs.number == (1 if seconds else 1 + 15 + 1)  # edges, trees, and the last losses
+    assert all(record["bytes_sent"] > 0 for records in legs.notes for record in records)
+
+
+def test_a_stop_by_held_out_rows_ends_the_legs(client: Client, tmp_path: Path) -> None:
+    params = stored(tmp_path / "here", rounds=60, patience=2, shrinkage=1.0, held_out=0.2)
+    stored(tmp_path / "there", rounds=60, patience=2, shrinkage=1.0, held_out=0.2)
+    expected = trained(tmp_path / "here", params)
+    assert expected["rounds_made"] < 60
+    assert trained(tmp_path / "there", params, client) == expected
+
+
+def test_a_worker_that_is_busy_is_not_waited_for(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks are done in their turn: here once the other work ends."""
+    params = stored(tmp_path / "here", rounds=3)
+    stored(tmp_path / "there", rounds=3)
+    expected = trained(tmp_path / "here", params)
+    monkeypatch.setattr(peers, "JOIN_SECONDS", 0.5)
+    monkeypatch.setattr(engine, "JOIN_SECONDS", 0.5)
+    busy = client.submit(time.sleep, 3.0, workers=[sorted(client.scheduler_info()["workers"])[1]], pure=False)
+    with noted_legs() as legs:
+        assert trained(tmp_path / "there", params, client) == expected
+    assert busy.status == "finished"
+    assert given_up(legs)[0]
+
+
+def fail(leg: str, workers: list[str], rank: int) -> Any:
+    try:
+        with Peers(leg, workers, rank) as own:
+            if rank == 1:
+                raise OSError("the disk is full")
+            own.receive(HERE if rank == 0 else ORDER, own.others, 20)
+    except PeerLost:
+        return {"lost": True}
+    return {"lost": False}
+
+
+def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> None:
+    began = time.monotonic()
+    workers = sorted(client.scheduler_info()["workers"])
+    client.run(peers.listen)
+    with pytest.raises(OSError, match="the disk is full"):
+        run_leg(client, "fail-00000000", fail, dict.fromkeys(workers, ()))
+    assert time.monotonic() - began < 15
+
+
+def test_the_same_bits_when_workers_die_between_legs_and_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = stored(tmp_path / "here", rounds=60)
+    stored(tmp_path / "there", rounds=60)
+    expected = trained(tmp_path / "here", params)
+    monkeypatch.setattr(engine, "LEG_SECONDS", 0.3)
+    monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
+    monkeypatch.setattr(engine, "MOST_LEGS_LOST", 100)
+
+    def kill() -> None:
+        pids = cluster.client.run(os.getpid, on_error="ignore")
+        os.kill(pids[min(pids)], signal.SIGKILL)
+
+    def ended(number: int) -> None:
+        if number == 2:
+            kill()
+        if number == 5:
+            Timer(0.15, kill).start()
+
+    with connect("local", workers=2, memory_limit="1GB") as cluster, noted_legs(ended) as legs:
+        assert trained(tmp_path / "there", params, cluster.client) == expected
+    lost = given_up(legs)
+    assert 1 <= sum(lost) < len(lost) / 2
+    assert not all(lost[-2:])
