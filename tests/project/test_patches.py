@@ -21,11 +21,11 @@ LEFT = {
     # One cluster for all commands of a test; a snapshot around each stage of a command.
     "support/one_process.py": 2,
     "support/stored_runs.py": 1,
-    "pipeline/running/test_running_full_disk.py": 2,
-    "system/test_batch.py": 2,
+    "pipeline/running/test_running_full_disk.py": 1,
+    "system/test_batch.py": 1,
     "ikmap_papers/isolation_kernel/test_runs.py": 1,
     # What flows of Prefect call, which their server starts.
-    "system/test_prefect.py": 7,
+    "system/test_prefect.py": 6,
     "system/test_prefect_deployments.py": 1,
     # Ways that are chosen by speed, each of which has to give the same.
     "ikmap/learners/boosting/test_boosting.py": 1,
