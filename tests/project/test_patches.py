@@ -88,7 +88,8 @@ def test_what_is_ours_is_not_replaced() -> None:
     found = Counter({name: len(numbers) for name, numbers in lines.items() if numbers})
     more = {name: lines[name] for name in found if found[name] > LEFT.get(name, 0)}
     assert not more, f"{more}{ADVICE}"
-    fewer = {name: found[name] for name, number in LEFT.items() if found[name] < number}
+    there = {name: number for name, number in LEFT.items() if (TESTS / name.partition("/")[0]).is_dir()}  # no papers?
+    fewer = {name: found[name] for name, number in there.items() if found[name] < number}
     assert not fewer, f"fewer than LEFT says, so lower it: {fewer}"
 
 
