@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cocoa import fit_cocoa
 from benchmarks.harness import Case, Options, Row
 from benchmarks.linear_svm import TOL, mapped
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from pipeline.rows.cell_blocks import VISIT_ROWS
-from tests.support.cocoa import fit_cocoa
 
 TITLE = "Solvers beyond memory"
 ABOUT = "objective of the block and the distributed solver against the solver in memory, relative difference"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
-PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.running.preload"]
+PRELOADED = ["cluster._uncollected", "distributed.nanny", "cluster.closed", "pipeline.running.preload"]
 """Modules that the process imports. A worker imports as it starts what cannot be imported there."""
 
 #: Every worker runs one task at a time on one core, so libraries must not start threads of their own.

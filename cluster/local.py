@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import distributed.utils
 import psutil
 from dask.system import CPU_COUNT
 from dask.utils import format_bytes, parse_bytes
@@ -104,6 +105,7 @@ def start(
         with starting("local", stack):
             scratch = stack.enter_context(on_this_machine())
             method = "forkserver" if prepare() else "spawn"
+            _leave_preloading_to_us()
             stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": method}))
             cluster = stack.enter_context(
                 _Cluster(
@@ -126,6 +128,11 @@ def start(
             client.wait_for_workers(count)
             stack.callback(_await_restarts, client, count)
         return ClusterHandle.of(client, "local", stack, Path(scratch))
+
+
+def _leave_preloading_to_us() -> None:
+    """Keep Dask from importing pandas and Arrow into this process, and from replacing the list of preloaded modules."""
+    distributed.utils._forkserver_preload_set = True
 
 
 def _await_restarts(client: Client, count: int) -> None:

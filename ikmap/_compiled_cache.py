@@ -10,10 +10,10 @@ put in place whole, and what it should hold is checked before it is unpickled.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import pickle
+import re
 import stat
 import sys
 import tempfile
@@ -220,14 +220,31 @@ def _with_imports(module: str) -> set[str]:
 @cache
 def _imports(module: str) -> frozenset[str]:
     """Modules of our packages that a module imports."""
-    names = set()
-    for node in ast.walk(ast.parse(_source(module))):
-        if isinstance(node, ast.Import):
-            names |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    names = imported_names(_source(module).decode(errors="replace"))
     ours = {name for name in names if name.partition(".")[0] in ("ikmap", module.partition(".")[0])}
     return frozenset(name for name in ours if _file_of(name))
+
+
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\((?:[^)#]|#.*)*\)|[^\n#;]+)|import[ \t]+([^\n#;]+))",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"#.*")
+
+
+def imported_names(source: str) -> set[str]:
+    """Return the modules that a source imports, and the names that it imports from them, after the module and a dot.
+
+    Every process reads fifty sources as it starts, and Python's own parser takes twenty times as long. A line of a
+    docstring that looks like an import counts as one: then one source more decides the name of the file.
+    """
+    names: set[str] = set()
+    for module, members, modules in _IMPORT.findall(source.replace("\\\n", " ")):
+        words = [
+            part.split()[0] for part in _COMMENT.sub("", members or modules).strip("() \t").split(",") if part.strip()
+        ]
+        names |= {module, *(f"{module}.{word}" for word in words)} if module else set(words)
+    return names
 
 
 @cache

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect
 from flows.options.score import ScoreOptions
-from flows.runs.batch import cluster_arguments, downloading, listening, starting
+from flows.runs.batch import (
+    cluster_arguments,
+    collect_from_now_on,
+    downloading,
+    listening,
+    modules_not_collected,
+    starting,
+)
 from flows.runs.look_first import look_at_model
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.monitoring.events import Events
 
 
+@modules_not_collected()
 def run(
     options: ScoreOptions,
     *,
@@ -75,6 +83,7 @@ def run(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster)
+                collect_from_now_on()
                 with reported_to_scheduler(cluster.client, events) as told:
                     return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, told))
         except KeyboardInterrupt:

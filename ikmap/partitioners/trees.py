@@ -12,11 +12,11 @@ from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.device import Device
 from ikmap.partitioners._iforest_loops import LEAF
-from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
+from ikmap.partitioners._tree_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
-from ikmap.partitioners.iforest_descent import Descent
-from ikmap.partitioners.iforest_kernel import Walk
 from ikmap.partitioners.mapper import Mapper, Place
+from ikmap.partitioners.tree_descent import Descent
+from ikmap.partitioners.tree_kernel import Walk
 from ikmap.rows import Rows, as_rows, csr_arrays
 
 ROUTE_BLOCK = 2048

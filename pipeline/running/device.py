@@ -7,7 +7,7 @@ processor's on a sample of every block; the counts go into the run's records.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,15 +32,13 @@ _mappers: LRUCache[tuple[str, str], Mapper] = PROCESS.keeps(CACHED_MODELS)
 """Mappers by content hash of the partitionings and name of the device."""
 
 
-def device_of_worker(device: str | Device, find: Callable[[], Device | str] = find_gpu) -> Device | None:
+def device_of_worker(device: str | Device) -> Device | None:
     """Return the GPU that this process is to use; None for the processor.
 
     Parameters
     ----------
     device : {"auto", "cpu", "gpu"} or Device
         "auto": a GPU if this process was given one. On a machine that merely has one, all its workers would share it.
-    find : callable
-        Returns the GPU of this process, or the reason why there is none.
 
     Raises
     ------
@@ -49,9 +47,22 @@ def device_of_worker(device: str | Device, find: Callable[[], Device | str] = fi
     """
     if isinstance(device, Device):
         return device
-    if device == "cpu" or (device == "auto" and not gpu_is_given()):
-        return None
-    gpu = find()
+    return usable(device, find_gpu()) if wants_gpu(device) else None
+
+
+def wants_gpu(device: str) -> bool:
+    """Return whether this process is to look for a GPU."""
+    return device == "gpu" or (device == "auto" and gpu_is_given())
+
+
+def usable(device: str, gpu: Device | str) -> Device | None:
+    """Return the GPU of this process, or None if the reason why there is none stands in its place.
+
+    Raises
+    ------
+    InputError
+        If a GPU is requested and there is none.
+    """
     if not isinstance(gpu, str):
         return gpu
     if device == "gpu":

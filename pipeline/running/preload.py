@@ -9,3 +9,4 @@ from pipeline.running.warm import load
 load()
 # Memory is shared with the workers as long as nothing writes to it; looking for cycles would write to it.
 gc.freeze()
+gc.enable()

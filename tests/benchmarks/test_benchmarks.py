@@ -440,7 +440,8 @@ def test_a_case_that_fails_does_not_stop_the_others(
 def test_command_lists_and_refuses() -> None:
     done = benchmarks()
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(NAMES)
+    abouts = {name: import_module(f"benchmarks.{name}").ABOUT for name in NAMES}
+    assert [line.split(maxsplit=1) for line in done.stdout.splitlines()] == [[*entry] for entry in abouts.items()]
     done = benchmarks("voronoy")
     assert done.returncode == 2
     assert "voronoy" in done.stderr

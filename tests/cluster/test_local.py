@@ -83,6 +83,17 @@ def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(two_
         assert loaded == _forking.PRELOADED
 
 
+def test_a_cluster_loads_no_tables_into_the_process_that_starts_it() -> None:
+    """Dask would import pandas and Arrow, which take as long as all else that a client does."""
+    code = (
+        "import sys, cluster\n"
+        "if __name__ == '__main__':\n"
+        "    with cluster.connect('local', workers=1, memory_limit='1GB'): print('pandas' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "False\n"
+
+
 def test_forked_workers_have_the_variables_that_are_set_as_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IKMAP_TEST_VARIABLE", "set after the fork server has started")
     with cluster.connect("local", workers=1, memory_limit="1GB") as handle:

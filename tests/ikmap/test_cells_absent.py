@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
+from benchmarks.cocoa import fit_cocoa
 from ikmap import CellLogisticRegression, CellOGDClassifier, CellSVC
 from ikmap.arrays import Array
 from ikmap.cells import Cells
@@ -24,7 +25,6 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.kernel_ogd import KernelOGDState
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block, check_rows, row_arrays, squared_norms
-from tests.support.cocoa import fit_cocoa
 from tests.support.svm_problems import EVERY_LOSS, Reread, same
 
 T = 11

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numba import typeof
 
+from ikmap._compiled_cache import imported_names
 from ikmap.compiled import LAYOUTS, LOOPS, compiled, group, needed, parsed
 from tests import ROOT
 
@@ -196,6 +197,37 @@ def test_another_checkout_compiles_nothing_and_a_changed_helper_is_noticed(
     assert used(package(tmp_path / "second"), cache, "int64", "float64") == ["6", "6.0", "2", "0"]
     assert used(package(tmp_path / "third", add=5), cache, "int64") == ["18", "0", "1"]
     assert used(first, cache, "int64") == ["6", "1", "0"], "what others compile takes nothing away"
+
+
+def parsed_names(source: str) -> set[str]:
+    """The names that Python's own parser finds."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
+    return names
+
+
+def test_names_that_modules_import_are_those_that_the_parser_finds() -> None:
+    sources = [file.read_text() for name in ("ikmap", "ikmap_papers") for file in (ROOT / name).rglob("*.py")]
+    assert len(sources) > 100
+    for source in sources:
+        assert imported_names(source) >= parsed_names(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from a.b import (  # one ) of many\n    c as d,  # with a comment, too\n    e,\n)\nimport f",
+        "def g():\n    from a import b; import c.d as e, f\n    return b",
+        "from a import \\\n    b, c\nif True: import d",
+        "from a import(b)\nfrom a import c # , d\nfrom a import *",
+    ],
+)
+def test_names_that_a_source_imports_are_found_however_it_is_written(source: str) -> None:
+    assert imported_names(source) == parsed_names(source)
 
 
 def test_a_damaged_file_is_compiled_anew(used: Callable[..., list[str]], tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.device import LOOSE_ERROR, LOOSE_PRODUCTS, Device, Gpu, Host, find_gpu
-from ikmap.partitioners import draw_subsamples, fit_partitions, iforest_kernel
-from ikmap.partitioners.iforest_descent import Descent
-from ikmap.partitioners.iforest_kernel import Walk
+from ikmap.partitioners import draw_subsamples, fit_partitions, tree_kernel
 from ikmap.partitioners.mapper import LEAST_BUDGET
+from ikmap.partitioners.tree_descent import Descent
+from ikmap.partitioners.tree_kernel import Walk
 from ikmap.partitioners.voronoi import array_choice, device_rows, fit_voronoi, fused, lowest
 from ikmap.partitioners.voronoi import model as voronoi_model
 from ikmap.partitioners.voronoi.array_choice import ArrayChoice
@@ -78,8 +78,8 @@ def kernels(libraries: Path) -> Iterator[KernelsOnCpu]:
         patch.setattr(lowest, "THREADS", 16)
         patch.setattr(lowest, "SETTLING_THREADS", 8)
         patch.setattr(lowest, "SETTLING_BLOCKS", 3)
-        patch.setattr(iforest_kernel, "THREADS", 64)
-        patch.setattr(iforest_kernel, "TREES", 3)
+        patch.setattr(tree_kernel, "THREADS", 64)
+        patch.setattr(tree_kernel, "TREES", 3)
         room = lowest.RESERVED + 4 * lowest.ROWS * 12
         yield KernelsOnCpu(libraries, lowest.BLOCKS * room)
 
@@ -215,7 +215,7 @@ def test_a_kernel_gives_iforest_cells(
     model = fit_partitions(X, draw_subsamples(X.shape[0], T, PSI, 5), method="iforest", seed=5)
     expected = model.cells(queries).codes
     for share in (0.0, 1.0):
-        monkeypatch.setattr(iforest_kernel, "COLUMN_SHARE", share)
+        monkeypatch.setattr(tree_kernel, "COLUMN_SHARE", share)
         mapper = model.mapper(kernels)
         assert isinstance(mapper, Walk)
         np.testing.assert_array_equal(mapper.cells(queries).codes, expected)
@@ -460,7 +460,7 @@ KERNELS = [
         (GPUS[0], "lowest.cu", lowest.SETTLING_NAME, {"THREADS": lowest.SETTLING_THREADS, **lowest.defines(sparse)})
         for sparse in (False, True)
     ),
-    *((gpu, "iforest_walk.cu", iforest_kernel.NAME, iforest_kernel.defines()) for gpu in GPUS),
+    *((gpu, "tree_walk.cu", tree_kernel.NAME, tree_kernel.defines()) for gpu in GPUS),
 ]
 
 
@@ -469,7 +469,7 @@ KERNELS = [
 def test_kernels_compile(
     gpu: str, file: str, name: str, defines: dict[str, int], compiler: Any, tmp_path: Path
 ) -> None:
-    text = iforest_kernel.source() if file == "iforest_walk.cu" else source(file)
+    text = tree_kernel.source() if file == "tree_walk.cu" else source(file)
     code, said = compiler(text, gpu, options_of(defines), tmp_path)
     assert code.startswith(b"\x7fELF")
     assert name.encode() in code

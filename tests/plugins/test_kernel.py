@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +16,7 @@ from flows.options.batch import BatchOptions
 from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.methods import InvalidValue, KernelAbout, OnKernel, search_of
 from ikmap.methods.kinds import Choice
+from ikmap.methods.registry import WITHOUT_PAPERS, has_papers
 from ikmap.rows import Rows
 from pipeline.errors import InputError, InvalidValues, NegativeValues
 from pipeline.params import Params
@@ -81,7 +83,10 @@ def test_the_command_line_lists_it() -> None:
     kind = BatchOptions.specs()["kernel"].kind
     assert isinstance(kind, Choice)
     assert CauchyKernel.name in kind.known
-    with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CauchyKernel.name}$"):
+    without_papers = "" if has_papers() else f"; {re.escape(WITHOUT_PAPERS)}"
+    with pytest.raises(
+        InputError, match=f"expected one of laplacian, gaussian, .*, {CauchyKernel.name}{without_papers}$"
+    ):
         BatchOptions.parse(["--dataset", "a9a", "--learner", "kernel-ogd", "--kernel", "isolation"])
 
 

@@ -21,11 +21,11 @@ LEFT = {
     # One cluster for all commands of a test; a snapshot around each stage of a command.
     "support/one_process.py": 2,
     "support/stored_runs.py": 1,
-    "pipeline/running/test_running_full_disk.py": 2,
-    "system/test_batch.py": 2,
+    "pipeline/running/test_running_full_disk.py": 1,
+    "system/test_batch.py": 1,
     "ikmap_papers/isolation_kernel/test_runs.py": 1,
     # What flows of Prefect call, which their server starts.
-    "system/test_prefect.py": 7,
+    "system/test_prefect.py": 6,
     "system/test_prefect_deployments.py": 1,
     # Ways that are chosen by speed, each of which has to give the same.
     "ikmap/learners/boosting/test_boosting.py": 1,
@@ -88,7 +88,8 @@ def test_what_is_ours_is_not_replaced() -> None:
     found = Counter({name: len(numbers) for name, numbers in lines.items() if numbers})
     more = {name: lines[name] for name in found if found[name] > LEFT.get(name, 0)}
     assert not more, f"{more}{ADVICE}"
-    fewer = {name: found[name] for name, number in LEFT.items() if found[name] < number}
+    there = {name: number for name, number in LEFT.items() if (TESTS / name.partition("/")[0]).is_dir()}  # no papers?
+    fewer = {name: found[name] for name, number in there.items() if found[name] < number}
     assert not fewer, f"fewer than LEFT says, so lower it: {fewer}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,15 +59,23 @@ def one_process() -> Iterator[None]:
 @contextmanager
 def commands_in_this_process() -> Iterator[None]:
     """Run the commands themselves (``flows.batch.main`` and so on) here and now, from options to what they print."""
+    client: Any = InProcess()
+    here = ClusterHandle(client, "local", workers=1, threads=1, memory_limit=None, dashboard_link=None)
+    with one_process(), commands_find(here), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flows.runs.batch.prepare", lambda _: None)  # there are no workers to fork
+        yield
+
+
+@contextmanager
+def commands_find(cluster: ClusterHandle) -> Iterator[None]:
+    """Have commands in this process find a cluster, which they leave running, in place of starting one."""
 
     def connect(*_: Any, **__: Any) -> ClusterHandle:
-        client: Any = InProcess()
-        return ClusterHandle(client, "local", workers=1, threads=1, memory_limit=None, dashboard_link=None)
+        return replace(cluster, _stack=ExitStack())
 
-    with one_process(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         for command in ("batch", "score", "paper_runs"):
             patch.setattr(f"flows.runs.{command}.connect", connect)
-        patch.setattr("flows.runs.batch.prepare", lambda _: None)  # there are no workers to fork
         yield
 
 

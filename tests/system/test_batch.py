@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from pipeline.runs.metrics import Invocation
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
+from tests.support.one_process import commands_find
 from tests.support.opening import opened
 
 
@@ -236,17 +236,19 @@ def test_finished_stages_are_not_done_again(two_workers: ClusterHandle, tmp_path
 
 @pytest.mark.parametrize("psi", ["8", "auto"])
 def test_a_dry_run_ends_after_its_plan_and_the_command_that_it_names_goes_on(
-    psi: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    psi: str, two_workers: ClusterHandle, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     data, directory = write_libsvm(tmp_path / "train.libsvm", 300), tmp_path / "run"
     words = ["--input", str(data), "--psi", psi, "--t", "5", "--workers", "1", "--no-dask-report"]
     words += ["--learner", "ogd", "--run-dir", str(directory)]
-    assert run_command(flows.batch.main, [*words, "--dry-run"]) == 0
+    with commands_find(two_workers):
+        assert run_command(flows.batch.main, [*words, "--dry-run"]) == 0
     said = capfd.readouterr().err
     assert "plan: data: 240 training and 60 test rows x 8 columns" in said
     again = said.splitlines()[-1].partition("to go on from here: python -m flows.batch ")[2].split()
     assert not (directory / "metrics.json").exists()
-    assert run_command(flows.batch.main, again) == 0
+    with commands_find(two_workers):
+        assert run_command(flows.batch.main, again) == 0
     assert "ingest: done before" in capfd.readouterr().err
     assert (directory / "metrics.json").exists()
 
@@ -323,10 +325,10 @@ def test_bad_input_is_one_line_and_exit_status_2(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The whole command, but for starting its cluster."""
-    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
     monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
     words, expected = faulty(fault, tmp_path)
-    status = run_command(flows.batch.main, words)
+    with commands_find(two_workers):
+        status = run_command(flows.batch.main, words)
     check_refusal(status, *capfd.readouterr(), expected)
     assert not (tmp_path / "run" / "metrics.json").exists()
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Thread, Timer
@@ -22,7 +22,7 @@ import pytest
 
 import flows.batch
 import flows.score
-from cluster import ClusterHandle
+from cluster import ClusterHandle, connect
 from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
@@ -30,6 +30,7 @@ from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
 from tests.support.narrow import present
+from tests.support.one_process import commands_find
 from tests.support.prefect_database import empty_database
 from tests.support.serving import serving
 
@@ -63,10 +64,18 @@ def api(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[ClusterHandle]:
+    """A cluster on which one task is done after the other, so that stages have an order."""
+    with connect("local", workers=1, memory_limit="2GB") as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def cluster_is_up(two_workers: ClusterHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+def cluster_is_up(one_worker: ClusterHandle) -> Iterator[None]:
     """Commands find a cluster in place of starting one, which takes longer than what is done on it here."""
-    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
+    with commands_find(one_worker):
+        yield
 
 
 def last_run(api: Any) -> Any:

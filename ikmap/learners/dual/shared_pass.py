@@ -61,11 +61,6 @@ class SharedPass:
     ----------
     most_rows, t : int
         Rows of a sweep, at most, and partitionings: of cells that :meth:`suits`.
-
-    Attributes
-    ----------
-    stop : int
-        Number of meetings after which a sweep is broken off, whether a thread was let run or not.
     """
 
     def __init__(self, most_rows: int, t: int) -> None:
@@ -76,7 +71,7 @@ class SharedPass:
             kept=np.empty(most_rows, np.int32),
             told=_lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE),
         )
-        self.patience, self.stop = PATIENCE, loops.NEVER
+        self.patience = PATIENCE
         self.pace = Pace()
         self.pool = ThreadPoolExecutor(1)
 
@@ -104,7 +99,7 @@ class SharedPass:
         """Make a sweep like :func:`_linear_svm_loops.one_pass`, from its first visit on."""
         flags, _, _, stay, told = self.exchange
         flags[:] = 0
-        flags[loops.STOP] = self.stop
+        flags[loops.STOP] = loops.NEVER
         arrays = (rows, norms, objective, w, alpha, order, size, threshold)
         helper = self.pool.submit(loops.shared_pass, 1, self.exchange, *arrays)
         try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ikmap.partitioners import draw_subsamples, trees
-from ikmap.partitioners._iforest_walk_loops import LANES
+from ikmap.partitioners._tree_walk_loops import LANES
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from tests.naive.partitioners import Split, isolation_trees, preorder, tree_cells
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of

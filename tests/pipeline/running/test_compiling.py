@@ -33,6 +33,7 @@ from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
 from tests import ROOT
 from tests.support.machine import no_process_to_fork_from
+from tests.support.one_process import commands_find
 from tests.support.params_for import params_for
 from tests.support.runs import context
 
@@ -247,6 +248,13 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[ClusterHandle]:
+    """A cluster for the first runs. What a loop of one of them compiled is on the disk for the others, too."""
+    with connect("local", workers=1, memory_limit="2GB") as cluster:
+        yield cluster
+
+
 @pytest.mark.parametrize(
     ("classes", "name"),
     [
@@ -255,15 +263,18 @@ RUNS: dict[str, dict[str, Any]] = {
         (0, "scaled"),  # sparse rows are not
     ],
 )
-def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes: int, name: str) -> None:
-    """Runs learn the digits (0 classes), and sparse rows of two and three classes."""
+def test_the_declared_loops_are_all_that_usual_runs_need(
+    one_worker: ClusterHandle, tmp_path: Path, classes: int, name: str
+) -> None:
+    """Runs learn the digits (0 classes), and sparse rows of two and three classes; the second has a worker anew."""
     options = RUNS[name]
     given = {"input": libsvm(tmp_path / "rows.libsvm", classes)} if classes else {}
     run = tmp_path / "run"
-    metrics = run_batch(
-        BatchOptions(run_dir=str(run), t=10, workers=1, memory_limit="2GB", **given, **options),
-        events=QuietProgress(),
-    )
+    with commands_find(one_worker):
+        metrics = run_batch(
+            BatchOptions(run_dir=str(run), t=10, workers=1, memory_limit="2GB", **given, **options),
+            events=QuietProgress(),
+        )
     assert compiled_late(run) == []
     assert metrics["run"]["compile_seconds"] <= metrics["run"]["seconds"]
     if name != "given psi":
@@ -279,13 +290,14 @@ def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes
         assert run_score(asked, events=QuietProgress())["compile_seconds"] == 0.0
 
 
-def test_nor_does_a_stream_need_more(tmp_path: Path) -> None:
+def test_nor_does_a_stream_need_more(one_worker: ClusterHandle, tmp_path: Path) -> None:
     rows = libsvm(tmp_path / "rows.libsvm", 2)
     run = tmp_path / "run"
     options = OnlineOptions(
         input=rows, initial=100, psi=16, t=10, learner=("ogd",), run_dir=str(run), workers=1, memory_limit="2GB"
     )
-    run_online(options, events=QuietProgress())
+    with commands_find(one_worker):
+        run_online(options, events=QuietProgress())
     assert compiled_late(run) == []
 
 

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from cluster import ClusterHandle
 from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from pipeline.errors import writing
-from tests.support.one_process import Command, forget, one_process
+from tests.support.one_process import Command, commands_find, forget, one_process
 from tests.system.test_batch import environment, results, write_libsvm
 
 pytestmark = pytest.mark.system
@@ -132,7 +131,6 @@ def test_the_same_command_goes_on_when_there_is_room(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The whole command, but for starting its cluster; workers are processes of their own."""
-    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
     monkeypatch.setattr("flows.prefect.configured.api_is_configured", lambda: False)
     file = write_libsvm(tmp_path / "train.libsvm", 3000)
     options = ["--input", str(file), "--t", "40", "--psi", "8", "--no-dask-report"]
@@ -140,7 +138,8 @@ def test_the_same_command_goes_on_when_there_is_room(
 
     def again(folder: Path) -> tuple[int | None, str]:
         forget()
-        return run_command(flows.batch.main, [*options, str(folder)]), capfd.readouterr().err
+        with commands_find(two_workers):
+            return run_command(flows.batch.main, [*options, str(folder)]), capfd.readouterr().err
 
     run_directory = small_disk / "run"
     for room in ("200k", "400k"):

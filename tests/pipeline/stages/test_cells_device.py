@@ -17,7 +17,16 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline.errors import InputError
 from pipeline.record_types import GPUTask
 from pipeline.running import device as seam
-from pipeline.running.device import GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
+from pipeline.running.device import (
+    GIVEN,
+    DeviceMap,
+    device_of_worker,
+    evidence_of,
+    explain_cells,
+    record_of,
+    usable,
+    wants_gpu,
+)
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
@@ -66,17 +75,19 @@ def test_a_worker_takes_the_gpu_that_it_was_given(monkeypatch: pytest.MonkeyPatc
     gpu = Pretended()
     words = ("auto", "cpu", "gpu")
     monkeypatch.delenv(GIVEN, raising=False)
-    assert [device_of_worker(word, lambda: gpu) for word in words] == [None, None, gpu]
+    assert [wants_gpu(word) for word in words] == [False, False, True]
     for given in ("0", "3,1", "GPU-8f2a", "MIG-1"):
         monkeypatch.setenv(GIVEN, given)
-        assert [device_of_worker(word, lambda: gpu) for word in words] == [gpu, None, gpu]
+        assert [wants_gpu(word) for word in words] == [True, False, True]
     for given in ("", "-1", "NoDevFiles"):
         monkeypatch.setenv(GIVEN, given)
-        assert device_of_worker("auto", lambda: gpu) is None
-    monkeypatch.setenv(GIVEN, "0")
-    assert device_of_worker("auto", lambda: "no luck") is None
+        assert not wants_gpu("auto")
+        assert device_of_worker("auto") is None
+    assert (device_of_worker("cpu"), device_of_worker(gpu)) == (None, gpu)
+    assert [usable(word, gpu) for word in ("auto", "gpu")] == [gpu, gpu]
+    assert usable("auto", "no luck") is None
     with pytest.raises(InputError, match=r"^--device gpu: \S+: no luck$"):
-        device_of_worker("gpu", lambda: "no luck")
+        usable("gpu", "no luck")
 
 
 def test_a_worker_looks_for_the_gpu_of_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:

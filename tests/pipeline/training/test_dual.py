@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from benchmarks.cocoa import fit_cocoa
 from cluster import connect
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
@@ -33,7 +34,6 @@ from pipeline.storage.models import load_model
 from pipeline.training.dual_tasks import problem_of, store_solution
 from pipeline.training.engine import let_go
 from pipeline.training.train import train
-from tests.support.cocoa import fit_cocoa
 from tests.support.kills import counted, killed_at
 from tests.support.narrow import entries
 from tests.support.params_for import params_for

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.cocoa import fit_cocoa
 from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
@@ -21,7 +22,6 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive import learners as naive
-from tests.support.cocoa import fit_cocoa
 
 T, PSI = 11, 7
 OFFSETS = np.arange(T + 1) * PSI

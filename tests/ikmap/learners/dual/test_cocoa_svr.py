@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.cocoa import fit_cocoa
 from ikmap import seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
@@ -15,7 +16,6 @@ from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive.learners import shuffled
 from tests.naive.svr import svr_cocoa, svr_dual, svr_primal
-from tests.support.cocoa import fit_cocoa
 
 T, WIDTH = 4, 6
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")

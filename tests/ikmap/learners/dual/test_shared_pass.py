@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,26 @@ def begin(cells: Cells, bias: float, loss: Loss, seed: int) -> list[Any]:
     return [objective, w, alpha, rng.permutation(n).astype(np.int32)]
 
 
+class Breaking(ThreadPoolExecutor):
+    """The thread of a sweep that is broken off after some meetings, as when a thread is not let run.
+
+    Parameters
+    ----------
+    shared : SharedPass
+    stop : int
+        Number of meetings.
+    """
+
+    def __init__(self, shared: SharedPass, stop: int) -> None:
+        super().__init__(1)
+        self._flags, self._stop = shared.exchange.flags, stop
+
+    def submit(self, *call: Any, **options: Any) -> Future[Any]:
+        """Set the end of the sweep before its second thread starts."""
+        self._flags[shared_loops.STOP] = self._stop
+        return super().submit(*call, **options)
+
+
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(
@@ -75,7 +95,7 @@ def test_two_threads_make_the_sweep_of_one(
     alone, together = begin(cells, bias, loss, seed), begin(cells, bias, loss, seed)
     shared: Any = SharedPass(*cells.codes.shape)
     if stop is not None:
-        shared.stop = stop  # after so many eights, as when a thread is not let run
+        shared.pool = Breaking(shared, stop)
     size, threshold = n, np.inf
     for _ in range(4):
         expected = loops.one_pass(rows, norms, *alone, size, threshold, loops.AT_FIRST)
@@ -139,7 +159,7 @@ def test_patience_comes_back_with_sweeps_that_are_not_broken_off() -> None:
         cells, _ = problem(n, np.full(33, 5))
         rows, norms = counted(cells, 0.1), squared_norms(row_arrays(cells, 0.1))
         shared = SharedPass(*cells.codes.shape)
-        shared.stop = stop
+        shared.pool = Breaking(shared, stop)
         for patience in (0.5, 2.0, shared_pass.PATIENCE):
             shared.patience = patience
             objective, w, alpha, order = begin(cells, 0.0, "hinge", 0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bz2
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,24 +39,32 @@ def written(path: Path, content: bytes) -> File:
     return find_file(str(path))
 
 
-STREAMS = {
-    "short lines": bz2.compress(text(20_000, 80), 1),
-    "lines longer than blocks": bz2.compress(text(6, 400_000), 1),
-    "no end of line": bz2.compress(text(5, 150_000)[:-1], 1),
-    "one line": bz2.compress(b"1 " * 200_000, 1),
-    "several streams": b"".join(bz2.compress(text(3000, 80), level) for level in (1, 9, 2)),
-    "an empty stream between": bz2.compress(text(3000, 80), 1) + bz2.compress(b"") + bz2.compress(text(3000, 80), 1),
-    "blocks that end with a line": b"".join(bz2.compress(b"x" * 999 + b"\n") for _ in range(50)),
-    "zeros": bz2.compress(b"\n" * 5_000_000, 1),
+STREAMS: dict[str, Callable[[], bytes]] = {
+    "short lines": lambda: bz2.compress(text(20_000, 80), 1),
+    "lines longer than blocks": lambda: bz2.compress(text(6, 400_000), 1),
+    "no end of line": lambda: bz2.compress(text(5, 150_000)[:-1], 1),
+    "one line": lambda: bz2.compress(b"1 " * 200_000, 1),
+    "several streams": lambda: b"".join(bz2.compress(text(3000, 80), level) for level in (1, 9, 2)),
+    "an empty stream between": lambda: (
+        bz2.compress(text(3000, 80), 1) + bz2.compress(b"") + bz2.compress(text(3000, 80), 1)
+    ),
+    "blocks that end with a line": lambda: b"".join(bz2.compress(b"x" * 999 + b"\n") for _ in range(50)),
+    "zeros": lambda: bz2.compress(b"\n" * 5_000_000, 1),
 }
+
+
+@cache
+def stream(kind: str) -> bytes:
+    """Return a compressed stream, made when it is first wanted: every process of a session imports this file."""
+    return STREAMS[kind]()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("kind", list(STREAMS))
 def test_pieces_hold_every_line_once(kind: str, n: int, tmp_path: Path) -> None:
-    whole = bz2.decompress(STREAMS[kind])
-    found = fragments(written(tmp_path / "a.bz2", STREAMS[kind]), n)
+    whole = bz2.decompress(stream(kind))
+    found = fragments(written(tmp_path / "a.bz2", stream(kind)), n)
     assert b"".join(found) == whole
     assert all(fragment.endswith(b"\n") for fragment in found[:-1] if fragment and not whole.endswith(fragment))
 

@@ -1,4 +1,4 @@
-"""CoCoA+ with all parts in this process, for tests and benchmarks: the pipeline has workers improve the parts."""
+"""CoCoA+ with all parts in this process, without the workers that improve them in the pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of iForest partitions on a GPU: a thread for each row and several trees, ``iforest_walk.cu``."""
+"""Cells of trees on a GPU: a thread for each row and several trees, ``tree_walk.cu``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMN_SHARE = 0.5
 
 def source() -> str:
     """Return the kernel in CUDA C."""
-    return (files(__package__) / "iforest_walk.cu").read_text(encoding="utf-8")
+    return (files(__package__) / "tree_walk.cu").read_text(encoding="utf-8")
 
 
 def defines() -> dict[str, int]:

@@ -1,4 +1,4 @@
-// Cells of rows in isolation trees: each thread has one row, and goes down one tree after the other.
+// Cells of rows in trees: each thread has one row, and goes down one tree after the other.
 //
 // The threads of a warp have consecutive rows and the same tree, so that they read the same nodes near its root. Only
 // comparisons: exact by construction. Compiled with THREADS of a block, a multiple of 32, and TREES of a block.

@@ -1,4 +1,4 @@
-"""Cells of iForest partitions on a device: all rows go down all trees together, level by level."""
+"""Cells of trees on a device: all rows go down all trees together, level by level."""
 
 from __future__ import annotations
 
