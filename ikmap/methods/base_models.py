@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ PSIS = (16, 64, 256, 1024, 4096)
 """Values of psi that are tried, ascending, until one is worse than the one before."""
 SEARCH_T = 100
 """Partitionings, at most, with which psi and C are chosen; more change the choice little."""
-ENOUGH_ROWS = 4000
+ENOUGH_ROWS = 1000
 """Number of held-out rows that is enough to choose psi and C by."""
 
 type BaseMap = PsiMap | Forest
@@ -146,35 +146,58 @@ def some_of(training: Training, numbers: Int64s) -> Training:
 def search(of_map: BaseMap, training: Training, outside: Training, psis: Sequence[int]) -> dict[Settings, float]:
     """Return the sum of losses on rows outside for each psi and C that is tried.
 
-    Larger values are tried until one is worse. All maps have :data:`SEARCH_T` partitionings at most.
+    From the second psi on, larger ones are tried until one is worse; if the second was the best, the smaller one is.
+    C rises until the loss does. All maps have :data:`SEARCH_T` partitionings at most.
 
     Parameters
     ----------
     psis : sequence of int
         Values of psi, in ascending order.
     """
+    losses: dict[Settings, float] = {}
+
+    def least(psi: int) -> float:
+        losses.update(_path_losses(replaced(of_map, psi), training, outside))
+        return min(loss for settings, loss in losses.items() if settings[0] == psi)
+
+    climb(psis, 1, least)
+    return losses
+
+
+def climb(values: Sequence[int], start: int, loss: Callable[[int], float]) -> None:
+    """Try values, larger ones until one is worse; if the first one was the best of them, smaller ones likewise."""
+    start = min(start, len(values) - 1)
+    best = first = loss(values[start])
+    for value in values[start + 1 :]:
+        if (own := loss(value)) > best:
+            break
+        best = own
+    if best == first:
+        for value in reversed(values[:start]):
+            if (own := loss(value)) > best:
+                break
+            best = own
+
+
+def _path_losses(of_map: BaseMap, training: Training, outside: Training) -> dict[Settings, float]:
+    """Return the sum of losses on rows outside for each C, of one map."""
     from ikmap.model_selection import values_of_C
 
     n_classes = len(training.classes)
     loss, target, Cs = loss_of(n_classes), target_of(outside.y, n_classes), values_of_C(n_classes)
     weight = outside.block.sample_weight
     size = outside.y.size if weight is None else float(weight.sum())
+    part = CellsPart(of_map, training)
+    partitions = part.partitions(training)
+    cells = partitions.cells(outside.rows, training.n_threads).packed()
     losses: dict[Settings, float] = {}
-    least_before = math.inf
-    for psi in psis:
-        part = CellsPart(replaced(of_map, psi), training)
-        partitions = part.partitions(training)
-        cells = partitions.cells(outside.rows, training.n_threads).packed()
-        least = math.inf
-        for C, model in zip(Cs, part.path(partitions, training, Cs), strict=False):
-            own = loss.mean(model.decision_function(cells), target, weight)
-            losses[psi, C] = own * size
-            if own > least:
-                break
-            least = own
-        if least > least_before:
+    best = math.inf
+    for C, model in zip(Cs, part.path(partitions, training, Cs), strict=False):
+        own = loss.mean(model.decision_function(cells), target, weight)
+        losses[of_map.psi, C] = own * size
+        if own > best:
             break
-        least_before = least
+        best = own
     return losses
 
 
