@@ -437,7 +437,7 @@ def _lead(
         peers.send(peers.others, ORDER, order)
         shares = worked(order)
         for theirs in peers.receive(SHARE, peers.others).values():
-            shares |= theirs
+            shares |= cast("dict[int, object]", theirs)
         state = rounds.absorb(state, order, (shares.pop(k) for k in sorted(shares)))
         record["rounds_made"] += 1
     record["state"] = rounds.checkpoint(state)

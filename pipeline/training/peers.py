@@ -11,21 +11,22 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from distributed import get_worker
 from distributed.utils import sync
 
 from pipeline.record_types import TaskRecord
 from pipeline.running.dispatch import Task, run_ready
+from pipeline.training.rounds import Arrays
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Worker
 
 LEG_SECONDS = 2.0
 """Seconds after which a leg ends as soon as the state can be written without loss."""
@@ -61,9 +62,12 @@ class LegRecord(TaskRecord):
     """
 
     lost: bool
-    state: Mapping[str, Any]
+    state: Arrays
     rounds_made: int
     bytes_sent: int
+
+
+type LegTask = Callable[..., LegRecord]
 
 
 # Messages between workers
@@ -88,7 +92,7 @@ def _receive(leg: str, rank: int, message: bytes) -> str:
     return "OK"
 
 
-def listen(dask_worker: Any) -> None:
+def listen(dask_worker: Worker) -> None:
     """Let a worker receive messages."""
     dask_worker.handlers[OPERATION] = _receive
 
@@ -139,7 +143,7 @@ class Peers:
         self._call(to, message)
         self.bytes_sent += len(message) * len(to)
 
-    def receive(self, kind: str, froms: Iterable[int], seconds: float | None = None) -> dict[int, Any]:
+    def receive(self, kind: str, froms: Iterable[int], seconds: float | None = None) -> dict[int, object]:
         """Wait for a message of that kind from each of some workers, as long as they are there; return the contents.
 
         Raises
@@ -147,7 +151,7 @@ class Peers:
         PeerLost
             A worker is gone or has ended the leg, or no message has come for so many seconds.
         """
-        missing, contents = set(froms), dict[int, Any]()
+        missing, contents = set(froms), dict[int, object]()
         began = looked = time.monotonic()
         while missing:
             try:
@@ -194,12 +198,12 @@ class Peers:
 class _Leg:
     """The tasks of a leg, none of which another worker can do."""
 
-    tasks: list[tuple[Any, Task]]
+    tasks: list[tuple[LegTask, Task]]
 
     def more(self) -> bool:
         return False
 
-    def ready(self) -> Iterable[tuple[Any, Task]]:
+    def ready(self) -> Iterable[tuple[LegTask, Task]]:
         tasks, self.tasks = self.tasks, []
         return tasks
 
@@ -207,7 +211,9 @@ class _Leg:
         raise PeerLost(task.name)
 
 
-def run_leg(client: Client, key: str, function: Any, args: Mapping[str, tuple[object, ...]]) -> list[LegRecord] | None:
+def run_leg(
+    client: Client, key: str, function: LegTask, args: Mapping[str, tuple[object, ...]]
+) -> list[LegRecord] | None:
     """Run a leg by tasks on workers that :func:`listen`; return their records, or None if it was given up.
 
     Parameters
