@@ -153,7 +153,7 @@ def sample_size(n_rows: int) -> int:
 
 def default_budget(n_rows: int) -> float:
     """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows."""
-    return float(round(min(10 + n_rows / 2000, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
+    return float(round(min(8 + n_rows / 400, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
 
 
 class Race:
