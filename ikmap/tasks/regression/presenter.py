@@ -112,8 +112,8 @@ class NumberPresenter(Presenter):
         low, high = interval_of_r2(r2, rows)
         return (
             f"explains {in_percent(r2)} of the variance of {{rows}} (R2; 95% interval {in_percent(low)} to "
-            f"{in_percent(high)}), always answering the mean would explain nothing; the root of its mean squared error is "
-            f"{rmse:.4g}"
+            f"{in_percent(high)}), always answering the mean would explain nothing; the root of its mean squared error "
+            f"is {rmse:.4g}"
         )
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from ikmap.json_values import JsonObject
 from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
 from ikmap.tasks.verdict import (
     auc_by_chance,
@@ -128,17 +129,22 @@ def test_what_chance_reaches() -> None:
 def test_how_good_classes_are_is_told_by_what_fits() -> None:
     """Accuracy against the most frequent class, or ranks where one of two classes is rare."""
     quality = CLASSIFICATION.presenter.quality
-    even = {"labels": ["no", "yes"], "confusion": [[40, 10], [5, 45]], "roc_auc": 0.9, "average_precision": 0.8}
+    even: JsonObject = {
+        "labels": ["no", "yes"],
+        "confusion": [[40, 10], [5, 45]],
+        "roc_auc": 0.9,
+        "average_precision": 0.8,
+    }
     assert quality(even, {"data": {"class_counts_train": [60, 40]}}) == (
         "is right on 85.0% of {rows} (95% interval 76.7% to 90.7%), always answering no would be on 50.0%"
     )
-    rare = {**even, "confusion": [[960, 0], [30, 10]]}
+    rare: JsonObject = {**even, "confusion": [[960, 0], [30, 10]]}
     assert quality(rare, {}) == (
         "has ROC AUC 0.900 (95% interval 0.836 to 0.964; by chance 0.5) and average precision 0.800 (by chance 0.04) "
         "on {rows}; 4.0% of them are of class yes"
     )
     # Average precision is that of the second class.
-    common = {**even, "confusion": [[10, 30], [0, 960]]}
+    common: JsonObject = {**even, "confusion": [[10, 30], [0, 960]]}
     assert quality(common, {}) == (
         "has ROC AUC 0.900 (95% interval 0.836 to 0.964; by chance 0.5) on {rows}; 4.0% of them are of class no"
     )
@@ -153,7 +159,7 @@ def test_how_good_numbers_and_scores_are() -> None:
         "explain nothing; the root of its mean squared error is 2.5"
     )
     assert REGRESSION.presenter.quality({"r2": 0.64}, {}) == ""
-    scores = {"roc_auc": 0.75, "rows_by_label": [100, 100], "average_precision": None}
+    scores: JsonObject = {"roc_auc": 0.75, "rows_by_label": [100, 100], "average_precision": None}
     assert NOVELTY.presenter.quality(scores, {}) == (
         "has ROC AUC 0.750 (95% interval 0.683 to 0.817; by chance 0.5) by the labels of {rows}"
     )

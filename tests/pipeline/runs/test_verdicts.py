@@ -70,12 +70,12 @@ def test_the_first_line_says_how_good_the_best_learner_is() -> None:
     assert page.index("<h1>") < page.index(line) < page.index("is right on <b>")
     assert result_in_words(metrics).startswith(f"{line}. stacking is right on 84.9%")
     metrics["choice"]["name"] = "linear-model"
-    assert verdicts_of(metrics)[0]["message"].endswith(
+    assert str(verdicts_of(metrics)[0]["message"]).endswith(
         "; it is itself a linear model of the columns: on training rows that were held out, its log loss is 0.3321 +- "
         "0.0061"
     )
     del metrics["choice"]
-    assert verdicts_of(metrics)[0]["message"].endswith("always answering -1 would be on 76.4%")
+    assert str(verdicts_of(metrics)[0]["message"]).endswith("always answering -1 would be on 76.4%")
 
 
 def test_what_lies_beyond_an_edge_can_be_typed() -> None:
