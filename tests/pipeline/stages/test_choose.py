@@ -11,26 +11,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from flows.options.batch import BatchOptions
-from ikmap.auto import candidates as auto
 from ikmap.methods.base_models import CellsPart
 from pipeline.runs.schema import metrics_schema
-from pipeline.stages import choose
-from tests.support.kills import KilledAfter, killed_at
+from tests.support.kills import KilledAfter, counted, killed_at
 from tests.support.one_process import Command, Heard, one_process
 
 pytestmark = pytest.mark.slow
-AMPLE = ["--budget", "10000"]
-
-
-@pytest.fixture(autouse=True)
-def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A linear model and isolation trees are enough, and take no time."""
-
-    def few(*, classes: bool, dense: bool) -> list[auto.Candidate]:  # noqa: ARG001
-        learner = auto.CELLS_LEARNERS[classes]
-        return [auto.Candidate(auto.LINEAR, auto.LINEAR), auto.Candidate("iforest", learner, "iforest")]
-
-    monkeypatch.setattr(choose, "candidates", few)
+AMPLE = ["--cv-rows", "190"]
+"""The budget is the usual one, a minute, which is ample here: a given one would have more settings tried."""
 
 
 def write_table(folder: Path, *, words: bool = True, n: int = 240) -> Path:
@@ -82,7 +70,7 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, tmp_path: P
     choice = metrics["choice"]
     assert not list(Draft202012Validator(metrics_schema()).iter_errors(json.loads(json.dumps(metrics))))
     # The cells win by themselves or in a sum.
-    assert "iforest" in choice["name"]
+    assert choice["name"] not in ("linear-model", "boosting")
     losses = {entry["name"]: entry["loss"] for entry in choice["leaderboard"]}
     assert losses[choice["name"]] == min(losses.values()) < losses["linear-model"]
     assert any(choice["name"] in line for line in heard.lines if line.startswith("choose: "))
@@ -117,15 +105,15 @@ def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(tmp_path: Pa
     assert stage["tasks"] == sum(one["tasks"] for one in whole["stages"] if one["name"] == "choose")
 
 
-def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+    def refuse(_: int) -> None:
         raise ValueError("these rows have no cells")
 
-    monkeypatch.setattr(CellsPart, "fit", refuse)
-    metrics = run(plain(write_table(tmp_path), *AMPLE), tmp_path / "run")
+    with counted(CellsPart.fit, refuse):
+        metrics = run(plain(write_table(tmp_path), *AMPLE), tmp_path / "run")
     notes = {entry["name"]: entry["note"] for entry in metrics["choice"]["leaderboard"]}
     assert notes["iforest"] == "failed: these rows have no cells"
-    assert list(metrics["learners"]) == ["linear-model"]
+    assert list(metrics["learners"]) in (["boosting"], ["linear-model"])
     assert "failed: these rows have no cells" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -151,7 +139,7 @@ def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path
     options = asked(write_table(tmp_path), *words.split(), *AMPLE)
     metrics = run(options, tmp_path / "run")
     assert metrics["choice"]["folds"] >= 2
-    assert "iforest" in metrics["choice"]["name"]
+    assert metrics["choice"]["name"] != "linear-model"
     again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
     assert (again.weight, again.split_by) == (options.weight, options.split_by)
     assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
