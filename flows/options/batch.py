@@ -12,12 +12,13 @@ from annotated_types import Ge, Gt, Le, Lt
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.kinds import OneOrMore, Place
 from flows.options.option import FEATURES, LEARNING, Environment, On, Option, Session, options_of_methods
+from flows.options.presets import PRESETS
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.methods.registry import FAULTS, faults
-from ikmap.tasks import AUTO, TASKS, criteria, task_words
+from ikmap.tasks import AUTO, criteria, task_words
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError, UnknownOption, UnknownValue
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
@@ -31,9 +32,7 @@ OF_PARTITIONER = (
     f"cells: {', '.join(f'{name} by {kind.about.title}' for name, kind in MAPS.items())}; auto: mostly iforest; "
     "several: iforest,anne"
 )
-OF_LEARNER = f"any of {', '.join(LEARNERS)}; auto: " + ", ".join(
-    f"{task.usual.learner} for {task.name}" for task in TASKS.values() if task.usual.learner
-)
+OF_LEARNER = f"any of {', '.join(LEARNERS)}; auto: the best by measure; with a map, the task's usual one"
 
 
 class BatchOptions(TableOptions, CommonOptions):
@@ -47,6 +46,7 @@ class BatchOptions(TableOptions, CommonOptions):
     """
 
     SCOPES: ClassVar[Mapping[str, Mapping[str, Option]]] = options_of_methods(methods())
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
 
         def __init__(self, **values: Any) -> None: ...
@@ -159,8 +159,8 @@ class BatchOptions(TableOptions, CommonOptions):
         Gt(0),
         Advice("leave {budget} out for no limit"),
         Doc(
-            "seconds that --psi auto and --C auto may take; then the best of what has been scored is taken (default: "
-            "no limit)"
+            "seconds to choose and make a model (default: a minute for 100,000 rows), or those of --psi auto and "
+            "--C auto (default: no limit)"
         ),
         On(FEATURES, page=1),
     ] = None

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from flows.options.kinds import Pairs
 from flows.options.option import Option, own_options, shared_options
+from flows.options.presets import with_preset
 from ikmap.frozen import Frozen
 from ikmap.methods.kinds import Flag, UnknownWord, nearest
 from pipeline.errors import InputError, UnknownOption, UnknownValue
@@ -81,6 +82,9 @@ class Options(Frozen, kw_only=True):
     """Names of these options."""
     REFUSED: ClassVar[tuple[str, ...]] = ()
     """Options of the base that this command never takes: known, so that it can say what to type, but not listed."""
+
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Options that ``--preset NAME`` stands for, by its names."""
 
     scoped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -163,6 +167,15 @@ class Options(Frozen, kw_only=True):
             default=argparse.SUPPRESS,
             help="TOML file of options, such as a run's run.toml; flags win over it",
         )
+        if cls.PRESETS:
+            groups.get("Run", parser).add_argument(
+                "--preset",
+                metavar="NAME",
+                default=argparse.SUPPRESS,
+                help=f"method of a paper, one of {', '.join(cls.PRESETS)}; flags and --config win over its options"
+                if every_page
+                else argparse.SUPPRESS,
+            )
         pages = parser.add_argument_group("Help")
         rest = sum(not option.common for option in listed)
         pages.add_argument("-h", "--help", action="help", help="show the common options")
@@ -197,7 +210,7 @@ class Options(Frozen, kw_only=True):
         if unknown:
             cls._refuse_words(unknown)
         texts: dict[str, Any] = vars(namespace)
-        config = texts.pop("config", None)
+        config, preset = texts.pop("config", None), texts.pop("preset", None)
         values = {} if config is None else cls._read(config)
         for key, text in texts.items():
             scope, _, name = key.rpartition(".")
@@ -208,6 +221,8 @@ class Options(Frozen, kw_only=True):
                 raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
             with _at(flag, option.name):
                 table[name] = text if isinstance(text, bool) else option.kind.parse(text)
+        if preset is not None:
+            values = with_preset(preset, values, cls.SCOPES)
         return cls(**cls.defaults_of_site(cls._in_environment(), values) | values)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
@@ -136,6 +137,7 @@ class OnlineOptions(BatchOptions):
         On(STREAM),
     ] = None
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance")
 
     def check_together(self) -> None:

@@ -23,6 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 BEGIN = f"## `python -m {COMMANDS[0].PROGRAM}`\n"
 END = "## What goes together\n"
 CONFIG = "| **`--config FILE`** |  | TOML file with options; see below |\n"
+PRESET = "| `--preset NAME` |  | Method of a paper, one of {names}; flags and `--config` win over its options |\n"
 
 
 def tables() -> str:
@@ -41,7 +42,9 @@ def _of_command(command: type[Options]) -> str:
     for group in command.GROUPS:
         listed = [option for option in command.specs().values() if option.name not in command.REFUSED]
         rows = [_row(option) for option in listed if option.group == group]
-        rows += [CONFIG] if group == RUN else []
+        if group == RUN:
+            names = ", ".join(f"`{name}`" for name in command.PRESETS)
+            rows += [CONFIG, *([PRESET.format(names=names)] if names else [])]
         if rows:
             found += f"### {group}\n\n| option | default | meaning |\n|---|---|---|\n{''.join(rows)}\n"
     return found

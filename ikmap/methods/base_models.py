@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -207,9 +208,14 @@ def replaced(of_map: BaseMap, psi: int) -> BaseMap:
 
 
 def best_settings(of_folds: Sequence[Mapping[Settings, float]]) -> Settings:
-    """Return psi and C with the least sum of losses, of those that were tried on all folds."""
-    complete = set.intersection(*(set(losses) for losses in of_folds))
-    return min(sorted(complete), key=lambda settings: sum(losses[settings] for losses in of_folds))
+    """Return psi and C with the least sum of losses, of those that were tried on all folds, or on the most.
+
+    Folds of few rows may have no psi in common, which then follows their numbers of rows.
+    """
+    folds = Counter(settings for losses in of_folds for settings in losses)
+    most = max(folds.values())
+    complete = [settings for settings in sorted(folds) if folds[settings] == most]
+    return min(complete, key=lambda settings: sum(losses.get(settings, 0.0) for losses in of_folds))
 
 
 def enough_folds(held_out: Sequence[int]) -> int:

@@ -13,7 +13,7 @@ RESERVED = frozenset({
     "header", "help", "help_all", "id", "idle_seconds", "ignored", "importance", "initial", "inliers", "input",
     "label", "label_limit", "labels_input", "learner", "left_out", "limit_seconds", "map", "memory_limit",
     "missing", "model", "no_dask_report", "of_record", "on_drift", "order", "output", "paper", "parse", "parser",
-    "partitioner", "quiet", "readings", "record", "redraw_rows", "run_dir", "scale", "scoped", "search",
+    "partitioner", "preset", "quiet", "readings", "record", "redraw_rows", "run_dir", "scale", "scoped", "search",
     "search_space", "section", "seed", "select_by", "shard_rows", "specs", "split_by", "systems", "table", "task",
     "test_input", "test_size", "the_paper", "threshold_for", "to_dict", "to_toml", "tunable", "unused",
     "value_at", "warm_up", "weight", "workers",

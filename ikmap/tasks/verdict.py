@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
-EDGE, ID, SCALE = "edge", "id", "scale"
+EDGE, ID, SCALE, QUALITY = "edge", "id", "scale", "quality"
 MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND})
 """Kinds of verdict without which the main metric would mislead a reader."""
 Z = 1.96
@@ -15,15 +15,16 @@ Z = 1.96
 
 @dataclass(frozen=True)
 class Verdict:
-    """A warning of one line on a run.
+    """A line on a run: how good it is, or a warning.
 
     Attributes
     ----------
     kind : str
-        Subject of the line. "nothing": the learner is no better than a constant in any respect; "baseline": its main
-        metric is not, though something was learned; "unfound": a class is hardly ever found; "calibration":
-        probabilities are off; "edge": a value was chosen at the edge of what was tried; "id": a column numbers the
-        rows; "scale": columns have very different ranges under a map of distances.
+        Subject of the line. "quality": how good the best learner is, against a constant; "nothing": the learner is no
+        better than a constant in any respect; "baseline": its main metric is not, though something was learned;
+        "unfound": a class is hardly ever found; "calibration": probabilities are off; "edge": a value was chosen at the
+        edge of what was tried; "id": a column numbers the rows; "scale": columns have very different ranges under a
+        map of distances.
     message : str
         What happened, where, and what to type.
     learner : str or None
@@ -61,7 +62,41 @@ def r2_by_chance(rows: float) -> float:
     return Z**2 / rows
 
 
+def interval_of_share(share: float, rows: float) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a share of some rows."""
+    z2 = Z**2
+    centre, half = share + z2 / (2 * rows), Z * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows**2))
+    return max(0.0, (centre - half) / (1 + z2 / rows)), min(1.0, (centre + half) / (1 + z2 / rows))
+
+
+def interval_of_auc(area: float, own: float, others: float) -> tuple[float, float]:
+    """Return the 95% interval of a ROC AUC, by the standard error of Hanley and McNeil (1982).
+
+    Parameters
+    ----------
+    area : float
+    own, others : float
+        Number of rows of the class, and of all other classes.
+    """
+    both_own, both_others = area / (2 - area), 2 * area**2 / (1 + area)
+    variance = area * (1 - area) + (own - 1) * (both_own - area**2) + (others - 1) * (both_others - area**2)
+    half = Z * math.sqrt(max(0.0, variance) / (own * others))
+    return max(0.0, area - half), min(1.0, area + half)
+
+
+def interval_of_r2(r2: float, rows: float) -> tuple[float, float]:
+    """Return the 95% interval of an R2 above 0: that of the correlation whose square it is, by Fisher's z."""
+    if rows <= 3 or not 0 < r2 < 1:
+        return r2, r2
+    z, half = math.atanh(math.sqrt(r2)), Z / math.sqrt(rows - 3)
+    return math.tanh(max(0.0, z - half)) ** 2, math.tanh(z + half) ** 2
+
+
+def in_percent(share: float) -> str:
+    """Return a share as a percentage, with a second digit where it is near 0 or 1."""
+    return f"{share:.2%}" if 0 < share < 0.01 or 0.99 < share < 1 else f"{share:.1%}"
+
+
 def highest_share(hits: int, rows: int) -> float:
     """Return the upper end of Wilson's 95% interval of the share of hits among some rows."""
-    share, z2 = hits / rows, Z**2
-    return (share + z2 / (2 * rows) + Z * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows**2))) / (1 + z2 / rows)
+    return interval_of_share(hits / rows, rows)[1]

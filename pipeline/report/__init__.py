@@ -3,9 +3,9 @@
 Its looks are in ``templates/``: HTML, SVG, the style sheet and the script. Its contents come from these modules:
 ``fields`` reads a metrics dict of which every part may be missing; ``text`` formats numbers for people; ``scores``
 derives interval, baseline and per-class metrics; ``charts`` lays out charts, and ``labels`` finds places for their
-labels; ``words`` explains terms, for people who have not read the papers; ``results``, ``confusion``, ``choices``,
-``stream``, ``timeline`` and ``provenance`` make the sections; ``page`` puts them together. ``rendering`` fills in the
-templates, and shows names and labels as text.
+labels; ``words`` explains terms, for people who have not read the papers; ``results``, ``confusion``,
+``leaderboard``, ``choices``, ``stream``, ``timeline`` and ``provenance`` make the sections; ``page`` puts them
+together. ``rendering`` fills in the templates, and shows names and labels as text.
 """
 
 from __future__ import annotations

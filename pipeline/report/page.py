@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.report.choices import choices_section
 from pipeline.report.fields import Metrics, get_text, number
+from pipeline.report.leaderboard import leaderboard_section
 from pipeline.report.provenance import data_section, details_section, reproduce_section
 from pipeline.report.rendering import page_parts, render
 from pipeline.report.results import curves_section, figure_section, headline
@@ -32,6 +33,7 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
         figure_section,
         stream_section,
         task_sections,
+        leaderboard_section,
         choices_section,
         curves_section,
         traces_section,

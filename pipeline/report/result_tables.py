@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ikmap.tasks import Metric, task_of
 from ikmap.tasks.scoring import summary
+from ikmap.tasks.verdict import QUALITY
 from ikmap.tasks.weighted import TITLES
 from pipeline.monitoring.events import format_seconds
 from pipeline.monitoring.plain_text import printable
@@ -72,7 +73,8 @@ def print_result(metrics: RecordView, stream: IO[str] | None = None) -> None:
     if times := _times_in_words(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
     for verdict in metrics.get("verdicts", ()):
-        console.print(Text(f"note: {printable(verdict['message'])}"), soft_wrap=True)
+        word = "result" if verdict["kind"] == QUALITY else "note"
+        console.print(Text(f"{word}: {printable(verdict['message'])}"), soft_wrap=True)
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

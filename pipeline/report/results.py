@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ikmap.tasks import Metric, task_of
 from ikmap.tasks.scoring import summary
-from ikmap.tasks.verdict import MISLEADING
+from ikmap.tasks.verdict import MISLEADING, QUALITY
 from pipeline.report.charts import (
     STYLES,
     ChartWords,
@@ -125,15 +125,18 @@ def headline(metrics: Metrics) -> str:
         lead=stream_lead(metrics) if is_stream(metrics) else _lead(metrics),
         verdicts=_verdicts(metrics),
         misleading=MISLEADING,
+        quality=QUALITY,
         tiles=tiles,
     )
 
 
 def result_in_words(metrics: Metrics) -> str:
-    """Return the first sentences of the report, as plain text: the result, and the verdicts on it."""
+    """Return the first sentences of the report, as plain text: how good it is, the result, and warnings."""
     lead = stream_lead(metrics) if is_stream(metrics) else _lead(metrics)
     text = lead if isinstance(lead, str) else f"{lead.best} {lead.before}{lead.value}{lead.after}"
-    return " ".join([text, *(f"{verdict['message']}." for verdict in _verdicts(metrics))])
+    verdicts = [(f"{verdict['message']}.", verdict["kind"] == QUALITY) for verdict in _verdicts(metrics)]
+    first, rest = ([line for line, is_quality in verdicts if is_quality is wanted] for wanted in (True, False))
+    return " ".join([*first, text, *rest])
 
 
 def _verdicts(metrics: Metrics) -> list[dict[str, str]]:

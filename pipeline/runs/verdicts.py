@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ikmap.auto.candidates import LINEAR
 from ikmap.methods import MAPS
 from ikmap.methods.composed import names_of
 from ikmap.tasks import task_of
-from ikmap.tasks.verdict import EDGE, ID, SCALE, Verdict
+from ikmap.tasks.verdict import EDGE, ID, NOTHING, QUALITY, SCALE, Verdict, Z
 from pipeline.record_types import RecordView
+from pipeline.report.fields import get_list, get_mapping, get_number, get_text, number
+from pipeline.report.text import plural
+from pipeline.report.words import words_for_test_rows
 from pipeline.rows.ranges import MOST
 
 type Metrics = RecordView
@@ -16,7 +20,50 @@ type Metrics = RecordView
 
 def verdicts_of(metrics: Metrics) -> list[dict[str, str | None]]:
     """Return the verdicts on a run, from its ``metrics.json``."""
-    return [verdict.as_json() for find in FINDERS for verdict in find(metrics)]
+    warnings = [verdict for find in FINDERS for verdict in find(metrics)]
+    useless = {verdict.learner for verdict in warnings if verdict.kind == NOTHING}
+    first = [verdict for verdict in on_quality(metrics) if verdict.learner not in useless]
+    return [verdict.as_json() for verdict in (*first, *warnings)]
+
+
+def on_quality(metrics: Metrics) -> Iterator[Verdict]:
+    """Yield how good the best learner is on the test rows, against a constant, and against a linear model if known."""
+    task, data, learners = task_of(metrics), metrics["data"], metrics["learners"]
+    metric = task.presenter.metric
+    values = {name: value for name, result in learners.items() if (value := number(result.get(metric.key))) is not None}
+    if not values or metrics.get("online"):
+        return
+    best = next(iter(values))
+    if metric.ranks:
+        best = (max if metric.higher_is_better else min)(values, key=lambda name: values[name])
+    said = task.presenter.quality(learners[best], metrics)
+    if not said:
+        return
+    which = words_for_test_rows(data)
+    rows = f"{plural(number(data.get('rows_test')), 'test row')}{f', {which}' if which else ''}"
+    trained = number(data.get("rows_train"))
+    name = best if trained is None else f"{best}, trained on {plural(trained, 'row')},"
+    yield Verdict(
+        QUALITY, f"{name} {said.replace('{rows}', rows, 1)}{_against_linear(get_mapping(metrics, 'choice'))}", best
+    )
+
+
+def _against_linear(choice: Metrics) -> str:
+    """Return how the chosen model and a linear model of the columns did in a race, if it has tried one."""
+    tried = {get_text(entry, "name"): entry for entry in get_list(choice, "leaderboard")}
+    chosen, linear = tried.get(get_text(choice, "name")), tried.get(LINEAR)
+    own, other = _with_interval(chosen), _with_interval(linear)
+    if not own or not other:
+        return ""
+    loss = f"on training rows that were held out, its {get_text(choice, 'loss')} is {own}"
+    if chosen is linear:
+        return f"; it is itself a linear model of the columns: {loss}"
+    return f"; {loss}, that of a linear model of the columns {other}"
+
+
+def _with_interval(entry: object) -> str:
+    loss, error = get_number(entry, "loss"), get_number(entry, "error")
+    return "" if loss is None or error is None else f"{loss:.4g} +- {Z * error:.2g}"
 
 
 def on_learners(metrics: Metrics) -> Iterator[Verdict]:

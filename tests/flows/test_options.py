@@ -17,6 +17,7 @@ from flows.options import page as options_page
 from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
 from flows.options.online import OnlineOptions
+from flows.options.presets import PRESETS
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -45,6 +46,7 @@ from pipeline.errors import InputError
 from pipeline.resolve import chosen, plain_fields
 from pipeline.urls import Location
 from tests.support.machine import papers_installed
+from tests.support.papers import with_papers
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
@@ -53,7 +55,7 @@ of_papers: Any = import_module("tests.ikmap_papers.options") if has_papers() els
 
 def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
     """What an option of a command, or a function of its options, is called is reserved: no more and no less."""
-    ours = {"config", "help", "help_all", "scoped", *dir(Method)}
+    ours = {"config", "preset", "help", "help_all", "scoped", *dir(Method)}
     for command in COMMANDS:
         ours |= {*dir(command), *command.specs()} - set(command.METHOD_OPTIONS)
     assert {name for name in ours if not name.startswith("_") and name.islower()} == RESERVED
@@ -234,6 +236,43 @@ def test_round_trips(options: Any) -> None:
     sessions = {name: spec.default for name, spec in kind.specs().items() if spec.session}
     assert kind.from_toml(options.to_toml()) == replace(options, **sessions)
     assert kind.parse(shlex.split(options.command(session=False))[3:]) == replace(options, **sessions)
+
+
+@with_papers
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_the_options_it_stands_for(preset: str) -> None:
+    options = BatchOptions.parse(["--preset", preset, "--seed", "3"])
+    assert {name: getattr(options, name) for name in PRESETS[preset]} == PRESETS[preset]
+    assert "preset" not in options.command() + options.to_toml()
+    assert BatchOptions.parse(shlex.split(options.command())[3:]) == options
+    assert BatchOptions.from_toml(options.to_toml()) == options
+    batch_params(options)
+
+
+def test_what_is_given_wins_over_a_preset(tmp_path: Path) -> None:
+    words = ["--preset", "isolation-kernel"]
+    assert BatchOptions.parse([*words, "--t", "9", "--select-by", "log_loss"]) == BatchOptions(
+        learner=("svm",), partitioner="anne", t=9, C=1.0, select_by="log_loss"
+    )
+    # Options that another learner or map does not have are left out, and the criterion where nothing is to be chosen.
+    assert BatchOptions.parse([*words, "--learner", "ogd"]) == BatchOptions(
+        learner=("ogd",), partitioner="anne", t=100, select_by="accuracy"
+    )
+    assert BatchOptions.parse([*words, "--psi", "8"]) == BatchOptions(
+        learner=("svm",), partitioner="anne", t=100, C=1.0, psi=8
+    )
+    assert BatchOptions.parse([*words, "--svm.C", "3"]).by_method["svm"]["C"] == 3.0
+    file = tmp_path / "own.toml"
+    file.write_text("t = 7\n")
+    assert BatchOptions.parse([*words, "--config", str(file)]).t == 7
+
+
+def test_a_preset_that_is_not_known_is_refused() -> None:
+    assert refused("--preset isolation") == (
+        f"--preset isolation: did you mean isolation-kernel? expected one of {', '.join(PRESETS)}"
+    )
+    with pytest.raises(InputError, match="--preset"):
+        OnlineOptions.parse(["--preset", "norma"])
 
 
 def test_command_names_only_what_is_not_default() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
+from flows.options.command_line import Options
 from flows.options.common import CommonOptions
 from flows.options.reproduce import ReproduceOptions
 from pipeline.reproduce.registry import PAPERS
@@ -34,6 +35,11 @@ def listed(text: str) -> list[str]:
     return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
 
 
+def own(command: type[Options]) -> list[str]:
+    """Return the flags that stand for other options."""
+    return ["--config", "--preset"] if command.PRESETS else ["--config"]
+
+
 @pytest.mark.parametrize("command", WITH_HELP)
 def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(command, "--help-all", capsys)
@@ -42,7 +48,7 @@ def test_all_help_is_grouped_and_complete(command: type[CommonOptions], capsys: 
     flags = listed(text)
     assert len(flags) == len(set(flags))
     taken = {spec.flag for spec in command.specs().values() if spec.name not in command.REFUSED}
-    assert set(flags) == {*taken, "--config", "--help", "--help-all"}
+    assert set(flags) == {*taken, *own(command), "--help", "--help-all"}
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -108,7 +114,7 @@ def test_the_page_of_options_is_as_they_are_declared() -> None:
     for command in COMMANDS:
         section = found.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
         assert set(re.findall(r"`(--[\w-]+)[ `]", "\n".join(re.findall(r"^\| .*?`\** \|", section, re.MULTILINE)))) == {
-            "--config", *(spec.flag for spec in command.specs().values() if spec.name not in command.REFUSED)
+            *own(command), *(spec.flag for spec in command.specs().values() if spec.name not in command.REFUSED)
         }  # fmt: skip
 
 

@@ -185,6 +185,9 @@ def specs() -> dict[str, list[Option]]:
 
 def of_option(flag: str, values: list[str], of: Sequence[type[Options]] = ()) -> None:
     """Check that a command has the option, and that one takes the value."""
+    if flag == "--preset" and not of:
+        known(" ".join(values), {"", "NAME", *BatchOptions.PRESETS})
+        return
     declared = [spec for command in of for spec in command.specs().values() if spec.flag == flag] if of else []
     declared = declared or ([] if of else specs().get(flag, []))
     if not declared:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
-from flows.runs.batch import batch_params, find_data, identity, sources_of
+from flows.runs.batch import batch_params, chosen_invocation, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import Result
@@ -104,7 +105,12 @@ class Command:
         if held.repaired:
             events.message(held.repaired)
         asked = Invocation(
-            "test", options.to_toml(), {"kind": "local", "workers": 1, "threads": 1}, sources, dask_report=False
+            "test",
+            options.to_toml(),
+            {"kind": "local", "workers": 1, "threads": 1},
+            sources,
+            dask_report=False,
+            chosen=partial(chosen_invocation, options),
         )
         context = RunContext(client or InProcess(), held, params, events)
         try:

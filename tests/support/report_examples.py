@@ -275,6 +275,68 @@ def traced() -> dict[str, Any]:
     return metrics
 
 
+def raced() -> dict[str, Any]:
+    """A run whose model a race has chosen: a sum; some models were dropped, and one was not tried."""
+    metrics = binary()
+    chosen = metrics["learners"].pop("svm")
+    for key in ("psi", "rounds"):
+        chosen.pop(key, None)
+    metrics["learners"] = {"stacking": chosen}
+    metrics["selection"] = None
+    metrics["params"] |= {"learner": ["stacking"], "psi": None}
+    metrics["stages"] = [
+        stage("ingest", 1.2, 1.9, 48842),
+        stage("choose", 3.2, 21.4, 20000),
+        stage("train:stacking", 24.7, 9.3, 32561),
+        stage("evaluate:stacking", 34.0, 0.6, 16281),
+    ]
+    metrics["choice"] = {
+        "learner": "stacking",
+        "partitioner": "",
+        "scale": "none",
+        "options": {"stacking": {"base_models": "boosting,iforest", "shrinkage": 0.05}},
+        "name": "sum of boosting shrinkage=0.05 and iforest",
+        "loss": "log loss",
+        "rows": 20000,
+        "folds": 5,
+        "budget": 60.0,
+        "spent": 21.4,
+        "by_budget": False,
+        "leaderboard": [
+            _raced(
+                "sum of boosting shrinkage=0.05 and iforest",
+                "--learner stacking --base-models boosting,iforest --shrinkage 0.05",
+                0.27511,
+                {"boosting shrinkage=0.05": 0.75, "iforest": 0.25},
+            ),
+            _raced("boosting shrinkage=0.05", "--learner boosting --shrinkage 0.05", 0.27655),
+            _raced("boosting", "--learner boosting", 0.27702),
+            _raced("iforest", "--partitioner iforest --learner logistic --psi 256 --C 0.5", 0.30121),
+            _raced("linear-model", "--learner linear-model", 0.33214)
+            | {"folds": 1, "note": "dropped after 1 of 5 folds: cannot win, adds nothing"},
+            dict.fromkeys(("loss", "error", "fit_seconds", "row_seconds"))
+            | {"name": "anne", "options": "", "folds": 0, "weights": {}}
+            | {"note": "not tried: would take 310 s a fold"},
+        ],
+    }
+    return metrics
+
+
+def _raced(name: str, options: str, loss: float, weights: dict[str, float] | None = None) -> dict[str, Any]:
+    """A line of the leaderboard."""
+    return {
+        "name": name,
+        "options": options,
+        "loss": loss,
+        "error": 0.0031,
+        "folds": 5,
+        "fit_seconds": 4.1 * len(weights or "1"),
+        "row_seconds": 3.4e-06,
+        "note": "",
+        "weights": weights or {},
+    }
+
+
 def unfinished() -> dict[str, Any]:
     """A run that stopped while it computed the cells."""
     metrics = binary()

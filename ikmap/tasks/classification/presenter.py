@@ -109,6 +109,12 @@ class ClassPresenter(Presenter):
     def summary(self, learner: JsonObject) -> Sequence[SummaryLine]:
         return [(words, learner.get(key), "number") for key, words in SUMMARY.items()]
 
+    def quality(self, learner: JsonObject, metrics: JsonObject) -> str:
+        """Tell how good it is by accuracy, or by ROC AUC and average precision where one of two classes is rare."""
+        from ikmap.tasks.classification.verdicts import quality_of_classes
+
+        return quality_of_classes(learner, metrics)
+
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:
         """Warn if the learner is no better than a constant, misses a class, or has poor probabilities."""
         from ikmap.tasks.classification.verdicts import class_verdicts

@@ -1,4 +1,7 @@
-"""Find classifiers that are no better than a constant, miss a class, or give poor probabilities."""
+"""Tell how good classifiers are.
+
+Find those that are no better than a constant, miss a class, or give poor probabilities.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.json_values import JsonObject, Label, labels_of, mapping_of, number_of
-from ikmap.tasks.verdict import BASELINE, CALIBRATION, NOTHING, UNFOUND, Verdict, Z, auc_by_chance, highest_share
+from ikmap.tasks.verdict import (
+    BASELINE,
+    CALIBRATION,
+    NOTHING,
+    UNFOUND,
+    Verdict,
+    Z,
+    auc_by_chance,
+    highest_share,
+    in_percent,
+    interval_of_auc,
+    interval_of_share,
+)
 
 HARDLY = 0.1
 """Share of the rows of a class below which the class is hardly ever found."""
 SHOWN = 5
 """Largest number of missed classes that are named."""
+RARE = 0.1
+"""Share of the test rows below which one of two classes is rare, so that accuracy says little."""
 POOR = 0.02
 """Calibration error beyond chance above which probabilities are poor: two percentage points."""
 
@@ -42,14 +59,42 @@ def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[
     return [verdict for verdict in verdicts if verdict is not None]
 
 
+def quality_of_classes(learner: JsonObject, metrics: JsonObject) -> str:
+    """Return how good a classifier is: by ranks if one of two classes is rare, else by the share that is right."""
+    counts = np.array(learner.get("confusion", []), dtype=np.float64)
+    labels = labels_of(learner.get("labels"))
+    if counts.ndim != 2 or len(labels) != len(counts) or not counts.sum():
+        return ""
+    there, rows = counts.sum(axis=1), float(counts.sum())
+    area = number_of(learner.get("roc_auc"))
+    if len(labels) == 2 and area is not None and 0 < there.min() < RARE * rows:
+        own = int(there.argmin())
+        low, high = interval_of_auc(area, there[own], rows - there[own])
+        precision = number_of(learner.get("average_precision"))
+        text = f"has ROC AUC {area:.3f} (95% interval {low:.3f} to {high:.3f}; by chance 0.5)"
+        if own == 1 and precision is not None:  # it is that of the second class
+            text += f" and average precision {precision:.3f} (by chance {there[1] / rows:.3g})"
+        return f"{text} on {{rows}}; {in_percent(there[own] / rows)} of them are of class {labels[own]}"
+    share, usual = float(np.diag(counts).sum() / rows), _usual(counts, metrics)
+    low, high = interval_of_share(share, rows)
+    return (
+        f"is right on {in_percent(share)} of {{rows}} (95% interval {in_percent(low)} to {in_percent(high)}), always "
+        f"answering {labels[usual]} would be on {in_percent(there[usual] / rows)}"
+    )
+
+
+def _usual(counts: np.ndarray, metrics: JsonObject) -> int:
+    """Return the most frequent class of the training rows; if they are not known, of the test rows."""
+    in_training = mapping_of(metrics.get("data")).get("class_counts_train")
+    known = isinstance(in_training, list) and len(in_training) == len(counts)
+    return int(np.argmax(np.array(in_training) if known else counts.sum(axis=1)))
+
+
 def _no_better(
     name: str, learner: JsonObject, counts: np.ndarray, labels: Sequence[Label], metrics: JsonObject
 ) -> Verdict | None:
     """Compare a learner with the constant that always answers the most frequent class of the training rows."""
-    in_training = mapping_of(metrics.get("data")).get("class_counts_train")
-    there, hits = counts.sum(axis=1), np.diag(counts)
-    known = isinstance(in_training, list) and len(in_training) == len(counts)
-    usual = int(np.argmax(np.array(in_training) if known else there))
+    there, hits, usual = counts.sum(axis=1), np.diag(counts), _usual(counts, metrics)
     # McNemar's test compares the rows on which only one of the two is right.
     only_own, only_usual = hits.sum() - hits[usual], there[usual] - hits[usual]
     if only_own - only_usual > Z * math.sqrt(only_own + only_usual):

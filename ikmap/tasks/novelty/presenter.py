@@ -16,7 +16,7 @@ from ikmap.json_values import (
 from ikmap.tasks.metric import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR, Metric, Sentences
 from ikmap.tasks.sections import Cell, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
-from ikmap.tasks.verdict import NOTHING, Verdict, auc_by_chance
+from ikmap.tasks.verdict import NOTHING, Verdict, auc_by_chance, interval_of_auc
 
 MOST_NAMED = 5
 """Largest number of novel rows that the first sentences of a report name."""
@@ -113,6 +113,20 @@ class NoveltyPresenter(Presenter):
         if area is not None and precision is not None:
             sentences.append(f"By the labels, ROC AUC is {area:.4f} and average precision {precision:.4f}.")
         return " ".join(sentences)
+
+    def quality(self, learner: JsonObject, metrics: JsonObject) -> str:  # noqa: ARG002
+        """Tell how well it ranks rows, by the labels if there are any."""
+        area, rows = number_of(learner.get("roc_auc")), learner.get("rows_by_label")
+        if area is None or not isinstance(rows, list):
+            return ""
+        normal, novel = map(whole_number, rows)
+        if not normal or not novel:
+            return ""
+        low, high = interval_of_auc(area, novel, normal)
+        text = f"has ROC AUC {area:.3f} (95% interval {low:.3f} to {high:.3f}; by chance 0.5)"
+        if (precision := number_of(learner.get("average_precision"))) is not None:
+            text += f" and average precision {precision:.3f} (by chance {novel / (normal + novel):.3g})"
+        return f"{text} by the labels of {{rows}}"
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
         """Warn if the scores are no better than chance, by the labels."""

@@ -20,7 +20,7 @@ from ikmap.tasks.importance import IMPORTANCE, importance_sections
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.sections import Cell, Lines, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
-from ikmap.tasks.verdict import NOTHING, Verdict, r2_by_chance
+from ikmap.tasks.verdict import NOTHING, Verdict, in_percent, interval_of_r2, r2_by_chance
 
 GROUPS = 10
 """Number of groups into which rows are divided by their true values."""
@@ -104,10 +104,22 @@ class NumberPresenter(Presenter):
         off = f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
         return f"{off} {interval_sentence(learner)}".rstrip()
 
+    def quality(self, learner: JsonObject, metrics: JsonObject) -> str:  # noqa: ARG002
+        """Tell how much of the variance it explains, and the error of its predictions."""
+        r2, rmse, rows = number_of(learner.get("r2")), number_of(learner.get("rmse")), _rows(learner)
+        if r2 is None or rmse is None or not rows:
+            return ""
+        low, high = interval_of_r2(r2, rows)
+        return (
+            f"explains {in_percent(r2)} of the variance of {{rows}} (R2; 95% interval {in_percent(low)} to "
+            f"{in_percent(high)}), always answering the mean would explain nothing; the root of its mean squared error "
+            f"is {rmse:.4g}"
+        )
+
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
         """Warn if the learner is no better than the mean of the targets."""
         r2 = number_of(learner.get("r2"))
-        rows = sum(whole_number(group["rows"]) for group in objects_of(learner.get("by_decile")))
+        rows = _rows(learner)
         if not rows or r2 is None or r2 > r2_by_chance(rows):
             return ()
         comparison = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
@@ -124,6 +136,11 @@ class NumberPresenter(Presenter):
             Section("residuals", "Residuals", _residuals(learners)),
             *importance_sections(metrics, {"r2": "R2"}),
         ]
+
+
+def _rows(learner: JsonObject) -> int:
+    """Return the number of rows that were predicted."""
+    return sum(whole_number(group["rows"]) for group in objects_of(learner.get("by_decile")))
 
 
 def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:

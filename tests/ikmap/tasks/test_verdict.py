@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from ikmap.json_values import JsonObject
 from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
-from ikmap.tasks.verdict import auc_by_chance, highest_share, r2_by_chance
+from ikmap.tasks.verdict import (
+    auc_by_chance,
+    highest_share,
+    interval_of_auc,
+    interval_of_r2,
+    interval_of_share,
+    r2_by_chance,
+)
 from pipeline.report.scores import wilson_interval
 
 
@@ -116,3 +124,64 @@ def test_what_chance_reaches() -> None:
     assert (r**2 > r2_by_chance(300)).mean() == pytest.approx(0.05, abs=0.03)
     for hits, n in ((0, 4), (8, 96_244), (50, 100)):
         assert highest_share(hits, n) == pytest.approx(wilson_interval(hits / n, n)[1], abs=1e-4)
+
+
+def test_how_good_classes_are_is_told_by_what_fits() -> None:
+    """Accuracy against the most frequent class, or ranks where one of two classes is rare."""
+    quality = CLASSIFICATION.presenter.quality
+    even: JsonObject = {
+        "labels": ["no", "yes"],
+        "confusion": [[40, 10], [5, 45]],
+        "roc_auc": 0.9,
+        "average_precision": 0.8,
+    }
+    assert quality(even, {"data": {"class_counts_train": [60, 40]}}) == (
+        "is right on 85.0% of {rows} (95% interval 76.7% to 90.7%), always answering no would be on 50.0%"
+    )
+    rare: JsonObject = {**even, "confusion": [[960, 0], [30, 10]]}
+    assert quality(rare, {}) == (
+        "has ROC AUC 0.900 (95% interval 0.836 to 0.964; by chance 0.5) and average precision 0.800 (by chance 0.04) "
+        "on {rows}; 4.0% of them are of class yes"
+    )
+    # Average precision is that of the second class.
+    common: JsonObject = {**even, "confusion": [[10, 30], [0, 960]]}
+    assert quality(common, {}) == (
+        "has ROC AUC 0.900 (95% interval 0.836 to 0.964; by chance 0.5) on {rows}; 4.0% of them are of class no"
+    )
+    assert quality({**rare, "roc_auc": None}, {}).startswith("is right on 97.0% of {rows}")
+    assert quality({}, {}) == ""
+
+
+def test_how_good_numbers_and_scores_are() -> None:
+    groups = [{"rows": 200}, {"rows": 200}]
+    assert REGRESSION.presenter.quality({"r2": 0.64, "rmse": 2.5, "by_decile": groups}, {}) == (
+        "explains 64.0% of the variance of {rows} (R2; 95% interval 58.0% to 69.3%), always answering the mean would "
+        "explain nothing; the root of its mean squared error is 2.5"
+    )
+    assert REGRESSION.presenter.quality({"r2": 0.64}, {}) == ""
+    scores: JsonObject = {"roc_auc": 0.75, "rows_by_label": [100, 100], "average_precision": None}
+    assert NOVELTY.presenter.quality(scores, {}) == (
+        "has ROC AUC 0.750 (95% interval 0.683 to 0.817; by chance 0.5) by the labels of {rows}"
+    )
+    assert NOVELTY.presenter.quality({"roc_auc": 0.75, "rows_by_label": [100, 0]}, {}) == ""
+
+
+def test_intervals_hold_what_they_promise() -> None:
+    """Of many samples of a known population, about 95% have the true value within."""
+    rng = np.random.default_rng(0)
+    inside = {"share": 0, "auc": 0, "r2": 0}
+    true_area, n = 0.7602499389065233, 400  # of two normals that lie 1 apart
+    for _ in range(n):
+        low, high = interval_of_share(rng.binomial(80, 0.1) / 80, 80)
+        inside["share"] += low <= 0.1 <= high
+        own, others = rng.normal(1, 1, 60), rng.normal(0, 1, 90)
+        area = (own[:, None] > others).mean()
+        low, high = interval_of_auc(float(area), 60, 90)
+        inside["auc"] += low <= true_area <= high
+        x = rng.normal(size=100)
+        y = x + rng.normal(size=100)
+        low, high = interval_of_r2(float(np.corrcoef(x, y)[0, 1] ** 2), 100)
+        inside["r2"] += low <= 0.5 <= high
+    assert all(0.92 < count / n < 0.98 for count in inside.values()), inside
+    assert interval_of_share(0.0, 10)[0] == 0.0
+    assert interval_of_r2(0.5, 3) == (0.5, 0.5)

@@ -28,7 +28,7 @@ from pipeline.report.traces import traces_section
 from pipeline.report.words import words_for_test_rows
 from tests.support import report_examples
 
-EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "raced", "unfinished")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
@@ -609,3 +609,19 @@ def test_a_share_and_what_it_is_to_be_stand_in_one_picture() -> None:
     assert page.count("<figure") == 2  # that of sigma has no point
     assert "norma: nu" in page
     assert "norma: rho" not in page
+
+
+def test_the_leaderboard_says_what_was_chosen_why_and_what_to_type() -> None:
+    metrics = report_examples.raced()
+    page = Page(render_report(metrics)).text
+    for entry in metrics["choice"]["leaderboard"]:
+        assert entry["options"] in page
+        assert entry["note"] in page
+    assert "sum of boosting shrinkage=0.05 and iforest , chosen 75% boosting shrinkage=0.05, 25% iforest" in page
+    assert "0.27511 ± 0.0061 8.2 s 3.4 µs tried on 5 folds" in page
+    assert "has the least log loss of 6 models. The losses alone decided." in page
+    assert "20,000 training rows in 5 folds" in page
+    assert "took 21.4 s of 1 min 00 s" in page
+    metrics["choice"]["by_budget"] = True
+    assert "The budget decided" in Page(render_report(metrics)).text
+    assert "Choice of the model" not in Page(render_report(report_examples.binary())).text

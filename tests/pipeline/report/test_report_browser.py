@@ -35,7 +35,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "traced", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "traced", "raced", "unfinished")
 Open = Callable[..., webdriver.Chrome]
 
 

@@ -64,7 +64,9 @@ def test_every_option_of_every_method_is_in_it() -> None:
             assert not list(Draft202012Validator(schema).iter_errors(value)) or value is None
 
 
-@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced"])
+@pytest.mark.parametrize(
+    "example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced", "raced"]
+)
 def test_finished_runs_are_accepted(example: str) -> None:
     assert faults(getattr(report_examples, example)()) == []
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.options.batch import BatchOptions
+from flows.options.presets import PRESETS
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
 from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
@@ -20,6 +21,7 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import read_manifest
 from tests.support.narrow import entries
 from tests.support.one_process import Command, Heard, one_process, score_file
+from tests.support.papers import with_papers
 
 SMALL = ["--t", "8", "--psi", "4"]
 
@@ -154,3 +156,20 @@ def test_a_run_with_auto_goes_on(tmp_path: Path) -> None:
         whole = Command(options).run(tmp_path / "whole")
     found = read_json(tmp_path / "run" / "metrics.json")["learners"]["logistic"]
     assert found["content_hash"] == whole["learners"]["logistic"]["content_hash"]
+
+
+@with_papers
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_runs(preset: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((160, 2)).round(3)
+    size = X.sum(axis=1)
+    y = size.round(3) if preset == "mondrian" else np.where(size > 1, "yes", "no")
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(X, y, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    options = BatchOptions.parse(["--preset", preset, "--input", str(tmp_path / "rows.csv"), "--label", "y"])
+    with one_process():
+        metrics = Command(options).run(tmp_path / "run")
+    assert list(metrics["learners"]) == list(PRESETS[preset]["learner"])
+    assert metrics["verdicts"][0]["kind"] == "quality"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from html import escape
+from html import escape, unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from flows.options.batch import BatchOptions
+from pipeline.report import render_report
 from pipeline.report.result_tables import print_result
+from pipeline.report.results import result_in_words
 from pipeline.runs.schema import metrics_schema
 from pipeline.runs.verdicts import verdicts_of
+from tests.support import report_examples
 from tests.support.one_process import Command, Heard, one_process
 
 
@@ -47,6 +50,32 @@ def test_a_run_that_has_learned_nothing_says_so_everywhere(words: bool, tmp_path
     assert page.index(escape(lines[0])) < page.index(escape(lines[1])) < lead < page.index(escape(lines[2]))
     print_result(metrics, printed)
     assert printed.getvalue().splitlines()[-3:] == [f"note: {line}" for line in lines]
+
+
+def test_the_first_line_says_how_good_the_best_learner_is() -> None:
+    metrics = report_examples.raced()
+    metrics["learners"]["other"] = {**metrics["learners"]["stacking"], "accuracy": 0.7}
+    line = (
+        "stacking, trained on 32,561 rows, is right on 84.9% of 16,281 test rows, the data set's own test set (95% "
+        "interval 84.4% to 85.5%), always answering -1 would be on 76.4%; on training rows that were held out, its log "
+        "loss is 0.2751 +- 0.0061, that of a linear model of the columns 0.3321 +- 0.0061"
+    )
+    first, *others = verdicts_of(metrics)
+    assert first == {"kind": "quality", "learner": "stacking", "message": line}
+    assert all(verdict["kind"] != "quality" for verdict in others)
+    metrics["verdicts"], printed = [first, *others], StringIO()
+    print_result(metrics, printed)
+    assert f"result: {line}" in printed.getvalue().splitlines()
+    page = unescape(render_report(metrics))
+    assert page.index("<h1>") < page.index(line) < page.index("is right on <b>")
+    assert result_in_words(metrics).startswith(f"{line}. stacking is right on 84.9%")
+    metrics["choice"]["name"] = "linear-model"
+    assert str(verdicts_of(metrics)[0]["message"]).endswith(
+        "; it is itself a linear model of the columns: on training rows that were held out, its log loss is 0.3321 +- "
+        "0.0061"
+    )
+    del metrics["choice"]
+    assert str(verdicts_of(metrics)[0]["message"]).endswith("always answering -1 would be on 76.4%")
 
 
 def test_what_lies_beyond_an_edge_can_be_typed() -> None:

@@ -1,0 +1,154 @@
+"""The race of candidates, with results that are made up: which trials come, what is dropped, summed and chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate
+from ikmap.auto.race import FEW_VARIANTS, Race, Trial
+from ikmap.auto.trial import Decided, Searched
+
+CANDIDATES = [Candidate(LINEAR, LINEAR), Candidate("iforest", "ridge", "iforest"), Candidate(BOOSTING, BOOSTING)]
+NOISE = {LINEAR: 3.0, "iforest": 0.6, BOOSTING: 0.5}
+Outcome = Decided | Searched | str
+Rounds = list[list[tuple[str, str, int]]]
+
+
+def race_of(n: int = 1500, budget: float | None = None, n_folds: int = 3, n_workers: int = 1) -> Race:
+    """A race on n rows, whose targets are numbers."""
+    y = np.random.default_rng(0).normal(size=n)
+    parts = np.array_split(np.arange(n), n_folds)
+    folds = [(np.setdiff1d(np.arange(n), held_out), held_out) for held_out in parts]
+    return Race(CANDIDATES, y, 0, folds, n, budget, n_workers)
+
+
+def outcome_of(race: Race, trial: Trial, noise: Mapping[str, float] = NOISE, seconds: float = 0.01) -> Outcome:
+    """Decisions that are off by noise of their own, more or less by candidate."""
+    if trial.kind == "search":
+        return Searched({(16, 1.0): 2.0, (64, 0.5): 1.0}, seconds)
+    _, held_out = trial.rows(race.folds[trial.fold])
+    name = trial.candidate.name
+    # A linear model errs where boosting does, but more, and so adds nothing.
+    random = np.random.default_rng([*map(ord, name if name != LINEAR else BOOSTING), trial.fold])
+    off = random.normal(size=held_out.size) * noise.get(name, 0.7)
+    return Decided((race.target[held_out].reshape(-1) + off)[:, None], seconds, 0.0, seconds)
+
+
+def play(race: Race, outcome: Callable[[Race, Trial], Outcome] = outcome_of) -> Rounds:
+    """Go through a race; return the trials of each round: candidate, kind and fold."""
+    rounds: Rounds = []
+    while trials := race.next_round():
+        race.add_round([(own, outcome(race, own)) for own in trials])
+        rounds.append([(own.candidate.name, own.kind, own.fold) for own in trials])
+    return rounds
+
+
+def test_rounds_go_from_one_fold_to_all_and_drop_what_cannot_win() -> None:
+    race = race_of()
+    rounds = play(race)
+    assert {kind for _, kind, _ in rounds[0]} == {"search"}
+    assert {name for name, _, _ in rounds[0]} == {"iforest"}
+    assert rounds[1] == [(name, "fold", 0) for name in (LINEAR, "iforest", BOOSTING)]
+    assert rounds[2] == [(name, "fold", fold) for fold in (1, 2) for name in ("iforest", BOOSTING)]
+    assert race.notes == {LINEAR: "dropped after 1 of 3 folds: cannot win, adds nothing"}
+    assert race.settings["iforest"] == (64, 0.5)
+    # Without a budget a few variants of boosting follow, on all folds.
+    fresh = {name for later in rounds[3:] for name, _, _ in later}
+    assert len(fresh) == FEW_VARIANTS
+    assert all(name.startswith("boosting ") for name in fresh)
+
+
+def test_a_sum_wins_where_errors_are_independent() -> None:
+    race = race_of()
+    play(race)
+    board = race.leaderboard()
+    losses = [entry.loss for entry in board if not entry.note]
+    assert all(one <= other for one, other in pairwise(losses))
+    assert board[0].weights.keys() == {BOOSTING, "iforest"}
+    assert board[0].weights[BOOSTING] > board[0].weights["iforest"] > 0
+    # Two numbers of variance .25 and .36 are best weighed by the inverse, and leave a variance of .15.
+    assert board[0].loss == pytest.approx(0.25 * 0.36 / 0.61 / 2, rel=0.2)
+    assert board[-1].name == LINEAR
+    choice = race.choice()
+    assert (choice.learner, choice.partitioner, choice.by_budget) == (STACKING, "", False)
+    assert choice.options[STACKING]["base_models"] == "boosting,iforest"
+
+
+def test_one_candidate_is_chosen_with_its_settings_where_nothing_adds_to_it() -> None:
+    race = race_of()
+    play(race, lambda race, own: outcome_of(race, own, {"iforest": 0.01, LINEAR: 5.0, BOOSTING: 5.0}))
+    choice = race.choice()
+    assert (choice.learner, choice.partitioner) == ("ridge", "iforest")
+    assert choice.options["iforest"]["psi"] == 64
+    assert choice.options["ridge"] == {"C": 0.5}
+
+
+def test_many_rows_are_tried_on_few_first() -> None:
+    race = race_of(4500)
+    rounds = play(race)
+    assert rounds[0] == [(name, "pilot", 0) for name in (LINEAR, "iforest", BOOSTING)]
+    assert race.pilots.keys() == NOISE.keys()
+    pilot = Trial(CANDIDATES[0], 0, "pilot")
+    assert [rows.size for rows in pilot.rows(race.folds[0])] == [1000, 1000]
+
+
+def test_a_candidate_that_fails_is_left_out_and_told() -> None:
+    race = race_of()
+    play(race, lambda race, own: "no such luck" if own.candidate.name == BOOSTING else outcome_of(race, own))
+    assert race.notes[BOOSTING] == "failed: no such luck"
+    (entry,) = (entry for entry in race.leaderboard() if entry.name == BOOSTING)
+    assert (entry.folds, entry.note) == (0, "failed: no such luck")
+    assert BOOSTING not in race.choice().entry.parts
+
+
+def test_a_race_that_everybody_fails_has_no_choice() -> None:
+    race = race_of()
+    play(race, lambda *_: "no")
+    with pytest.raises(ValueError, match=r"no model could be tried: .*failed: no"):
+        race.choice()
+
+
+def test_what_takes_too_long_is_not_tried_and_the_budget_is_named() -> None:
+    """A pilot of 5 s foretells more for more rows than a race of 10 s has."""
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        return outcome_of(race, own, seconds=5.0 if own.candidate.name == BOOSTING else 0.001)
+
+    race = race_of(4500, budget=10.0, n_workers=2)
+    rounds = play(race, outcome)
+    assert all(name != BOOSTING for later in rounds[1:] for name, _, _ in later)
+    assert race.notes[BOOSTING].startswith("not tried: would take")
+    assert race.choice().by_budget
+
+
+def test_a_budget_of_nothing_still_ends_with_a_model() -> None:
+    race = race_of(budget=1e-6)
+    rounds = play(race)
+    assert rounds
+    choice = race.choice()
+    assert choice.by_budget
+    assert choice.entry.folds >= 1
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_race_depends_on_results_alone(n_workers: int) -> None:
+    """The order in which a round's results come in, and how many trials run at the same time, changes nothing."""
+
+    def shuffled(trials: Sequence[Trial], race: Race) -> list[tuple[Trial, Outcome]]:
+        return [(own, outcome_of(race, own)) for own in reversed(trials)]
+
+    race, other = race_of(budget=1000.0), race_of(budget=1000.0, n_workers=n_workers)
+    rounds = play(race)
+    again: Rounds = []
+    while trials := other.next_round():
+        other.add_round(shuffled(trials, other))
+        again.append([(own.candidate.name, own.kind, own.fold) for own in trials])
+    assert rounds == again
+    assert race.choice().options == other.choice().options
+    assert [(entry.name, entry.loss) for entry in race.leaderboard()] == [
+        (entry.name, entry.loss) for entry in other.leaderboard()
+    ]

@@ -1,0 +1,148 @@
+"""The bare command: a race chooses the model, kills change nothing, and its run.toml makes the same model again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from flows.options.batch import BatchOptions
+from ikmap.methods.base_models import CellsPart
+from pipeline.runs.schema import metrics_schema
+from tests.support.kills import KilledAfter, counted, killed_at
+from tests.support.one_process import Command, Heard, one_process
+
+pytestmark = pytest.mark.slow
+AMPLE = ["--cv-rows", "190"]
+"""The budget is the usual one, a minute, which is ample here: a given one would have more settings tried."""
+
+
+def write_table(folder: Path, *, words: bool = True, n: int = 240) -> Path:
+    """Rows of a ring and what is around it: no linear model finds it. Weights, groups and days stand beside."""
+    random = np.random.default_rng(5)
+    X = random.normal(size=(n, 2)).round(3)
+    size = (X**2).sum(axis=1)
+    y = np.where(size > 1.4, "out", "in") if words else (size + random.normal(size=n) / 9).round(4)
+    lines = [
+        f"{a},{b},{1 + k % 3},{k // 4},2001-01-{1 + k % 28:02},{label}"
+        for k, ((a, b), label) in enumerate(zip(X, y, strict=True))
+    ]
+    file = folder / "ring.csv"
+    file.write_text("\n".join(["a,b,heavy,family,day,y", *lines]) + "\n")
+    return file
+
+
+def asked(file: Path, *words: str) -> BatchOptions:
+    return BatchOptions.parse(["--input", str(file), "--label", "y", *words])
+
+
+def plain(file: Path, *words: str) -> BatchOptions:
+    return asked(file, "--drop", "heavy,family,day", *words)
+
+
+def run(options: BatchOptions, directory: Path, heard: Heard | None = None) -> dict[str, Any]:
+    with one_process():
+        return Command(options).run(directory, heard=heard)
+
+
+def model_of(metrics: dict[str, Any]) -> tuple[str, str]:
+    ((name, learner),) = metrics["learners"].items()
+    return name, learner["content_hash"]
+
+
+def decided(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The choice without seconds."""
+    choice = metrics["choice"]
+    board = [
+        {key: entry[key] for key in ("name", "options", "loss", "folds", "note")} for entry in choice["leaderboard"]
+    ]
+    return {**{key: choice[key] for key in ("name", "learner", "options", "scale")}, "leaderboard": board}
+
+
+@pytest.mark.parametrize("words", [True, False], ids=["classes", "numbers"])
+def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, tmp_path: Path) -> None:
+    heard = Heard()
+    metrics = run(plain(write_table(tmp_path, words=words), *AMPLE), tmp_path / "raced", heard)
+    choice = metrics["choice"]
+    assert not list(Draft202012Validator(metrics_schema()).iter_errors(json.loads(json.dumps(metrics))))
+    # The cells win by themselves or in a sum.
+    assert choice["name"] not in ("linear-model", "boosting")
+    losses = {entry["name"]: entry["loss"] for entry in choice["leaderboard"]}
+    assert losses[choice["name"]] == min(losses.values()) < losses["linear-model"]
+    assert any(choice["name"] in line for line in heard.lines if line.startswith("choose: "))
+    assert metrics["verdicts"][0]["kind"] == "quality"
+    assert "that of a linear model of the columns" in metrics["verdicts"][0]["message"]
+    assert "Choice of the model" in (tmp_path / "raced" / "report.html").read_text()
+
+    again = BatchOptions.from_toml((tmp_path / "raced" / "run.toml").read_text())
+    assert again.learner == (choice["learner"],)
+    other = run(again, tmp_path / "again")
+    assert "choice" not in other
+    assert all(stage["name"] not in ("choose", "select") for stage in other["stages"])
+    assert model_of(other) == model_of(metrics)
+
+
+def test_the_same_command_finds_its_run_finished(tmp_path: Path) -> None:
+    options = plain(write_table(tmp_path), *AMPLE)
+    assert run(options, tmp_path / "run") == run(options, tmp_path / "run")
+
+
+def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    options = plain(write_table(tmp_path), *AMPLE)
+    whole = run(options, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(options, tmp_path / "killed", KilledAfter("choose", 3))
+    with killed_at(CellsPart.fit, 2), one_process():
+        Command(options).run(tmp_path / "killed")
+    resumed = run(options, tmp_path / "killed")
+    assert decided(resumed) == decided(whole)
+    assert model_of(resumed) == model_of(whole)
+    (stage,) = (stage for stage in resumed["stages"] if stage["name"] == "choose")
+    assert stage["tasks"] == sum(one["tasks"] for one in whole["stages"] if one["name"] == "choose")
+
+
+def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+    def refuse(_: int) -> None:
+        raise ValueError("these rows have no cells")
+
+    with counted(CellsPart.fit, refuse):
+        metrics = run(plain(write_table(tmp_path), *AMPLE), tmp_path / "run")
+    notes = {entry["name"]: entry["note"] for entry in metrics["choice"]["leaderboard"]}
+    assert notes["iforest"] == "failed: these rows have no cells"
+    assert list(metrics["learners"]) in (["boosting"], ["linear-model"])
+    assert "failed: these rows have no cells" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
+    heard = Heard()
+    metrics = run(plain(write_table(tmp_path), "--budget", "0.001"), tmp_path / "run", heard)
+    assert metrics["choice"]["by_budget"]
+    assert metrics["choice"]["folds"] >= 1
+    assert any("the best that the budget has seconds for" in line for line in heard.lines)
+    assert "The budget decided" in (tmp_path / "run" / "report.html").read_text()
+    assert model_of(metrics)[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--weight heavy --drop family,day",
+        "--split-by group:family --drop heavy,day",
+        "--split-by time:day --drop heavy,family",
+    ],
+)
+def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path) -> None:
+    options = asked(write_table(tmp_path), *words.split(), *AMPLE)
+    metrics = run(options, tmp_path / "run")
+    assert metrics["choice"]["folds"] >= 2
+    assert metrics["choice"]["name"] != "linear-model"
+    again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
+    assert (again.weight, again.split_by) == (options.weight, options.split_by)
+    assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
+    if options.weight:
+        plain_run = run(asked(tmp_path / "ring.csv", "--drop", "heavy,family,day", *AMPLE), tmp_path / "plain")
+        assert decided(plain_run)["leaderboard"] != decided(metrics)["leaderboard"]
