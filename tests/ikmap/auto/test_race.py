@@ -23,7 +23,7 @@ def race_of(n: int = 1500, budget: float | None = None, n_folds: int = 3, n_work
     y = np.random.default_rng(0).normal(size=n)
     parts = np.array_split(np.arange(n), n_folds)
     folds = [(np.setdiff1d(np.arange(n), held_out), held_out) for held_out in parts]
-    return Race(CANDIDATES, y, 0, folds, n, budget, n_workers)
+    return Race(CANDIDATES, y, 0, folds, n, 3, budget, n_workers)
 
 
 def outcome_of(race: Race, trial: Trial, noise: Mapping[str, float] = NOISE, seconds: float = 0.01) -> Outcome:
