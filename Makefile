@@ -46,12 +46,12 @@ check: lint
 
 # Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
-	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Numba's loops are compiled, so no line of theirs is counted. Each process writes a file of its own.
 coverage: venv
 	@rm -f .coverage .coverage.*
-	@$(PY) -m coverage run -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS); status=$$?; \
+	@$(PY) -m coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS); status=$$?; \
 		$(PY) -m coverage combine --quiet; $(PY) -m coverage report; exit $$status
 
 # One after the other, each with all of both cores.

@@ -25,6 +25,7 @@ PARTS, XGBOOST, CATBOOST, HISTOGRAMS = "LightGBM-parts", "XGBoost", "CatBoost", 
 LINEAR = "linear"
 BUDGETS = (10, 30, 60, 300)
 """Seconds that an automatic choice may take."""
+TREES = ["lgbm", "xgboost", "catboost", "rf", "extra_tree"]
 FLAML = {f"FLAML-{seconds}": seconds for seconds in BUDGETS}
 FOLDS = 5
 STOPPING: dict[str, Any] = {"learning_rate": 0.05, "n_estimators": 2000}
@@ -234,7 +235,7 @@ def _flaml(about: dict[str, Any], seconds: float) -> Work:
         model = automl.AutoML()
         task, metric = ("regression", "mse") if classes is None else ("classification", "log_loss")
         how = {"time_budget": seconds, "n_jobs": about["threads"], "seed": 0, "verbose": 0}
-        model.fit(X, y, task=task, metric=metric, **how)
+        model.fit(X, y, task=task, metric=metric, estimator_list=TREES, **how)  # others take no missing values
         return np.asarray(model.predict(X_test) if classes is None else model.predict_proba(X_test))
 
     return work

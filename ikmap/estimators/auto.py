@@ -54,6 +54,8 @@ class AutoEstimator(RowsEstimator):
     def _choose(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:
         """Race the candidates, and fit the model that was chosen."""
         seed, n = self._draw_seed(), y.size
+        if n < 2:
+            raise ValueError(f"{type(self).__name__}: found n_samples = {n}, expected at least 2, for two folds")
         classes = [] if labels is None else labels.tolist()
         block = Block(rows, y, sample_weight)
         sample = np.arange(n)

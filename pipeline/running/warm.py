@@ -18,6 +18,7 @@ MODULES = (
     "pipeline.stages.encode",
     "pipeline.stages.scale",
     "pipeline.stages.shuffle",
+    "pipeline.stages.choose",
     "pipeline.stages.select",
     "pipeline.stages.select_cells",
     "pipeline.stages.select_costs",

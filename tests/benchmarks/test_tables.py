@@ -55,14 +55,15 @@ def test_sides_of_a_split(options: Options, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / TEST).num_rows == N // 5
 
 
-PACKAGES = {table_peers.XGBOOST: ("xgboost",), table_peers.CATBOOST: ("catboost", "pandas")}
+PACKAGES = {table_peers.XGBOOST: ("xgboost",), table_peers.CATBOOST: ("catboost", "pandas"), "FLAML-10": ("flaml",)}
 LIGHTGBM = (table_peers.LIGHTGBM, table_peers.ROUNDS, table_peers.STOPPED, table_peers.BAG, table_peers.PARTS)
 
 
-@pytest.mark.parametrize("peer", table_peers.PEERS)
+@pytest.mark.parametrize("peer", [*(peer for peer in table_peers.PEERS if peer not in table_peers.FLAML), "FLAML-10"])
 @pytest.mark.parametrize("name", ["adult", "delay"])
 def test_peers_learn(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peer: str, name: str) -> None:
     monkeypatch.setitem(table_peers.STOPPING, "n_estimators", 60)
+    monkeypatch.setitem(table_peers.FLAML, "FLAML-10", 1)
     of = SETS[name]
     write_sides(of, options, 0, tmp_path)
     about = {"label": of.label, "numbers": of.numbers, "categories": (), "threads": 1}
@@ -120,7 +121,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_runs_and_peers_are_measured_once(options: Options, tmp_path: Path, asked: list[list[str]]) -> None:
     """Sides that this build lacks are named, and tried again; a side that was given up is not."""
     lacking = [side for side in tables.OURS if is_lacking(side, options)]
-    sides = [side for side in tables.SIDES if side not in (*lacking, table_peers.PARTS)]
+    sides = [side for side in tables.SIDES if side not in {*lacking, table_peers.PARTS, *tables.ANYTIME}]
     for _ in range(2):
         assert tables.run(options, tmp_path, unset=[]) == 0
     assert len(asked) == len(sides)

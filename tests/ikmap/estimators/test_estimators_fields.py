@@ -191,6 +191,7 @@ NO_ESTIMATOR = {
     "binning": "a paper compares with it, and commands do so again",
     "chi2-linear": "AdditiveChi2Sampler of scikit-learn is the map", "chi2-svm": "SVC takes a function as its kernel",
     "iforest-score": "IsolationForest of scikit-learn is one", "kernel-ogd": "CellOGDClassifier has an exact kernel",
+    "linear-model": "LogisticRegression and Ridge of scikit-learn are",
     "isolation-svm": "SVC takes the kernel matrix of IsolationKernelMap",
 }  # fmt: skip
 """Methods that are no estimator, and why."""

@@ -196,7 +196,7 @@ def test_sweeps_that_are_broken_off_are_given_up() -> None:
     cells, _ = problem(64, np.full(33, 5))
     rows = counted(cells, 1.0)
     shared: Any = SharedPass(*cells.codes.shape)
-    shared.stop, shared.pace = 2, Always()
+    shared.pool, shared.pace = Breaking(shared, 2), Always()
     for _ in range(int(shared_pass.PATIENCE)):
         assert shared.pays(10**6)
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
