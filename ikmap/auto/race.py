@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -209,6 +210,7 @@ class Race:
         self._searched: dict[str, list[Mapping[Settings, float]]] = {}
         self.notes: dict[str, str] = {}
         self.refusals: dict[str, str] = {}
+        self.smaller: Entry | None = None
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
 
@@ -457,8 +459,7 @@ class Race:
     def leaderboard(self) -> list[Entry]:
         """Return what has been tried: the least loss first, then what was dropped, then what could not be tried."""
         entries = [self._entry(own) for own in self.candidates]
-        if (total := self._sum()) is not None:
-            entries.append(total)
+        entries += [own for own in (self._sum(self._summands()), self.smaller) if own is not None]
         entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
         return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.loss))
 
@@ -478,12 +479,22 @@ class Race:
             note,
         )
 
-    def _sum(self) -> Entry | None:
-        """Return the sum of the best setting of boosting and of candidates on cells that add to it."""
-        n, n_folds = self.n_done, len(self.folds)
+    def _summands(self) -> list[Candidate]:
+        """Return what sums are made of: the best setting of boosting, and candidates on cells."""
         best = self.best_boosting()
-        parts = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
-        parts = [*([best] if best is not None else []), *parts]
+        on_cells = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
+        return [*([best] if best is not None else []), *on_cells]
+
+    def _smaller_sum(self, seconds: float) -> Entry | None:
+        """Return the sum with the least loss, of other parts or fewer, for which there are so many seconds."""
+        parts = self._summands()
+        fewer = [self._sum(some) for size in range(2, len(parts)) for some in combinations(parts, size)]
+        affordable = [own for own in fewer if own is not None and own.fit_seconds <= seconds]
+        return min(affordable, key=lambda own: own.loss, default=None)
+
+    def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
+        """Return the sum of some candidates, without those that add nothing."""
+        n, n_folds = self.n_done, len(self.folds)
         if not parts:
             return None
         blended, rows = self._blend([own.name for own in parts], n), self._held_out(n)
@@ -525,6 +536,9 @@ class Race:
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
         left = self.budget - self.spent
+        if board[0].weights and board[0].fit_seconds > left:
+            self.smaller = self._smaller_sum(left)
+            board = sorted([*board, *([self.smaller] if self.smaller else [])], key=lambda entry: entry.loss)
         affordable = [entry for entry in board if entry.fit_seconds <= left]
         entry = affordable[0] if affordable else min(board, key=lambda entry: entry.fit_seconds)
         return replace(self.as_options(entry), by_budget=self.limited or entry is not board[0])
