@@ -29,7 +29,7 @@ from ikmap.racing import Scores, survivors
 
 PILOT_ROWS = 1000
 """Rows of the first round."""
-SEARCH_ROWS = 20_000
+SEARCH_ROWS = 10_000
 """Most rows by which psi and C are chosen."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""

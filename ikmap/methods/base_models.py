@@ -31,6 +31,8 @@ PSIS = (16, 64, 256, 1024, 4096)
 """Values of psi that are tried, ascending, until one is worse than the one before."""
 SEARCH_T = 100
 """Partitionings, at most, with which psi and C are chosen; more change the choice little."""
+MOST_C = 512.0
+"""Largest C of classes that is tried: where they are nearly told apart, larger ones take long and change little."""
 ENOUGH_ROWS = 1000
 """Number of held-out rows that is enough to choose psi and C by."""
 
@@ -185,7 +187,8 @@ def _path_losses(of_map: BaseMap, training: Training, outside: Training) -> dict
     from ikmap.model_selection import values_of_C
 
     n_classes = len(training.classes)
-    loss, target, Cs = loss_of(n_classes), target_of(outside.y, n_classes), values_of_C(n_classes)
+    loss, target = loss_of(n_classes), target_of(outside.y, n_classes)
+    Cs = [C for C in values_of_C(n_classes) if not n_classes or C <= MOST_C]
     weight = outside.block.sample_weight
     size = outside.y.size if weight is None else float(weight.sum())
     part = CellsPart(of_map, training)

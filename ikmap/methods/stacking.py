@@ -70,7 +70,7 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     },
 }
 """JSON Schema of the fields that the learner reports."""
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 """Most rows that are learned from to choose psi and C."""
 
 
