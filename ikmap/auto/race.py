@@ -23,7 +23,7 @@ from ikmap.arrays import Floats, Int64s
 from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, known_seconds, variants
 from ikmap.auto.trial import Decided, Searched, T
 from ikmap.json_values import Json
-from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
+from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
 from ikmap.racing import Scores, survivors
 
@@ -36,12 +36,16 @@ ENOUGH = 400
 FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 """Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
 more folds than one have too few rows for that."""
-RACE_SHARE = 0.4
+RACE_SHARE = 0.5
 """Share of the budget that the race may take; the rest is for the model of all rows."""
 LEAST_SLOPE = 0.25
 """Seconds that a further row is expected to take, at least, as a share of the mean over rows."""
 PILOT_SLOPE = 0.4
 """The same, before more than one number of rows is known: much of a pilot's time does not depend on rows."""
+OVERRUN = 1.4
+"""By how much a model may take longer than expected: not all of its work is shared out to all cores."""
+LEAST_WEIGHT = 0.02
+"""Weight in a sum at which a candidate that can no longer win is dropped."""
 FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE = 2
@@ -154,7 +158,7 @@ def sample_size(n_rows: int) -> int:
 
 def default_budget(n_rows: int) -> float:
     """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows."""
-    return float(round(min(8 + n_rows / 400, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
+    return float(round(min(4 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
 
 
 class Race:
@@ -362,9 +366,9 @@ class Race:
             scores.add(i, 0, [-self._losses(own.name, done)])
         left = {i for i, _ in survivors(scores.on([0]), done, len(self.folds))}
         parts = [own.name for own in running if own.learner != LINEAR]
-        weights = dict(zip(parts, self._blend(parts, done).weights.tolist(), strict=True)) if parts else {}
+        weights = dict(zip(parts, self._weights(parts, done).tolist(), strict=True)) if parts else {}
         for i, own in enumerate(running):
-            if i not in left and weights.get(own.name) == 0.0:
+            if i not in left and weights.get(own.name, 1.0) <= LEAST_WEIGHT:
                 self.notes[own.name] = f"dropped after {done} of {len(self.folds)} folds: cannot win, adds nothing"
 
     # Other settings, if there is time.
@@ -428,6 +432,14 @@ class Race:
         weighed: Floats = losses * (weight / weight.mean())
         return weighed
 
+    def _weights(self, names: Sequence[str], n_folds: int) -> Floats:
+        """Return the weights >= 0 of all these candidates in a sum: few folds do not tell what adds a little."""
+        rows = self._held_out(n_folds)
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        target = self.loss.softened(self.target[rows], weight)
+        constant = self.loss.constant(target, weight)
+        return weights_of([self._decisions(name, n_folds) for name in names], target, constant, self.loss, weight)
+
     def _blend(self, names: Sequence[str], n_folds: int) -> Blend:
         """Return the sum of the decisions of some candidates."""
         rows, decisions = self._held_out(n_folds), [self._decisions(name, n_folds) for name in names]
@@ -451,6 +463,10 @@ class Race:
             slope = (seconds - self.pilots[name].fit_seconds) / (rows - PILOT_ROWS)
             return seconds + max(slope, LEAST_SLOPE * seconds / rows) * (n_rows - rows)
         return seconds * n_rows / rows
+
+    def _search_seconds(self, name: str) -> float:
+        """Return the seconds that a sum takes to choose psi and C of a candidate."""
+        return self.searches.get(name, 0.0) * enough_folds([held_out.size for _, held_out in self.folds])
 
     def _row_seconds(self, name: str) -> float:
         known = self.results[name]
@@ -510,7 +526,7 @@ class Race:
             float(losses.mean()),
             _standard_error(losses),
             n,
-            (n_folds * seconds + sum(self.searches.get(name, 0.0) for name in weights)) / self.n_workers,
+            (n_folds * seconds + sum(map(self._search_seconds, weights))) / self.n_workers,
             n_folds * sum(map(self._row_seconds, weights)),
             weights=weights,
         )
@@ -535,7 +551,7 @@ class Race:
             board = [entry for entry in board if entry.name not in self.refusals]
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
-        left = self.budget - self.spent
+        left = (self.budget - self.spent) / OVERRUN
         if board[0].weights and board[0].fit_seconds > left:
             self.smaller = self._smaller_sum(left)
             board = sorted([*board, *([self.smaller] if self.smaller else [])], key=lambda entry: entry.loss)
