@@ -22,6 +22,8 @@ VARIANTS: Mapping[int, tuple[Options, ...]] = {
 changed most for such numbers of rows comes first."""
 MORE_VARIANTS: tuple[Options, ...] = ({"row_share": 0.7}, {"min_leaf": 60}, {"shrinkage": 0.02, "rounds": 3000})
 """Settings that are tried last, for any number of rows."""
+T = 300
+"""Partitionings of a map."""
 FEW_ROUNDS = 100
 """Rounds of boosting that a trial takes at least, for most rows."""
 
@@ -76,8 +78,8 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
         Candidate(LINEAR, LINEAR),
         Candidate("iforest", learner, "iforest"),
         Candidate(BOOSTING, BOOSTING),
+        Candidate("forest", learner, "forest"),
     ]
-    found.append(Candidate("forest", learner, "forest"))
     if dense:
         found.append(Candidate("anne", learner, "anne", "minmax"))
     return found
@@ -107,5 +109,5 @@ def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: 
         return FEW_ROUNDS * outputs * n_columns * (5.0 * n_rows + 31 * 512.0) * 1e-9
     if candidate.partitioner == "forest":
         rows = min(n_rows, 4096)
-        return 300 * rows * math.log2(max(2, rows)) * max(1.0, n_columns / 2) * 1e-9
+        return T * rows * math.log2(max(2, rows)) * max(1.0, n_columns / 2) * 1e-9
     return 0.0

@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 from ikmap.arrays import Floats, Int64s
-from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, known_seconds, variants
-from ikmap.auto.trial import Decided, Searched, T
+from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, T, known_seconds, variants
+from ikmap.auto.trial import Decided, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
@@ -66,8 +66,8 @@ class Trial:
     candidate : Candidate
     fold : int
     kind : {"pilot", "search", "fold"}
-        Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes; from all rows of the fold with
-        several psi and C, to choose among them; or from all rows with these.
+        Whether it learns from :data:`PILOT_ROWS` rows, to tell how long it takes; from :data:`SEARCH_ROWS` rows of
+        the fold with several psi and C, to choose among them; or from all rows of the fold with these.
     settings : (int, float) or None
         psi and C, if they are known.
     """
@@ -102,7 +102,7 @@ class Entry:
     parts : tuple of str
         Names of the candidates in it.
     loss : float
-        Mean loss on rows from which it has not learned; nan if it was not tried on all folds.
+        Mean loss on the rows of the folds on which it was tried, from which it had not learned; nan if on none.
     error : float
         Standard error of the loss.
     folds : int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.auto.candidates import Candidate, Options
+from ikmap.auto.candidates import Candidate, Options, T
 from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import MAPS, method
 from ikmap.methods.base_models import BaseMap, CellsPart, Settings, best_settings, psis_of, search
@@ -22,9 +22,6 @@ from ikmap.rows import Rows, as_dense
 
 if TYPE_CHECKING:
     from ikmap.learners.cells_model import CellsModel
-
-T = 300
-"""Partitionings of a map."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,12 +38,24 @@ class AutoEstimator(RowsEstimator):
 
     methods: ClassVar = ()
 
-    budget: float | None
-    max_rows: int | None
-    cv: int
     model_: CellsModel | LinearModel
     choice_: Choice
     leaderboard_: list[dict[str, Json]]
+
+    def __init__(
+        self,
+        budget: float | None = None,
+        *,
+        cv: int = 5,
+        max_rows: int | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.cv = cv
+        self.max_rows = max_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _rows(self, X: Table, reset: bool, y: ArrayLike | None = None) -> Rows:
         rows = super()._rows(X, reset, y)
@@ -151,21 +163,6 @@ class AutoClassifier(Classifier, AutoEstimator):
     True
     """
 
-    def __init__(
-        self,
-        budget: float | None = None,
-        *,
-        cv: int = 5,
-        max_rows: int | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.cv = cv
-        self.max_rows = max_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(self, X: Table, y: ArrayLike) -> Self:
         """Compare the candidates, and fit the best one to all rows.
 
@@ -227,21 +224,6 @@ class AutoRegressor(Regressor, AutoEstimator):
     >>> bool(model.score(X[1::2], y[1::2]) > 0.3)
     True
     """
-
-    def __init__(
-        self,
-        budget: float | None = None,
-        *,
-        cv: int = 5,
-        max_rows: int | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.cv = cv
-        self.max_rows = max_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, X: Table, y: ArrayLike) -> Self:
         """Compare the candidates, and fit the best one to all rows.

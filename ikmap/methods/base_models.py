@@ -160,7 +160,7 @@ def search(of_map: BaseMap, training: Training, outside: Training, psis: Sequenc
     losses: dict[Settings, float] = {}
 
     def least(psi: int) -> float:
-        losses.update(_path_losses(replaced(of_map, psi), training, outside))
+        losses.update(_path_losses(with_few_partitionings(of_map, psi), training, outside))
         return min(loss for settings, loss in losses.items() if settings[0] == psi)
 
     climb(psis, 1, least)
@@ -205,7 +205,7 @@ def _path_losses(of_map: BaseMap, training: Training, outside: Training) -> dict
     return losses
 
 
-def replaced(of_map: BaseMap, psi: int) -> BaseMap:
+def with_few_partitionings(of_map: BaseMap, psi: int) -> BaseMap:
     """Return a map with another psi, and with few partitionings."""
     return of_map.at({"psi": psi, "t": min(of_map.t, SEARCH_T)})
 

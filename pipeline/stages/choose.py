@@ -12,6 +12,7 @@ from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Searched, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
+from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
 from pipeline.resolve import flag
@@ -55,7 +56,10 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
         tasks = [Task(own.name, (context.store, params, own, n_used)) for own in trials]
         records = stage.run(try_candidate, tasks, Progress(race))
         race.add_round([(own, _result(record)) for own, record in zip(trials, records, strict=True)])
-    choice = race.choice(lambda one: refusal(params.decided(one.learner, one.partitioner, one.options, one.scale)))
+    try:
+        choice = race.choice(lambda one: refusal(params.decided(one.learner, one.partitioner, one.options, one.scale)))
+    except ValueError as error:
+        raise InputError(f"{error}; name a --learner, or give a larger --budget") from None
     result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
     for line in leaderboard_lines(result):
         context.events.message(line)
@@ -81,7 +85,7 @@ def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
     n_classes = len(task.codec.classes)
     folds = cv_folds(context.store, params, n_used)
     workers = max(1, len(worker_addresses(context.client)))
-    own = candidates(classes=n_classes > 0, dense=preparation.dense and params.scale == "none")
+    own = candidates(classes=n_classes > 0, dense=preparation.dense)
     in_time = goes_by_time(params.split_by)
     return Race(
         own, y, n_classes, folds, rows.n_rows, preparation.n_columns, params.budget, workers, weight, in_time=in_time

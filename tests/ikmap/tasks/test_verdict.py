@@ -167,7 +167,7 @@ def test_how_good_numbers_and_scores_are() -> None:
 
 
 def test_intervals_hold_what_they_promise() -> None:
-    """Of many samples of a known population, about 95% have the true value within."""
+    """About 95% of the intervals of many samples of a known population hold the true value."""
     rng = np.random.default_rng(0)
     inside = {"share": 0, "auc": 0, "r2": 0}
     true_area, n = 0.7602499389065233, 400  # of two normals that lie 1 apart

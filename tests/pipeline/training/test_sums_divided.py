@@ -101,7 +101,7 @@ def test_a_quantile_takes_no_weights(table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("learner", ["boosting", "stacking --t 5 --psi 8"])
 def test_rows_of_one_group_are_refused(tmp_path: Path, learner: str) -> None:
-    """Of two groups, one is that of the test rows."""
+    """The test rows are one of two groups, so that one is left to learn from."""
     table = tmp_path / "two.csv"
     lines = [f"{k * 37 % 100},{'p' if k < 70 else 'q'},{'yes' if k % 2 else 'no'}" for k in range(100)]
     table.write_text("\n".join(["a,who,kind", *lines]) + "\n")
