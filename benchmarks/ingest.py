@@ -1,6 +1,7 @@
 """Tables into the store: rows a second, beside the bare reading and writing; and peak memory as rows grow fourfold.
 
-Run as a program, ``python -m benchmarks.ingest FILE FOLDER WORKERS``, it ingests one file and prints what that took.
+Run as a program, ``python -m benchmarks.ingest FILE FOLDER WORKERS OPTION ...``, it ingests one file and prints what
+that took.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from benchmarks.harness import ROOT, Case, Options, Row
@@ -29,7 +32,7 @@ ABOUT = (
     "the ingest of `python -m flows.batch` on flights-3m (Parquet: a date, a number, two columns of 229 airports; "
     "label by `--above 15`), from the first read to the fitted encoder, every row stored and flushed: against two "
     "million rows a second, and against Arrow reading the same columns and the store writing the same arrays in as "
-    "many processes"
+    "many processes; the same of a small file of 9,000 columns of numbers"
 )
 
 type Work = Callable[[Path, Path, int], dict[str, Any]]
@@ -43,11 +46,14 @@ LEARNED = ("--partitioner", "iforest", "--psi", "1024", "--C", "2", "--learner",
 """Of the whole run."""
 ENCODED_ROWS = 1 << 16
 """Of training rows, at once, that are read to see how fast they are encoded."""
+WIDE_ROWS, WIDE_COLUMNS, WIDE_SECONDS = 250, 9_000, 0.5
+WIDE_WORDS = ("--label", "y", "--memory-limit", "2GB")
 
 
 def cases(options: Options) -> Iterator[Case]:
     whole = options.data_dir / FILE
     yield Case(FILE, rows=partial(rate, whole, options))
+    yield Case("a wide table", rows=partial(wide, options))
     for name, work in (("ingest", ingested), ("a whole run up to the cells", whole_run)):
         yield Case(f"{FILE}, {name}, four times the rows", rows=partial(growth, name, work, whole, options))
 
@@ -74,6 +80,34 @@ def rate(whole: Path, options: Options) -> list[Row]:
     beside.relation = "<="
     beside.notes = [f"the bare work: {rows / statistics.median(bare) / 1e6:.2f} M rows/s"]
     return [fast, beside]
+
+
+def wide(options: Options) -> list[Row]:
+    """Seconds for thousands of columns and few rows, as Parquet and as CSV, and beside the bare reading of Parquet."""
+    n_columns = 90 if options.quick else WIDE_COLUMNS
+    numbers = np.random.default_rng(0).random((WIDE_ROWS, n_columns))
+    table = pa.table({f"x{j}": numbers[:, j] for j in range(n_columns)} | {"y": numbers[:, 0]})
+    name = f"{WIDE_ROWS:,} rows, {n_columns:,} columns"
+    found = []
+    with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder:
+        paths = {ending: Path(folder) / f"wide.{ending}" for ending in ("parquet", "csv")}
+        pq.write_table(table, paths["parquet"])
+        pa.csv.write_csv(table, paths["csv"])
+        ours: dict[str, list[float]] = {ending: [] for ending in paths}
+        bare = []
+        for k in range(options.repeats):
+            for ending, path in paths.items():
+                run = Path(folder) / f"{ending}-{k}"
+                ours[ending].append(ingested(path, run, options.threads, WIDE_WORDS)["seconds"])
+            bare.append(bare_seconds(paths["parquet"], Path(folder) / f"parquet-{k}", options.threads))
+    for ending, seconds in ours.items():
+        row = Row(f"{name}, {ending}", "seconds", seconds, target=WIDE_SECONDS, relation="<=")
+        row.value = statistics.median(seconds)
+        found.append(row)
+    beside = Row(f"{name}, parquet", "Arrow reads, the store writes", ours["parquet"], bare)
+    beside.value = statistics.median(ours["parquet"]) / statistics.median(bare)
+    beside.notes = ["the bare work has read a row of each column before, ours opens the file for the first time, twice"]
+    return [*found, beside]
 
 
 def growth(name: str, work: Work, whole: Path, options: Options) -> list[Row]:
@@ -106,9 +140,9 @@ def _part(whole: Path, path: Path, share: float) -> Path:
     return path
 
 
-def ingested(path: Path, folder: Path, workers: int) -> dict[str, Any]:
+def ingested(path: Path, folder: Path, workers: int, words: Sequence[str] = WORDS) -> dict[str, Any]:
     """What an ingest in a program of its own took."""
-    command = [sys.executable, "-m", "benchmarks.ingest", str(path), str(folder), str(workers)]
+    command = [sys.executable, "-m", "benchmarks.ingest", str(path), str(folder), str(workers), *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
@@ -171,12 +205,12 @@ def _bare_work(path: str, run: str, parts: Sequence[str], k: int, of: int, start
             other.write_group(f"{k}-{number}", arrays, {})
 
 
-def main(path: str, folder: str, workers: str) -> int:
+def main(path: str, folder: str, workers: str, *given: str) -> int:
     """Ingest a file, then read some of its training rows encoded; print the figures as JSON."""
     from flows.options.batch import BatchOptions
     from flows.runs.batch import listening, run_pipeline, starting
 
-    words = ["--input", path, "--run-dir", folder, "--workers", workers, "--quiet", "--no-dask-report", *WORDS]
+    words = ["--input", path, "--run-dir", folder, "--workers", workers, "--quiet", "--no-dask-report", *given]
     options = BatchOptions.parse(words)
     events = listening(options, None)
     starting(options, events)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
-from flows.options.kinds import OneOrMore, Place
+from flows.options.kinds import Duration, OneOrMore, Place
 from flows.options.option import FEATURES, LEARNING, Environment, On, Option, Session, options_of_methods
 from flows.options.presets import PRESETS
 from flows.options.table import TableOptions
-from ikmap.methods import LEARNERS, MAPS, Advice, Doc, StreamLearner, methods
+from ikmap.methods import LEARNERS, MAPS, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.methods.registry import FAULTS, faults
@@ -156,11 +156,10 @@ class BatchOptions(TableOptions, CommonOptions):
     ] = "auto"
     budget: Annotated[
         float | None,
-        Gt(0),
-        Advice("leave {budget} out for no limit"),
+        Duration(),
         Doc(
-            "seconds to choose and make a model (default: a minute for 100,000 rows), or those of --psi auto and "
-            "--C auto (default: no limit)"
+            "time to choose and make a model, as in 30s or 10m (default: a minute for 100,000 rows), or that of "
+            "--psi auto and --C auto (default: no limit)"
         ),
         On(FEATURES, page=1),
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,6 +61,31 @@ class OneOrMore(Names):
             if words.count(word) > 1:
                 raise ValueError(f"found {word!r} twice, expected different names")
         return ",".join(words)
+
+
+class Duration(Kind):
+    """Seconds, as a number or as a text with a unit: ``90``, ``"90s"``, ``"1.5m"`` or ``"1h"``."""
+
+    metavar = "TIME"
+    expected = "a time above 0, such as 90, 90s, 10m or 1h"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": _DURATION.pattern}]}
+
+    def check(self, value: Any) -> float:
+        seconds = value
+        if isinstance(value, str) and (match := _DURATION.match(value)):
+            seconds = float(match[1]) * _UNIT_SECONDS[match[2] or "s"]
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < _MOST_SECONDS:
+            refuse(value, self.expected)
+        return float(seconds)
+
+
+_DURATION = re.compile(r"^\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([smh]?)\s*$")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_MOST_SECONDS = 1e9
+"""About thirty years: what is more was not meant."""
 
 
 class Pairs(Kind):

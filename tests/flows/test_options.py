@@ -16,6 +16,7 @@ import pytest
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
 from flows.options.common import CommonOptions
+from flows.options.kinds import Duration
 from flows.options.online import OnlineOptions
 from flows.options.presets import PRESETS
 from flows.options.reproduce import ReproduceOptions
@@ -353,8 +354,9 @@ def test_types_from_the_command_line() -> None:
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),
         ("--psi 8 --search full", "--search full: found nothing to choose", "auto"),
         ("--search half", "--search: found 'half'", "race"),
-        ("--budget 0", "--budget: found 0", "a number > 0"),
-        ("--budget inf", "--budget: found inf", "a finite number > 0; leave --budget out for no limit"),
+        ("--budget 0", "--budget: found '0'", "a time above 0"),
+        ("--budget inf", "--budget: found 'inf'", "a time above 0, such as 90, 90s, 10m or 1h"),
+        ("--budget 5d", "--budget: found '5d'", "a time above 0"),
         ("--task regresion", "--task: found 'regresion'", "did you mean 'regression'?"),
         ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
         ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
@@ -609,3 +611,14 @@ def test_a_line_says_that_a_method_may_be_one_of_the_papers(words: str) -> None:
         assert "expected one of" in refused(words)
         assert refused(words).endswith(WITHOUT_PAPERS)
         assert not refused("--format libsv").endswith(WITHOUT_PAPERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("1e2", 100.0), (" 10 m ", 600.0), (0.5, 0.5)],
+)
+def test_durations_are_seconds(text: str | float, seconds: float) -> None:
+    duration = Duration()
+    assert duration.check(text) == seconds
+    flag, written = duration.written("--budget", duration.check(text))
+    assert (flag, duration.parse(written)) == ("--budget", seconds)
