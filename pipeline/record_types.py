@@ -260,6 +260,7 @@ class SelectResult(TypedDict):
     by: NotRequired[str | dict[str, str]]
     parameter: NotRequired[str]
     psi: NotRequired[list[int]]
+    partitionings: NotRequired[int]
     folds_tried: NotRequired[dict[str, list[int]]]
     C: NotRequired[list[float]]
     chosen_C: NotRequired[dict[str, float]]

@@ -17,7 +17,9 @@ def search_note(selection: Metrics, parameter: str, sign: str) -> str:
             done = get_number(at, "folds")
             if any(dropped) and done is not None:
                 parts.append(f"{name} after {count(done)}{of} folds: {sign} = {', '.join(filter(None, dropped))}")
-    text = ""
+    t, text = get_number(selection, "partitionings"), ""
+    if t is not None:
+        text += f" The search went by {count(t)} partitionings, the model has all."
     if parts:
         text += (
             f" Some values were so far behind the best one that they were not tried on all folds: {'; '.join(parts)}. "

@@ -20,7 +20,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
-from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
+from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, map_to_search, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_learner import SearchedLearner, listed
 from pipeline.stages.select_rows import (
@@ -66,8 +66,9 @@ def select(context: Context) -> SelectResult:
         (values tried), METRIC_by_C (of each learner that has a C, by psi, then by C, as far as every fold tried them),
         chosen_C (ties go to the smaller psi, then to the smaller C); METRIC is then that of the best C. tuned: the
         same of each learner on rows. swept: the result of the sweep of each learner that sweeps.
-        search: the kind of search. folds_tried (of each learner, by psi): on how many folds its METRIC was measured;
-        race: the candidates that were dropped after each round, and why. budget: if there was one, its result.
+        search: the kind of search. partitionings: how many of them the search went by, where not by all. folds_tried
+        (of each learner, by psi): on how many folds its METRIC was measured; race: the candidates that were dropped
+        after each round, and why. budget: if there was one, its result.
     """
     params = context.params
     rows = PreparedRows(context.store, "train")
@@ -115,6 +116,8 @@ class Trial:
         """Return the task, under a name that describes the trial."""
         if self.kind == CELLS:
             again = f"race-{self.race}-" if self.race else ""
+            t = map_to_search(params).t
+            again += f"t-{t}-" if t < params.map.t else ""
             name = f"{again}fold-{self.fold}-values-{'-'.join(map(_exact, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
         if self.kind == SWEEP:
@@ -160,6 +163,7 @@ class HyperparameterSearch:
             (name, C): None for name in sweeping for C in (Cs if params.searches_C(name) else (None,))
         }
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
+        self.t = map_to_search(params).t if on_cells else 0
         self.parameter = params.map_parameter if on_cells or self.swept else ""
         self.on_cells = {
             name: SearchedLearner(
@@ -313,6 +317,8 @@ class HyperparameterSearch:
             self._say(f"sweeps {self.parameter} up to {self.limit:g}{each} for {name} on {rows}")
         if not self.learners:
             return
+        if self.on_cells and self.t < self.params.map.t:
+            self._say(f"goes by {self.t:,} of {self.params.map.t:,} partitionings (--search full by all)")
         parts = []
         for learner in self.learners.values():
             Cs = f" and C {listed(learner.Cs)}" if learner.Cs else ""
@@ -428,6 +434,7 @@ class HyperparameterSearch:
         result: MutableJsonObject = {
             "parameter": self.parameter,
             self.parameter: psis,
+            **({"partitionings": self.t} if self.t < params.map.t else {}),
             **_by_metric(learners, lambda learner: [learner.best_of(by_psi) for by_psi in by_C[learner.name]]),
             "folds_tried": {learner.name: [len(learner.scores.folds(psi)) for psi in psis] for learner in learners},
             "chosen": {name: chosen[compared] for name, compared in same.items() if compared in chosen},

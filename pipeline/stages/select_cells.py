@@ -17,6 +17,7 @@ from ikmap.methods import (
     LEARNERS,
     DualLearner,
     FollowsC,
+    Map,
     Path,
     Sample,
     StreamLearner,
@@ -47,6 +48,9 @@ FIRST, FIRST_OF_BUDGET = (4,), (4, 64, 512)
 """Ends of the groups of psi of the first fold, each a task of its own, so that some scores are known early: those of
 the smallest psi and, with a budget, which may end the search there, those of more. One search for all psi takes about
 half as long."""
+MOST_PARTITIONINGS = 300
+"""Most partitionings that a search looks at unless all is searched. The work grows with them; more of them make every
+candidate better, but seldom another one the best."""
 
 
 def cell_learners(params: Params) -> tuple[str, ...]:
@@ -70,6 +74,12 @@ def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
         return []
     search = params.search_of_map(n_rows, sample)
     return [fitting(params.map, params.map_searched, n_rows)] if search is None else list(search.values)
+
+
+def map_to_search(params: Params) -> Map:
+    """Return the map of a search: that of the run, with at most :data:`MOST_PARTITIONINGS` unless all is searched."""
+    few = params.search == "race" and params.map.t > MOST_PARTITIONINGS
+    return params.map.at({"t": MOST_PARTITIONINGS}) if few else params.map
 
 
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
@@ -114,7 +124,8 @@ def score_cells(
     sample = Sample(
         n_learned, n_columns, task, learned_rows.__getitem__, params.seed, targets=y[fit].__getitem__
     ).seen_by(params.map.description)
-    path = cells_of_values(params.map, params.map_searched, list(learners), sample, [learned_rows, X[held_out]])
+    searched = map_to_search(params)
+    path = cells_of_values(searched, params.map_searched, list(learners), sample, [learned_rows, X[held_out]])
     fold_scores = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
     bytes_read = nbytes_of(X)
     scores = [

@@ -28,6 +28,7 @@ from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import HyperparameterSearch, select
+from pipeline.stages.select_cells import MOST_PARTITIONINGS, map_to_search
 from tests import ROOT
 from tests.naive import racing as naive
 from tests.plugins import registered
@@ -370,3 +371,16 @@ def test_learners_with_the_same_decisions_are_searched_once(tmp_path: Path) -> N
     assert found["chosen"]["same"] == found["chosen"]["ogd"]
     assert list(entries(found)["accuracy"]) == ["ogd"]
     assert np.isfinite(entries(found)["accuracy"]["ogd"]).all()
+
+
+def test_a_race_goes_by_so_many_partitionings_and_says_so(tmp_path: Path) -> None:
+    few, many = (changed(t=t, learners=("svm",), psi=4) for t in (MOST_PARTITIONINGS, MOST_PARTITIONINGS + 1))
+    contexts = [ready(tmp_path / str(params.map.t), params) for params in (few, many)]
+    whole, part = (select(ctx) for ctx in contexts)
+    assert part == {**whole, "partitionings": MOST_PARTITIONINGS}
+    check(part)
+    lines = cast("Heard", contexts[1].events).lines
+    assert f"select: goes by {MOST_PARTITIONINGS} of {MOST_PARTITIONINGS + 1} partitionings" in " ".join(lines)
+    assert "partitionings" not in " ".join(cast("Heard", contexts[0].events).lines)
+    full = params_for(**{**ASKED, "t": MOST_PARTITIONINGS + 1, "learners": ("svm",), "psi": 4, "search": "full"})
+    assert map_to_search(full) == full.map
