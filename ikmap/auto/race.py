@@ -38,6 +38,8 @@ FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 more folds than one have too few rows for that."""
 RACE_SHARE = 0.5
 """Share of the budget that the race may take; the rest is for the model of all rows."""
+MODEL_SHARE = 0.25
+"""Share of the budget that a model of all rows may take in any case, also where trials took longer than expected."""
 LEAST_SLOPE = 0.25
 """Seconds that a further row is expected to take, at least, as a share of the mean over rows."""
 PILOT_SLOPE = 0.4
@@ -277,7 +279,9 @@ class Race:
                 taken.append(trial)
             else:
                 self.limited = True
-                self.notes[trial.candidate.name] = f"not tried: would take {self.expected(trial):.0f} s or more a fold"
+                seconds = self.expected(trial)
+                why = f"would take {seconds:.0f} s or more a fold" if seconds >= 1 else "no time was left for it"
+                self.notes[trial.candidate.name] = f"not tried: {why}"
         return [trial for trial in trials if trial in taken]
 
     def _best_affordable(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -551,7 +555,7 @@ class Race:
             board = [entry for entry in board if entry.name not in self.refusals]
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
-        left = (self.budget - self.spent) / OVERRUN
+        left = max(self.budget - self.spent, MODEL_SHARE * self.budget) / OVERRUN
         if board[0].weights and board[0].fit_seconds > left:
             self.smaller = self._smaller_sum(left)
             board = sorted([*board, *([self.smaller] if self.smaller else [])], key=lambda entry: entry.loss)

@@ -135,6 +135,16 @@ def test_a_budget_of_nothing_still_ends_with_a_model() -> None:
     assert choice.entry.folds >= 1
 
 
+def test_a_race_that_took_too_long_leaves_seconds_for_a_quick_model() -> None:
+    """Where trials took more than the budget, the best model is made if it takes a small share of it."""
+    race = race_of(budget=10.0)
+    play(race)
+    race.spent = 2 * race.budget
+    best = race.choice()
+    assert best.entry.fit_seconds < 1
+    assert best.entry == next(entry for entry in race.leaderboard() if not entry.note)
+
+
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_race_depends_on_results_alone(n_workers: int) -> None:
     """The order in which a round's results come in, and how many trials run at the same time, changes nothing."""
