@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Searched, run_trial
@@ -16,13 +18,14 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
 from pipeline.resolve import flag
+from pipeline.rows.folds import division_of, is_divided
 from pipeline.rows.prepared import DATA, SCALE, PreparedRows
 from pipeline.rows.row_weights import weight_rule, weights_of
 from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
-from pipeline.stages.select_rows import cv_folds, cv_sample, packed_rows, unpacked_rows
+from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
 from pipeline.storage.store import Store
 
 LOSSES = {True: "log loss", False: "squared error / 2"}
@@ -113,13 +116,17 @@ class Progress:
 def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> CandidateRecord:
     """Task: let a candidate learn from the rows of a trial, and decide on those held out."""
     task, X, y, weight = cv_sample(store, params, n_rows)
-    fit, held_out = own.rows(cv_folds(store, params, n_rows)[own.fold])
-    blocks = [Block(X[rows], y[rows], weights_of(weight, rows)) for rows in (fit, held_out)]
+    train = PreparedRows(store, "train")
+    division = division_of(train, cv_rows(train, params, n_rows), params) if is_divided(params) else None
     weigh = weight_rule(task)
-    training, outside = (
-        Training(block._replace(sample_weight=weigh(block.y, block.sample_weight)), task.codec.classes, params.seed)
-        for block in blocks
-    )
+
+    def training_of(rows: np.ndarray) -> Training:
+        block = Block(X[rows], y[rows], weigh(y[rows], weights_of(weight, rows)))
+        own_division = None if division is None else division.some(rows)
+        return Training(block, task.codec.classes, params.seed, division=own_division)
+
+    fit, held_out = own.rows(cv_folds(store, params, n_rows)[own.fold])
+    training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}
     decided = run_trial(own.candidate, own.kind, training, outside, own.settings)
     if isinstance(decided, str):

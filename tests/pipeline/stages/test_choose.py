@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from flows.options.batch import BatchOptions
+from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.runs.schema import metrics_schema
 from tests.support.kills import KilledAfter, counted, killed_at
@@ -137,7 +138,11 @@ def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
 )
 def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path) -> None:
     options = asked(write_table(tmp_path), *words.split(), *AMPLE)
-    metrics = run(options, tmp_path / "run")
+    with counted(run_trial, note=lambda names: names["training"].division) as trials:
+        metrics = run(options, tmp_path / "run")
+    assert {None if division is None else division.in_time for division in trials.notes} == {
+        None if not options.split_by else options.split_by.startswith("time")
+    }
     assert metrics["choice"]["folds"] >= 2
     assert metrics["choice"]["name"] != "linear-model"
     again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
