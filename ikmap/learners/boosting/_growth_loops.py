@@ -14,6 +14,8 @@ import numpy as np
 from ikmap.compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF
 
+MOST_BINS = 256
+"""Number of bins that a byte tells apart."""
 ROUNDING = 1e-12
 """Gain, as a share of the score of the whole leaf, that a split must exceed."""
 
@@ -191,6 +193,110 @@ def divide(codes, rows, place, low, high, scratch):
     return np.int64(n_left)
 
 
+@compiled(
+    {
+        "boosting": "u1[:, ::1], i8[:, ::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+        "f8, f8, i8, i8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
+    }
+)
+def grow(
+    codes,
+    words,
+    rows,
+    scratch,
+    columns_of_bytes,
+    first_bins,
+    columns,
+    places,
+    members,
+    gradient_unit,
+    hessian_unit,
+    shift,
+    min_leaf,
+    min_hessian,
+    l2,
+    histograms,
+    splits,
+    ranges,
+):
+    """Grow a whole tree whose rows are all here: split the leaf of the largest gain, of equal ones the older.
+
+    It is what :class:`ikmap.learners.boosting.growth.Growth` does node by node, with the histogram of one child made
+    from its rows, and that of the other by subtraction.
+
+    Parameters
+    ----------
+    rows : (m,)
+        Numbers of the rows; afterwards those of each node stand together.
+    columns_of_bytes : (any number,)
+        Numbers of the bytes that histograms are made of.
+    histograms : (most leaves, number of all bins, 2)
+        The first is that of all rows; the others are for the leaves.
+    splits : (most leaves - 1, 3)
+        Where the node, the column and the cut of each split are written. The children of split s are the nodes 2 s + 1
+        and 2 s + 2.
+    ranges : (2 * most leaves - 1, 2)
+        Where it is written between which of the rows those of each node stand.
+
+    Returns
+    -------
+    int
+        Number of splits.
+    """
+    most_nodes, most_leaves = ranges.shape[0], histograms.shape[0]
+    gains = np.zeros(most_nodes)
+    column_of, cut_of = np.full(most_nodes, LEAF, np.int64), np.zeros(most_nodes, np.int64)
+    slot_of, free = np.zeros(most_nodes, np.int64), np.arange(most_leaves)
+    n_free = most_leaves - 1  # the last ones of `free` are taken
+    free[: most_leaves - 1] = np.arange(most_leaves - 1, 0, -1)
+    ranges[0, 0], ranges[0, 1] = 0, rows.size
+    if rows.size >= 2 * min_leaf:
+        gains[0], column_of[0], cut_of[0] = best_split(
+            histograms[0], columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf,
+            min_hessian, l2,
+        )  # fmt: skip
+    n_splits, n_nodes = 0, 1
+    while n_splits < most_leaves - 1:
+        node, most = -1, 0.0
+        for candidate in range(n_nodes):
+            if column_of[candidate] != LEAF and gains[candidate] > most:
+                node, most = candidate, gains[candidate]
+        if node < 0:
+            break
+        column, cut, slot = column_of[node], cut_of[node], slot_of[node]
+        begin, end, member = ranges[node, 0], ranges[node, 1], members[column]
+        low, high = (member, member + 1) if member else (cut, np.int64(MOST_BINS))
+        middle = begin + divide(codes, rows[begin:end], places[column], low, high, scratch)
+        column_of[node] = LEAF  # it is no leaf any more that could be split
+        splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = node, column, cut
+        left, right = n_nodes, n_nodes + 1
+        ranges[left, 0], ranges[left, 1], ranges[right, 0], ranges[right, 1] = begin, middle, middle, end
+        n_splits, n_nodes = n_splits + 1, n_nodes + 2
+        small, large = (left, right) if middle - begin <= end - middle else (right, left)
+        if n_splits == most_leaves - 1 or ranges[large, 1] - ranges[large, 0] < 2 * min_leaf:
+            free[n_free] = slot
+            n_free += 1
+            continue
+        n_free -= 1
+        slot_of[small], slot_of[large] = free[n_free], slot
+        own, rest = histograms[slot_of[small]], histograms[slot]
+        own[:] = 0
+        add_rows(codes, rows[ranges[small, 0] : ranges[small, 1]], words, columns_of_bytes, first_bins, own)
+        for b in range(own.shape[0]):
+            rest[b, 0] -= own[b, 0]
+            rest[b, 1] -= own[b, 1]
+        for child in (small, large):
+            if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
+                gains[child], column_of[child], cut_of[child] = best_split(
+                    histograms[slot_of[child]], columns, places, members, first_bins, gradient_unit, hessian_unit,
+                    shift, min_leaf, min_hessian, l2,
+                )  # fmt: skip
+            if column_of[child] == LEAF:
+                free[n_free] = slot_of[child]
+                n_free += 1
+    return n_splits
+
+
 @compiled({"boosting": "u4[::1], f8[::1], f8[::1], f8, f8"})
 def whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
     """Return the sums of the gradients and of the hessians of some rows, each of them as a whole number."""
@@ -202,11 +308,27 @@ def whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
     return first, second
 
 
-@compiled({"boosting": "u4[::1], f8, f8[::1]"})
-def add_value(rows, value, margin):
-    """Add a value to the margin of some rows."""
-    for i in range(rows.size):
-        margin[np.uint64(rows[i])] += value
+@compiled({"boosting": "u4[::1], i8[:, ::1], f8[::1], f8[::1], f8, f8, i8[:, ::1]"})
+def sums_of_leaves(rows, ranges, gradient, hessian, gradient_scale, hessian_scale, sums):
+    """Write the sums of the gradients and of the hessians of the rows of each leaf, as whole numbers.
+
+    Parameters
+    ----------
+    ranges : (number of leaves, 2)
+        Between which of the rows those of each leaf stand.
+    sums : (number of leaves, 2)
+    """
+    for leaf in range(ranges.shape[0]):
+        own = rows[ranges[leaf, 0] : ranges[leaf, 1]]
+        sums[leaf, 0], sums[leaf, 1] = whole_sums(own, gradient, hessian, gradient_scale, hessian_scale)
+
+
+@compiled({"boosting": "u4[::1], i8[:, ::1], f8[::1], f8[::1]"})
+def add_values(rows, ranges, values, margin):
+    """Add the value of each leaf to the margin of its rows."""
+    for leaf in range(ranges.shape[0]):
+        for i in range(ranges[leaf, 0], ranges[leaf, 1]):
+            margin[np.uint64(rows[i])] += values[leaf]
 
 
 @compiled({"boosting": "u1[:, ::1], u4[::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})

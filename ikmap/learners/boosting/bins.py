@@ -11,7 +11,7 @@ import numpy as np
 from ikmap import seed_paths
 from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
-from ikmap.learners.boosting._growth_loops import fill_bins, fill_bytes, mark_clashes, overlaps
+from ikmap.learners.boosting._growth_loops import MOST_BINS, fill_bins, fill_bytes, mark_clashes, overlaps
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners.forest import bin_edges
 from ikmap.rows import Rows, as_dense
@@ -24,8 +24,6 @@ EDGE_ROWS = 200_000
 EDGE_VALUES = 1 << 25
 """Number of values of these rows from which on there are fewer of them, but not fewer than :data:`LEAST_EDGE_ROWS`."""
 LEAST_EDGE_ROWS = 10_000
-MOST_BINS = 256
-"""Largest number of bins of a byte."""
 OPEN_BYTES = 8
 """Number of bytes that a column of two bins is tried to share."""
 

@@ -155,11 +155,12 @@ class Problem:
         largest = weight * self.loss.largest_gradient(residual), weight * self.loss.largest_hessian
         scales = Scales.of(self.n_rows, *largest)
         columns, key = np.arange(d, dtype=np.int64), None
-        random = generator(self.seed, seed_paths.BOOSTING_DRAWS, *divmod(number, self.n_outputs))
-        if settings.row_share < 1.0:
-            key = int(random.integers(2**64, dtype=np.uint64))
-        if settings.column_share < 1.0:
-            columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
+        if settings.row_share < 1.0 or settings.column_share < 1.0:
+            random = generator(self.seed, seed_paths.BOOSTING_DRAWS, *divmod(number, self.n_outputs))
+            if settings.row_share < 1.0:
+                key = int(random.integers(2**64, dtype=np.uint64))
+            if settings.column_share < 1.0:
+                columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
         return Growing(scales, key, np.unique(layout.places[columns])), columns
 
 
@@ -202,6 +203,16 @@ class Boosting:
             else:
                 self._growth.absorb(np.require(sums.histograms, requirements="W"))
                 self._order_more()
+
+    def absorb_tree(self, piece: Piece) -> bool:
+        """Have a piece with all rows grow the tree whose first histogram is known; return False if it does not."""
+        order, growth = self.order, self._growth
+        if growth is None or not isinstance(order, Order) or not order.wanted or not piece.grows(growth):
+            return False
+        assert order.growing is not None
+        growth.take(piece.grow(growth, order.growing))
+        self._order_more()
+        return True
 
     # From the beginning to the first tree
 
@@ -408,7 +419,8 @@ def boost(
     places = None if division is None else problem.places(division)
     piece = Piece(whole_piece(Block(X, targets, sample_weight), n_threads), problem.drawn, places)
     while state.order is not None:
-        state.absorb(piece.sums(state.order))
+        if not state.absorb_tree(piece):
+            state.absorb(piece.sums(state.order))
     return state.boosted()
 
 

@@ -6,6 +6,7 @@ many leaves are looked at before they are split.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -23,6 +24,10 @@ LEAST_EXPONENT = -900
 """Exponent of the smallest numbers that have scales of their own."""
 MIN_HESSIAN = 1e-3
 """Smallest sum of hessians in a leaf, where rows have no weights."""
+
+
+type Split = tuple[int, int, int]
+"""Number of a node, and the column and the cut by which it is split."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ class Growth:
     columns: np.ndarray
     histogram: np.ndarray
     min_hessian: float = MIN_HESSIAN
-    splits: list[tuple[int, int, int]] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         first = int(self.layout.places[self.columns[0]])
@@ -186,6 +191,17 @@ class Growth:
     def _count(self, sums: np.ndarray) -> int:
         """Return the number of rows of some bins."""
         return int(sums[:, 1].sum()) & ((1 << self.scales.shift) - 1)
+
+    def take(self, splits: Sequence[Split]) -> None:
+        """Take over all splits of the tree, in order, from who has found them at once."""
+        self.splits[:] = splits
+        nodes = {0: self.root}
+        for number, (parent, column, cut) in enumerate(splits):
+            node = nodes[parent]
+            node.column, node.cut, node.split = column, cut, True
+            node.left, node.right = (Node(2 * number + k, 0) for k in (1, 2))
+            nodes |= {child.number: child for child in (node.left, node.right)}
+        self._n_leaves, self._heap = 1 + len(splits), [(0.0, 0, Node(0, 0))]
 
     def wanted(self, most: int | None = None) -> list[int]:
         """Split leaves as far as their histograms are known; return the nodes whose histograms are needed to go on.
@@ -275,12 +291,16 @@ class Growth:
             node.histogram = None
         self.splits.append((node.number, node.column, node.cut))
 
-    def _find_split(self, node: Node) -> None:
+    @property
+    def limits(self) -> tuple[float, float, int, int, float, float]:
+        """Gradient and hessian that a 1 in a histogram stands for, and the limits of leaves, for compiled loops."""
         scales, settings = self.scales, self.settings
         units = 1 / scales.gradient, 1 / scales.hessian, scales.shift
-        limits = settings.min_leaf, self.min_hessian, settings.l2
-        bytes_of_columns = self.layout.places, self.layout.members, self.layout.first_bins
-        node.gain, node.column, node.cut = best_split(node.histogram, self.columns, *bytes_of_columns, *units, *limits)
+        return *units, settings.min_leaf, self.min_hessian, settings.l2
+
+    def _find_split(self, node: Node) -> None:
+        of_bytes = self.layout.places, self.layout.members, self.layout.first_bins
+        node.gain, node.column, node.cut = best_split(node.histogram, self.columns, *of_bytes, *self.limits)
         if node.column == LEAF:
             node.gain, node.histogram = 0.0, None
 

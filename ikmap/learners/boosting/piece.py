@@ -17,17 +17,19 @@ import numpy as np
 from ikmap import seed_paths
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import (
+    MOST_BINS,
     add_in_blocks,
     add_rows,
     add_tree,
-    add_value,
+    add_values,
     divide,
     fill_drawn,
     fill_words,
-    whole_sums,
+    grow,
+    sums_of_leaves,
 )
-from ikmap.learners.boosting.bins import MOST_BINS, Layout, edge_rows
-from ikmap.learners.boosting.growth import Scales, Tree
+from ikmap.learners.boosting.bins import Layout, edge_rows
+from ikmap.learners.boosting.growth import Growth, Scales, Split, Tree
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.rows import Block, PieceRows, concatenated
 from ikmap.rows import Rows
@@ -39,6 +41,10 @@ MANY_ROWS = 1 << 15
 """Number of rows from which on margins are computed by several threads."""
 PARALLEL_WORK = 1 << 18
 """Number of values from which on a histogram is made by several threads."""
+WHOLE_TREE_WORK = 1 << 20
+"""Number of values from which on several threads make the histograms of a tree, one after the other."""
+WHOLE_TREE_BYTES = 1 << 26
+"""Most bytes of the histograms of a tree that is grown at once."""
 
 
 @dataclass(frozen=True)
@@ -320,6 +326,10 @@ class _Rows:
         begin, end = self.ranges[node]
         return self.order[begin:end]
 
+    def ranges_of(self, nodes: np.ndarray) -> np.ndarray:
+        """Return where the rows of some nodes begin and end, shape (number of nodes, 2)."""
+        return np.array([self.ranges[node] for node in nodes.tolist()], dtype=np.int64).reshape(-1, 2)
+
 
 class Piece:
     """The rows of a piece, with their bins and margins, on one thread or several.
@@ -504,8 +514,7 @@ class Piece:
         assert self._layout is not None
         margin, tree, growing = self._margin[number % self._drawn.n_outputs], grown.tree, self._growing
         if growing is not None and growing.tree == number and growing.order.size == self._kept.size:
-            for node, value in zip(tree.leaves.tolist(), grown.values.tolist(), strict=True):
-                add_value(growing.of(node), value, margin)
+            add_values(growing.order, growing.ranges_of(tree.leaves), np.array(grown.values), margin)
             others = self._held
         elif self._weight is not None:
             others = np.concatenate([self._kept, self._held])
@@ -531,6 +540,32 @@ class Piece:
             self._divide(rows, *split)
             rows.splits.append(split)
         return rows
+
+    def grows(self, growth: Growth) -> bool:
+        """Return whether the piece, which has all rows, is to grow a whole tree at once.
+
+        Else threads share out the rows of each node, or the histograms of all leaves would take much memory.
+        """
+        assert self._growing is not None
+        bins = growth.settings.max_leaves * growth.histogram.nbytes
+        values = self._growing.order.size * growth.columns.size
+        return bins <= WHOLE_TREE_BYTES and (self._pool is None or values < WHOLE_TREE_WORK)
+
+    def grow(self, growth: Growth, growing: Growing) -> list[Split]:
+        """Return the splits of the tree that grows, of which the histogram of all rows is known, and make them."""
+        rows, settings = self._growing, growth.settings
+        assert rows is not None
+        assert self._layout is not None
+        histograms = np.empty((settings.max_leaves, *growth.histogram.shape), dtype=np.int64)
+        histograms[0] = growth.histogram
+        splits = np.empty((settings.max_leaves - 1, 3), dtype=np.int64)
+        ranges = np.empty((2 * settings.max_leaves - 1, 2), dtype=np.int64)
+        codes = self._codes, self._words, rows.order, self._scratch, np.array(growing.bytes), self._first_bins
+        of_columns = growth.columns, self._layout.places, self._layout.members
+        n = grow(*codes, *of_columns, *growth.limits, histograms, splits, ranges)
+        rows.splits = [(node, column, cut) for node, column, cut in splits[:n].tolist()]
+        rows.ranges = [(begin, end) for begin, end in ranges[: 2 * n + 1].tolist()]
+        return rows.splits
 
     def _rows_of(self, key: int | None) -> np.ndarray:
         numbers = self._kept
@@ -596,23 +631,22 @@ class Piece:
         if order.leaves is None:
             return np.empty((0, 2), dtype=np.int64), None
         assert order.growing is not None
-        scales, nodes = order.growing.scales, order.leaves.tolist()
-        sums = np.zeros((len(nodes), 2), dtype=np.int64)
+        scales, ranges = order.growing.scales, rows.ranges_of(order.leaves)
+        sums = np.zeros((len(ranges), 2), dtype=np.int64)
 
         def work(start: int, stop: int) -> None:
-            for number in range(start, stop):
-                own = rows.of(nodes[number]), self._gradient, self._hessian
-                sums[number] = whole_sums(*own, scales.leaf_gradient, scales.leaf_hessian)
+            part, factors = slice(start, stop), (scales.leaf_gradient, scales.leaf_hessian)
+            sums_of_leaves(rows.order, ranges[part], self._gradient, self._hessian, *factors, sums[part])
 
         if rows.order.size >= MANY_ROWS:
-            self._each(work, len(nodes), 2)
+            self._each(work, len(ranges), 2)
         else:
-            work(0, len(nodes))
+            work(0, len(ranges))
         if not self._drawn.loss.by_rows:
             return sums, None
         k = order.tree % self._drawn.n_outputs
         margin, target = self._margin[k], self._target(k)
-        values = [self._drawn.loss.leaf_value(margin[own], target[own]) for own in map(rows.of, nodes)]
+        values = [self._drawn.loss.leaf_value(margin[own], target[own]) for own in map(rows.of, order.leaves.tolist())]
         return sums, np.array(values)
 
     def _each(self, work: Callable[[int, int], None], n: int, least: int) -> None:

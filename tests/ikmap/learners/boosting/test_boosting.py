@@ -163,9 +163,24 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(4000)
     monkeypatch.setattr(piece, "PARALLEL_WORK", 1)
     monkeypatch.setattr(piece, "MANY_ROWS", 1)
+    monkeypatch.setattr(piece, "WHOLE_TREE_WORK", 1)
     problem = Problem(BoostingSettings(rounds=5, row_share=0.7), Squared(), 3, 4000, 4, 1)
     assert same(boost(X, y, problem, 1), boost(X, y, problem, 3))
     assert same(boost(X, y, problem, 1), solved(Boosting(problem), Held(X, y, problem, [4000], n_threads=2)))
+
+
+@pytest.mark.parametrize("max_leaves", [1, 2, 3, 40])
+@pytest.mark.parametrize("min_leaf", [1, 7, 120, 600])
+def test_trees_that_are_grown_at_once_are_those_grown_node_by_node(max_leaves: int, min_leaf: int) -> None:
+    """Columns of words share bytes here; more leaves are allowed than rows give, or fewer."""
+    X, y = rows(MANY)
+    codes = np.random.default_rng(1).integers(0, 12, MANY)
+    X = np.hstack([X, codes[:, None] == np.arange(12)])
+    settings = BoostingSettings(rounds=4, tree=TreeSettings(max_leaves, min_leaf), column_share=0.8)
+    problem = Problem(settings, Squared(), 3, MANY, X.shape[1], 1)
+    node_by_node = solved(Boosting(problem), Held(X, y + codes % 3, problem, [MANY]))
+    assert same(boost(X, y + codes % 3, problem), node_by_node)
+    assert node_by_node.partitions.feature.max() >= (0 if max_leaves > 1 and min_leaf <= MANY // 2 else -1)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
