@@ -513,13 +513,13 @@ class Race:
         return min(affordable, key=lambda own: own.loss, default=None)
 
     def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
-        """Return the sum of some candidates, without those that add nothing."""
+        """Return the sum of some candidates, without those that add nothing; None if one alone is left."""
         n, n_folds = self.n_done, len(self.folds)
-        if not parts:
+        if len(parts) < 2:
             return None
         blended, rows = self._blend([own.name for own in parts], n), self._held_out(n)
         weights = {own.name: weight for own, weight in zip(parts, blended.weights.tolist(), strict=True) if weight > 0}
-        if not weights:
+        if len(weights) < 2:
             return None
         known = np.isfinite(blended.decisions).all(axis=1)  # all rows but, in order of time, those of the first fold
         losses = self._weighed(self.loss.rows(blended.decisions[known], self.target[rows[known]]), rows[known])
