@@ -92,6 +92,14 @@ def no_dask_report() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def one_file_at_a_time() -> Iterator[None]:
+    """Files are flushed one after the other: in memory none takes time, and to start eight threads does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.storage.durable.AT_ONCE", 1)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_blas_thread() -> None:
     """Products of matrices are computed on one thread, where a second one only waits for a core that others have."""
     # On a thread that ends: threadpoolctl would let nobody else change the number while the thread lives that did.
