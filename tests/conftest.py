@@ -33,7 +33,9 @@ LONGEST = (
     "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs", "system/prefect",
     "pipeline/training/dual", "pipeline/storage/storage_durability", "pipeline/running/compiling", "system/two_hosts",
     "pipeline/training/on_rows", "system/plugin", "plugins/stream", "system/second_user",
-    "pipeline/reproduce/registry", "ikmap/device", "pipeline/stages/stages", "system/monitoring", "nets/models",
+    "ikmap/estimators/estimators_scikit_learn", "pipeline/training/sums_boosting", "pipeline/training/peers",
+    "pipeline/stages/choose", "benchmarks/tables", "pipeline/reproduce/registry", "ikmap/device",
+    "pipeline/stages/stages", "system/monitoring", "nets/models",
     "pipeline/running/warm", "benchmarks/benchmarks", "plugins/format", "pipeline/runs/plan",
     "pipeline/running/running_full_disk", "pipeline/streams/intake", "ikmap/compiled", "system/pinned",
     "pipeline/monitoring/plain_text", "flows/prefect_offline", "benchmarks/online", "pipeline/streams/label_file",
@@ -88,6 +90,14 @@ def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_file_at_a_time() -> Iterator[None]:
+    """Files are flushed one after the other: in memory none takes time, and to start eight threads does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.storage.durable.AT_ONCE", 1)
         yield
 
 

@@ -95,7 +95,7 @@ class Runs:
             "seconds": round(seconds, 2),
             "machine": describe_machine(),
             "cluster": dict(self._cluster),
-            "versions": versions(),
+            "versions": dict(versions()),
         }
 
     def make(self, entries: Sequence[Entry], sized: Sequence[str]) -> None:

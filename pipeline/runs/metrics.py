@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from distributed import performance_report
@@ -163,15 +164,16 @@ def about_run(context: Context, invocation: Invocation) -> Record:
         **parts,
         "compile_seconds": manifest.get("compile_seconds", 0.0),
         "wall_seconds": round(sum(parts.values()), 3),
-        "versions": versions(),
+        "versions": dict(versions()),
         "cluster": dict(invocation.cluster),
         "config_toml": invocation.config_toml,
         "client_peak_rss_bytes": peak_rss_bytes(),
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide results."""
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of Python and of the packages that decide results; they are looked up once."""
     known = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

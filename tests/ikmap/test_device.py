@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import json
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -402,13 +404,13 @@ def test_what_it_takes_is_told() -> None:
     assert model.mapper(Strict(), budget=1 << 40).rows_at_once() == 1 << 16
 
 
-def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(tmp_path: Path) -> None:
+def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(libraries: Path) -> None:
     code = 'extern "C" __global__ void f(int* x) { if (threadIdx.x < MISSING) return; __syncthreads(); x[0] = 1; }'
     done = np.zeros(1, dtype=np.int32)
-    KernelsOnCpu(tmp_path).compile(code, "f", {"MISSING": 0})((1, 1), (4,), (done,))
+    KernelsOnCpu(libraries).compile(code, "f", {"MISSING": 0})((1, 1), (4,), (done,))
     assert done[0] == 1
     with pytest.raises(AssertionError, match="barrier"):
-        KernelsOnCpu(tmp_path).compile(code, "f", {"MISSING": 2})((1, 1), (4,), (done,))
+        KernelsOnCpu(libraries).compile(code, "f", {"MISSING": 2})((1, 1), (4,), (done,))
 
 
 # --- compiled for GPUs that are not here
@@ -425,12 +427,19 @@ def by_nvcc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[by
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("needs nvcc")
-    (folder / "kernel.cu").write_text(source)
     command = [nvcc, "-cubin", "-Werror", "all-warnings", "-Xptxas", "-v", "-arch", gpu, *options, "kernel.cu"]
-    done = subprocess.run([*command, "-o", "kernel.cubin"], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ValueError(done.stdout + done.stderr)
-    return (folder / "kernel.cubin").read_bytes(), done.stderr
+    # The same compiler makes the same of the same source: what it accepted once is read from then on.
+    parts = [source, *command, str(os.stat(nvcc).st_mtime_ns)]
+    kept = folder / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.cubin"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            Path(own, "kernel.cu").write_text(source)
+            done = subprocess.run([*command, "-o", kept.name], cwd=own, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ValueError(done.stdout + done.stderr)
+            kept.with_suffix(".txt").write_text(done.stderr)
+            Path(own, kept.name).replace(kept)
+    return kept.read_bytes(), kept.with_suffix(".txt").read_text()
 
 
 def by_nvrtc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[bytes, str]:  # noqa: ARG001
@@ -467,10 +476,10 @@ KERNELS = [
 @COMPILERS
 @pytest.mark.parametrize(("gpu", "file", "name", "defines"), KERNELS)
 def test_kernels_compile(
-    gpu: str, file: str, name: str, defines: dict[str, int], compiler: Any, tmp_path: Path
+    gpu: str, file: str, name: str, defines: dict[str, int], compiler: Any, libraries: Path
 ) -> None:
     text = tree_kernel.source() if file == "tree_walk.cu" else source(file)
-    code, said = compiler(text, gpu, options_of(defines), tmp_path)
+    code, said = compiler(text, gpu, options_of(defines), libraries)
     assert code.startswith(b"\x7fELF")
     assert name.encode() in code
     if said:

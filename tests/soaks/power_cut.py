@@ -41,11 +41,14 @@ class Disk:
         Where to put the disks: ``NNN-what/variant``.
     forgets : str
         Files whose paths have this in them only seem to be flushed.
+    every : int
+        Copies are made at every n-th moment, from the second one on.
     """
 
     top: Path
     copies: Path
     forgets: str = ""
+    every: int = 1
     moments: list[Path] = field(default_factory=list)
     _files: dict[int, bytes] = field(default_factory=dict)
     _folders: dict[int, dict[str, tuple[int, bool]]] = field(default_factory=dict)
@@ -100,6 +103,8 @@ class Disk:
     def _cut(self, what: str) -> None:
         moment = self.copies / f"{len(self.moments):03d}-{what}"
         self.moments.append(moment)
+        if (len(self.moments) - 2) % self.every:
+            return
         self._lose(self.top.stat().st_ino, moment / "lost")
         for path in self.top.rglob("*.json"):
             if self._is_promise(path):

@@ -13,6 +13,7 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ikmap
+from ikmap.auto import candidates, race, trial
 from tests.ikmap.estimators.test_parameters import ESTIMATORS
 
 WEIGHTS_AS_COPIES = "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"
@@ -75,8 +76,8 @@ CHECKED: list[BaseEstimator] = [
     ikmap.IsolationKernelMap("anne", **SMALL),
     ikmap.IsolationKernelMap("iforest", **SMALL),
     *BOOSTERS,
-    ikmap.AutoClassifier(budget=20.0, cv=2, n_jobs=1, random_state=0),
-    ikmap.AutoRegressor(budget=20.0, cv=2, n_jobs=1, random_state=0),
+    ikmap.AutoClassifier(budget=20.0, cv=2, max_rows=80, n_jobs=1, random_state=0),
+    ikmap.AutoRegressor(budget=20.0, cv=2, max_rows=80, n_jobs=1, random_state=0),
     ikmap.ForestMap(**SMALL),
     ikmap.GCWSMap(10, n_jobs=1, random_state=0),
     ikmap.MondrianMap(**SMALL),
@@ -98,6 +99,15 @@ TIGHT: list[BaseEstimator] = [
     ikmap.TwoStageGMMClassifier(codes=32, code_bits=4, tol=1e-18, n_jobs=1),
 ]
 """Estimators of the same classes with a tight tolerance, which makes a difference only to `WEIGHTS_AS_COPIES`."""
+
+
+@pytest.fixture(autouse=True)
+def small_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Race small models, each in one setting: a check asks what an estimator does with its input, not how well."""
+    for module in (candidates, race, trial):
+        monkeypatch.setattr(module, "T", 10)
+    monkeypatch.setattr(candidates, "VARIANTS", {0: ()})
+    monkeypatch.setattr(candidates, "MORE_VARIANTS", ())
 
 
 def _checks() -> list[object]:

@@ -55,6 +55,16 @@ def model_of(metrics: dict[str, Any]) -> tuple[str, str]:
     return name, learner["content_hash"]
 
 
+type Raced = tuple[Path, dict[str, Any], Heard]
+
+
+@pytest.fixture(scope="module")
+def raced(tmp_path_factory: pytest.TempPathFactory) -> Raced:
+    """A folder with the table of words and a run on it that nobody disturbed, its metrics, and what it said."""
+    folder, heard = tmp_path_factory.mktemp("raced"), Heard()
+    return folder, run(plain(write_table(folder), *AMPLE), folder / "run", heard), heard
+
+
 def decided(metrics: dict[str, Any]) -> dict[str, Any]:
     """The choice without seconds."""
     choice = metrics["choice"]
@@ -65,9 +75,11 @@ def decided(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("words", [True, False], ids=["classes", "numbers"])
-def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, tmp_path: Path) -> None:
-    heard = Heard()
-    metrics = run(plain(write_table(tmp_path, words=words), *AMPLE), tmp_path / "raced", heard)
+def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, raced: Raced, tmp_path: Path) -> None:
+    folder, metrics, heard = raced
+    if not words:
+        folder, heard = tmp_path, Heard()
+        metrics = run(plain(write_table(folder, words=False), *AMPLE), folder / "run", heard)
     choice = metrics["choice"]
     assert not list(Draft202012Validator(metrics_schema()).iter_errors(json.loads(json.dumps(metrics))))
     # The cells win by themselves or in a sum.
@@ -77,9 +89,9 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, tmp_path: P
     assert any(choice["name"] in line for line in heard.lines if line.startswith("choose: "))
     assert metrics["verdicts"][0]["kind"] == "quality"
     assert "that of a linear model of the columns" in metrics["verdicts"][0]["message"]
-    assert "Choice of the model" in (tmp_path / "raced" / "report.html").read_text()
+    assert "Choice of the model" in (folder / "run" / "report.html").read_text()
 
-    again = BatchOptions.from_toml((tmp_path / "raced" / "run.toml").read_text())
+    again = BatchOptions.from_toml((folder / "run" / "run.toml").read_text())
     assert again.learner == (choice["learner"],)
     other = run(again, tmp_path / "again")
     assert "choice" not in other
@@ -87,14 +99,14 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, tmp_path: P
     assert model_of(other) == model_of(metrics)
 
 
-def test_the_same_command_finds_its_run_finished(tmp_path: Path) -> None:
-    options = plain(write_table(tmp_path), *AMPLE)
-    assert run(options, tmp_path / "run") == run(options, tmp_path / "run")
+def test_the_same_command_finds_its_run_finished(raced: Raced) -> None:
+    folder, metrics, _ = raced
+    assert run(plain(folder / "ring.csv", *AMPLE), folder / "run") == metrics
 
 
-def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    options = plain(write_table(tmp_path), *AMPLE)
-    whole = run(options, tmp_path / "whole")
+def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(raced: Raced, tmp_path: Path) -> None:
+    folder, whole, _ = raced
+    options = plain(folder / "ring.csv", *AMPLE)
     with pytest.raises(KeyboardInterrupt):
         run(options, tmp_path / "killed", KilledAfter("choose", 3))
     with killed_at(CellsPart.fit, 2), one_process():
@@ -111,7 +123,8 @@ def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> N
         raise ValueError("these rows have no cells")
 
     with counted(CellsPart.fit, refuse):
-        metrics = run(plain(write_table(tmp_path), *AMPLE), tmp_path / "run")
+        # The usual budget is enough for a model, and tries few settings of boosting.
+        metrics = run(plain(write_table(tmp_path), "--cv-rows", "190"), tmp_path / "run")
     notes = {entry["name"]: entry["note"] for entry in metrics["choice"]["leaderboard"]}
     assert notes["iforest"] == "failed: these rows have no cells"
     assert list(metrics["learners"]) in (["boosting"], ["linear-model"])
@@ -136,7 +149,7 @@ def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
         "--split-by time:day --drop heavy,family",
     ],
 )
-def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path) -> None:
+def test_rows_are_weighed_and_divided_in_the_race_too(words: str, raced: Raced, tmp_path: Path) -> None:
     options = asked(write_table(tmp_path), *words.split(), *AMPLE)
     with counted(run_trial, note=lambda names: names["training"].division) as trials:
         metrics = run(options, tmp_path / "run")
@@ -149,5 +162,4 @@ def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path
     assert (again.weight, again.split_by) == (options.weight, options.split_by)
     assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
     if options.weight:
-        plain_run = run(asked(tmp_path / "ring.csv", "--drop", "heavy,family,day", *AMPLE), tmp_path / "plain")
-        assert decided(plain_run)["leaderboard"] != decided(metrics)["leaderboard"]
+        assert decided(raced[1])["leaderboard"] != decided(metrics)["leaderboard"]

@@ -176,18 +176,24 @@ def test_the_full_search_tries_everything_on_all_folds(tmp_path: Path) -> None:
     assert found["psi"] == [4, 8, 16, 32, 64, 128, 256]
 
 
-def test_the_same_choice_in_one_process_and_on_three_workers(tmp_path: Path) -> None:
+def test_the_same_choice_in_one_process_and_on_two_workers(tmp_path: Path) -> None:
     expected = select(ready(tmp_path / "here"))
-    with connect("local", workers=3, memory_limit="1GB") as cluster:
+    with connect("local", workers=2, memory_limit="1GB") as cluster:
         ctx = ready(tmp_path / "workers")
         ctx.client = cluster.client
         assert select(ctx) == expected
 
 
-@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
-def test_killed_after_any_task_it_goes_on_to_the_same_choice(partitioner: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("partitioner", "every"), [("anne", 3), ("iforest", 9)])
+def test_killed_after_any_task_it_goes_on_to_the_same_choice(partitioner: str, every: int, tmp_path: Path) -> None:
+    """After some of them (``python -m tests.soaks.kill_search`` does it after each)."""
+    assert killed_after_tasks(partitioner, tmp_path, every) > 1
+
+
+def killed_after_tasks(partitioner: str, folder: Path, every: int) -> int:
+    """Kill searches after some of their tasks, and see that each goes on to the same choice; return their number."""
     params = changed(partitioner=partitioner, budget=1000.0)
-    ctx = ready(tmp_path / "whole", params)
+    ctx = ready(folder / "whole", params)
     seconds_each(ctx, 2.0)
     whole = select(ctx)
     n = len(ctx.events.tasks)  # type: ignore[attr-defined]
@@ -195,17 +201,19 @@ def test_killed_after_any_task_it_goes_on_to_the_same_choice(partitioner: str, t
         "seconds": 1000.0, "spent": 2.0 * n, "reached": False, "folds": whole["budget"]["folds"],
         "not_tried": {"svm": [], "ogd": []},
     }  # fmt: skip
-    for k in range(0, n, 1 if partitioner == "anne" else 9):
+    kills = range(0, n, every)
+    for k in kills:
         # The same run is killed again and again, each time later; of each kill a copy goes on to the end.
-        ctx = ready(tmp_path / "killed", params)
+        ctx = ready(folder / "killed", params)
         seconds_each(ctx, 2.0, kill_after=k)
         with pytest.raises(KeyboardInterrupt):
             select(ctx)
-        shutil.copytree(tmp_path / "killed", tmp_path / str(k))
-        again = ready(tmp_path / str(k), params)
+        shutil.copytree(folder / "killed", folder / str(k))
+        again = ready(folder / str(k), params)
         seconds_each(again, 2.0)
         assert select(again) == whole  # the seconds of all count
         assert [task["skipped"] for task in again.events.tasks].count(False) == n - k  # type: ignore[attr-defined]
+    return len(kills)
 
 
 def test_a_budget_that_is_not_reached_changes_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
 from ikmap.methods import (
@@ -55,7 +54,7 @@ from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
 from pipeline.training.whole_runner import fit_rows
-from tests.support.in_process import on_worker
+from tests.support.in_process import InProcess, on_worker
 from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.narrow import entries
@@ -277,11 +276,12 @@ def test_gaussian_kernels_need_a_width_of_their_own() -> None:
     assert params.of("kernel-ogd").value_at("kernel.gamma") == params.methods["gaussian"]["gamma"] == 0.5
 
 
-def test_a_run_without_cells_end_to_end(two_workers: ClusterHandle, tmp_path: Path) -> None:
+def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
     """Choosing, training, metrics by the schema, scoring; no partitioning and no cells."""
     X, y = points(400)
     for name, rows in (("train", slice(0, 300)), ("test", slice(300, 400))):
         np.save(tmp_path / f"{name}.npy", np.c_[y[rows], X[rows]])
+    client: Any = InProcess()
     params = params_for(learners=("kernel-ogd", "kernel-svm", "ogd"), t=10, psi="auto", C=1.0)
     for learners in (("kernel-ogd", "kernel-svm"), params.learners):
         asked = params_for(learners=learners, t=10, psi="auto", C=1.0)
@@ -289,7 +289,7 @@ def test_a_run_without_cells_end_to_end(two_workers: ClusterHandle, tmp_path: Pa
         data = ResolvedDataset("clouds", str(tmp_path / "train.npy"), str(tmp_path / "test.npy"), label=0)
         directory = RunDirectory(folder, {"params": asked.as_json(), "data": {"label": 0}})
         invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
-        metrics = run_batch(Context(two_workers.client, directory, asked, QuietProgress()), data, invocation)
+        metrics = run_batch(Context(client, directory, asked, QuietProgress()), data, invocation)
         directory.close()
         written = json.loads((folder / "metrics.json").read_text())
         check_metrics(folder)
@@ -298,7 +298,6 @@ def test_a_run_without_cells_end_to_end(two_workers: ClusterHandle, tmp_path: Pa
         assert written["data"]["class_counts_train"] == np.bincount(y[:300].astype(int)).tolist()
         model = open_run(str(folder), "kernel-svm")
         with Output(str(tmp_path / "scored.parquet")) as output:
-            found = score(two_workers.client, model, open_data(model, str(tmp_path / "test.npy"), label=0), output,
-                          QuietProgress())  # fmt: skip
+            found = score(client, model, open_data(model, str(tmp_path / "test.npy"), label=0), output, QuietProgress())
         assert found["accuracy"] == metrics["learners"]["kernel-svm"]["accuracy"]
         assert (tmp_path / "-".join(learners) / "report.html").stat().st_size > 0

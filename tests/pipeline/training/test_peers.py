@@ -12,7 +12,7 @@ from threading import Timer
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from cluster import connect
 from pipeline.storage.lru_cache import PROCESS
@@ -131,10 +131,10 @@ def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> N
 def test_the_same_bits_when_workers_die_between_legs_and_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = stored(tmp_path / "here", rounds=60)
-    stored(tmp_path / "there", rounds=60)
+    params = stored(tmp_path / "here", rounds=40)
+    stored(tmp_path / "there", rounds=40)
     expected = trained(tmp_path / "here", params)
-    monkeypatch.setattr(engine, "LEG_SECONDS", 0.3)
+    monkeypatch.setattr(engine, "LEG_SECONDS", 0.2)
     monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
     monkeypatch.setattr(engine, "MOST_LEGS_LOST", 100)
 
@@ -148,7 +148,15 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
         if number == 5:
             Timer(0.15, kill).start()
 
+    class Hurried(WorkerPlugin):
+        """Those who are gone are not waited for as long as usual, on workers that begin anew either."""
+
+        def setup(self, worker: Worker) -> None:  # noqa: ARG002
+            for module in (engine, peers):
+                vars(module)["JOIN_SECONDS"] = 1.5
+
     with connect("local", workers=2, memory_limit="1GB") as cluster, noted_legs(ended) as legs:
+        cluster.client.register_plugin(Hurried())
         assert trained(tmp_path / "there", params, cluster.client) == expected
     lost = given_up(legs)
     assert 1 <= sum(lost) < len(lost) / 2

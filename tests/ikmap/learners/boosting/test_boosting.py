@@ -149,8 +149,11 @@ def problem_of(name: str, at_once: int | None = None) -> tuple[np.ndarray, np.nd
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("ends", [[900], [400, 900], [100, 150, 600, 900], [*range(50, 901, 50)]], ids=len)
-@pytest.mark.parametrize("at_once", [2, None])
+@pytest.mark.parametrize(
+    ("ends", "at_once"),
+    [([900], 2), ([900], None), ([400, 900], 2), ([100, 150, 600, 900], None), ([*range(100, 901, 100)], 2)],
+    ids=lambda value: str(len(value) if isinstance(value, list) else value),
+)
 def test_pieces_change_no_bit(name: str, ends: list[int], at_once: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piece, "SUM_ROWS", 50)
     X, y, problem = problem_of(name, at_once)
