@@ -21,7 +21,7 @@ from benchmarks.harness import Options
 from benchmarks.table_sets import RESERVED, SETS, TEST, TRAIN, capped_rows, draw, read_table, sets_of, write_sides
 from flows.options.batch import BatchOptions
 from pipeline.errors import InputError
-from tests.support.kills import counted
+from tests.support.calls import counted
 
 pytestmark = pytest.mark.slow
 N = 600

@@ -40,8 +40,8 @@ from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
 from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import voronoi_cells
+from tests.support.calls import counted
 from tests.support.devices import Crowded, KernelsOnCpu, Strict
-from tests.support.kills import counted
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of
 
 pytestmark = pytest.mark.slow

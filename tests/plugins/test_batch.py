@@ -24,8 +24,8 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.counting import NaiveBayes, NearestMean
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import killed_at
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 from tests.support.sizes import SmallSizes
 

@@ -40,8 +40,9 @@ from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
 from tests.naive import growing as naive
 from tests.plugins import choosy, fixed, forgetting, growing_bins, registered
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import Watched, killed_at
+from tests.support.kills import Watched
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
 from tests.support.runs import points

@@ -34,8 +34,8 @@ from pipeline.stages.select_sweeps import POINTS, best_of_sweep
 from pipeline.storage.rundir import RunDirectory
 from tests.plugins import registered
 from tests.plugins.sweeping import LIMIT, ArrivingCuts, SweptBayes
+from tests.support.calls import counted, killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import counted, killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 from tests.support.sizes import SmallSizes

@@ -37,8 +37,8 @@ from pipeline.storage.store import Store
 from tests.plugins import registered
 from tests.plugins.number_task import ByCounts, Numbers, Rmse
 from tests.plugins.weighted import Curved, CurvedRidge, Heavy, HeavySVM, OneClass
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import killed_at
 from tests.support.one_process import Heard, forget, one_process, results, write_rows
 from tests.support.sizes import SmallSizes
 

@@ -45,7 +45,7 @@ ADVICE = """
 Do not replace what is ours: the test would go on passing as the product changes under it. Instead
 - observe what a user sees: events (tests.support.one_process.Heard), records, files, what a client was sent (Watched);
 - pass something in: a client, events, an executor, a device, a learner of the test's own (tests.plugins.registered);
-- kill a run by tests.support.kills (KilledWhen, KilledAfter, killed_at), count calls by `counted`;
+- kill a run by tests.support.kills (KilledWhen, KilledAfter) or calls.killed_at, count calls by calls.counted;
 - let it fail for real: a file that is missing, damaged or too large, a worker without memory (in_process.on_worker),
   a machine that is otherwise (tests.support.machine);
 - make sizes small by the fixture `small_sizes`.

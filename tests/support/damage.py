@@ -17,7 +17,7 @@ from pipeline.storage.predictions import digest_of_predictions
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, read_manifest
 from pipeline.storage.store import Store
 from pipeline.training.engine import STATE, Folder
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.one_process import Snapshots, commands, forget, one_process, write_rows
 
 PAGE = 4096

@@ -27,8 +27,8 @@ from pipeline.runs import score as scoring
 from pipeline.storage.arrays import read
 from pipeline.storage.durable import read_json
 from pipeline.storage.store import Store
+from tests.support.calls import counted
 from tests.support.damage import PAGE, flip, zero_page
-from tests.support.kills import counted
 from tests.support.one_process import commands_in_this_process, forget, write_rows
 from tests.support.sizes import sizes_made_small
 

@@ -24,7 +24,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.storage.durable import read_json
 from pipeline.storage.store import Store
-from tests.support.kills import killed_at
+from tests.support.calls import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process, results, score_file
 from tests.support.sizes import SmallSizes

@@ -22,8 +22,8 @@ from pipeline.runs.trained import load_run
 from pipeline.sources.feeds.feed import Arrival
 from pipeline.streams.arrived import check
 from pipeline.training.sums import SumsRounds
+from tests.support.calls import counted, killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import counted, killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 from tests.support.sizes import SmallSizes

@@ -20,7 +20,7 @@ from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
 from pipeline.training.dual_tasks import store_model
-from tests.support.kills import killed_at
+from tests.support.calls import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from ikmap import IsolationKernelMap
 from ikmap._threads import for_each_block, usable_cores
 from ikmap.partitioners import METHODS, VoronoiPartitions, draw_subsamples, fit_partitions
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.point_sets import DATA
 
 SMALL: dict[str, Any] = {"n_estimators": 5, "max_samples": "auto", "random_state": 0, "n_jobs": 1}

@@ -35,7 +35,7 @@ from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Request
 from pipeline.reproduce.registry import PAPERS
 from tests.naive.gcws import pgmm
-from tests.support.kills import counted
+from tests.support.calls import counted
 
 GRIDS = PAPER.about["grids"]
 

@@ -26,7 +26,7 @@ from pipeline.stages import select_rows
 from pipeline.storage.durable import write_arrays
 from pipeline.training.train import train
 from tests.pipeline.training.test_on_rows import PSI, learned
-from tests.support.kills import killed_at
+from tests.support.calls import killed_at
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows

@@ -29,7 +29,7 @@ from pipeline.reproduce.terminal import print_results
 from pipeline.runs.online import run_online
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
-from tests.support.kills import counted, killed_at
+from tests.support.calls import counted, killed_at
 from tests.support.narrow import address_of
 from tests.support.one_process import commands_in_this_process
 from tests.support.runs import points

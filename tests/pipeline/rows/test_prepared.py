@@ -25,7 +25,7 @@ from pipeline.running.stage import Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.storage.arrays import read
 from tests.naive.permutation import position
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.runs import context, new_store, points, sparse, store_rows
 
 pytestmark = pytest.mark.slow

@@ -27,7 +27,7 @@ from pipeline.running.stage import Context, Stage
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import BEGUN
 from tests import ROOT
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.narrow import number
 from tests.support.runs import context
 from tests.support.sizes import SmallSizes

@@ -14,7 +14,8 @@ from flows.options.batch import BatchOptions
 from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.runs.schema import metrics_schema
-from tests.support.kills import KilledAfter, counted, killed_at
+from tests.support.calls import counted, killed_at
+from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process
 
 pytestmark = pytest.mark.slow

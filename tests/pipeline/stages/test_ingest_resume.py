@@ -18,8 +18,9 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.ingest import ingest
 from pipeline.stages.read import ingest_fragment
 from pipeline.storage.durable import promised, taken
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import KilledAfter, Watched, killed_at
+from tests.support.kills import KilledAfter, Watched
 from tests.support.narrow import csr
 from tests.support.runs import context, points
 

@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.stages.partition import partition
 from pipeline.stages.select import select
 from pipeline.stages.task import refuse_unsuited
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 

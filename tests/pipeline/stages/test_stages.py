@@ -41,8 +41,8 @@ from pipeline.training.dual_tasks import problem_of
 from pipeline.training.rounds_runner import RoundsRunner
 from pipeline.training.runner import TrainingJob
 from pipeline.training.train import train
+from tests.support.calls import counted, killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import counted, killed_at
 from tests.support.narrow import entries, number
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells

@@ -24,8 +24,8 @@ from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.sources.datasets.spec import Split
 from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess, on_worker
-from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, forget, one_process, results
 from tests.support.sizes import SmallSizes

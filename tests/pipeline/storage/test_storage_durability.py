@@ -32,9 +32,9 @@ from pipeline.storage.arrays import ABSENT, read
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.storage.store import Store
 from tests.soaks.power_cut import VARIANTS, Disk
+from tests.support.calls import counted
 from tests.support.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.support.in_process import InProcess
-from tests.support.kills import counted
 from tests.support.one_process import Heard, Snapshots, commands, forget, one_process, results, write_rows
 from tests.support.params_for import params_for
 from tests.support.runs import context, new_store

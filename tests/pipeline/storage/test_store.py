@@ -24,7 +24,7 @@ from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import CHUNK_BYTES, Store
 from tests import ROOT
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.runs import new_store
 
 ARRAYS: dict[str, np.ndarray] = {

@@ -18,7 +18,7 @@ from pipeline.streams.learn_chunks import learn_chunk, learn_initial, save_state
 from pipeline.streams.participant import Participant, Standing, StreamBlock
 from pipeline.streams.predictions import Predictions
 from pipeline.streams.streamed_learner import StreamedLearner
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 from tests.support.sizes import SmallSizes

@@ -34,7 +34,7 @@ from pipeline.storage.models import load_model
 from pipeline.training.dual_tasks import problem_of, store_solution
 from pipeline.training.engine import let_go
 from pipeline.training.train import train
-from tests.support.kills import counted, killed_at
+from tests.support.calls import counted, killed_at
 from tests.support.narrow import entries
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, training_cells

@@ -17,8 +17,8 @@ from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
+from tests.support.calls import counted, kill_at, killed_at
 from tests.support.in_process import InProcess
-from tests.support.kills import counted, kill_at, killed_at
 from tests.support.params_for import params_for
 from tests.support.runs import context
 from tests.support.sizes import SmallSizes

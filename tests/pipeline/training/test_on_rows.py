@@ -54,8 +54,8 @@ from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
 from pipeline.training.whole_runner import fit_rows
+from tests.support.calls import killed_at
 from tests.support.in_process import InProcess, on_worker
-from tests.support.kills import killed_at
 from tests.support.metrics import check_metrics
 from tests.support.narrow import entries
 from tests.support.params_for import params_for

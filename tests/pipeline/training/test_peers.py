@@ -19,7 +19,7 @@ from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
 from pipeline.training.peers import HERE, ORDER, PeerLost, Peers, run_leg
 from pipeline.training.train import train
-from tests.support.kills import Calls, counted
+from tests.support.calls import Calls, counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
 

@@ -29,8 +29,8 @@ from pipeline.training import engine
 from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
 from tests import ROOT
+from tests.support.calls import counted
 from tests.support.in_process import InProcess
-from tests.support.kills import counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
 from tests.support.sizes import SmallSizes

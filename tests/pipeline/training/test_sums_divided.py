@@ -21,7 +21,7 @@ from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
 from pipeline.storage.store import Store
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.one_process import Command, one_process
 
 pytestmark = pytest.mark.slow

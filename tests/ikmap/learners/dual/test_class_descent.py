@@ -15,7 +15,7 @@ from ikmap.learners.dual._lanes_loops import LANES
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block, row_arrays, squared_norms
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.machine import cores
 from tests.support.svm_problems import Loss
 

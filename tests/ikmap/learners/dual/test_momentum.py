@@ -13,7 +13,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.momentum import Momentum, ahead, right_size
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.rows import Block
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.svm_problems import EVERY_LOSS, Loss, problem
 
 

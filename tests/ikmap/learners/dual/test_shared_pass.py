@@ -22,7 +22,7 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.dual.shared_pass import Pace, SharedPass
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive import learners as naive
-from tests.support import kills
+from tests.support import calls
 from tests.support.machine import cores
 from tests.support.narrow import present
 from tests.support.sizes import SmallSizes
@@ -137,7 +137,7 @@ def test_a_fit_on_two_threads_is_that_on_one(
     params = SVMParams(loss=loss, C=2.0, tol=1e-2 if bounds else 1e-6, max_iter=5000, fit_intercept=True)
     small_sizes.blocks_together(250 * 40)  # two blocks or three
     blocks = Reread(cells, y, bounds)
-    with cores(2), kills.counted(SharedPass.__call__) as sweeps:
+    with cores(2), calls.counted(SharedPass.__call__) as sweeps:
         one, two = (fit_linear_svm(blocks, 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
     assert sweeps.number > 2
     for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):

@@ -9,7 +9,7 @@ from pipeline.sources.columns.cells import are_times
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.files.file import find_file
 from pipeline.sources.files.sample import STRETCH_BYTES, STRETCHES, stretches
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.opening import opened
 
 

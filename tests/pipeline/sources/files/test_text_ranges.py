@@ -20,7 +20,7 @@ from pipeline.sources.files import text_ranges
 from pipeline.sources.files.file import File, find_file, text_blocks
 from pipeline.sources.files.text_ranges import range_blocks, record_ranges
 from tests.naive import readers
-from tests.support.kills import counted
+from tests.support.calls import counted
 from tests.support.narrow import present
 from tests.support.opening import opened
 
