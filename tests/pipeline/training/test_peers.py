@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 from cluster import connect
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
-from pipeline.training.peers import HERE, ORDER, PeerLost, Peers, run_leg
+from pipeline.training.peers import PeerLost, Peers, run_leg
 from pipeline.training.train import train
 from tests.support.kills import Calls, counted
 from tests.support.params_for import params_for
@@ -113,7 +113,7 @@ def fail(leg: str, workers: list[str], rank: int) -> Any:
         with Peers(leg, workers, rank) as own:
             if rank == 1:
                 raise OSError("the disk is full")
-            own.receive(HERE if rank == 0 else ORDER, own.others, 20)
+            own.exchange(None, 20)
     except PeerLost:
         return {"lost": True}
     return {"lost": False}
