@@ -396,7 +396,8 @@ def make_rounds(
     def worked(order: object) -> dict[int, object]:
         contexts = [copy_context() for _ in pieces]  # from which a piece learns the limit of the worker's memory
         work = partial(work_on_piece, rounds, folder=Folder(Path()), done=0, order=order)
-        done = list(pool.map(lambda context, k: context.run(work, piece=k), contexts, pieces))
+        each_piece = map if n_threads == 1 else pool.map
+        done = list(each_piece(lambda context, k: context.run(work, piece=k), contexts, pieces))
         record["bytes_read"] += sum(each["bytes_read"] for each in done)
         return {k: each["share"] for k, each in zip(pieces, done, strict=True)}
 

@@ -30,7 +30,7 @@ from pipeline.training.rounds import Arrays
 if TYPE_CHECKING:
     from distributed import Client, Worker
 
-LEG_SECONDS = 2.0
+LEG_SECONDS = 5.0
 """Seconds after which a leg ends as soon as the state can be written without loss."""
 JOIN_SECONDS = 10.0
 """Seconds in which the workers of a leg have to begin, or it is given up: they may be busy with other tasks."""
