@@ -17,7 +17,7 @@ from __future__ import annotations
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -37,14 +37,12 @@ from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 from pipeline.storage.models import MODELS
 from pipeline.training.peers import (
-    HERE,
     JOIN_SECONDS,
     LEG_SECONDS,
-    ORDER,
-    SHARE,
     LegRecord,
     PeerLost,
     Peers,
+    digest,
     listen,
     run_leg,
 )
@@ -294,9 +292,8 @@ class OnWorkers(Executor):
         if new := [worker for worker in pieces if worker not in self._listening]:
             client.run(listen, workers=new, on_error="ignore")
             self._listening.update(new)
-        arrays, args = self._rounds.checkpoint(state), dict[str, tuple[object, ...]]()
-        for worker, own_pieces in pieces.items():
-            args[worker] = self._rounds, own_pieces, {} if args else arrays, LEG_SECONDS
+        arrays = self._rounds.checkpoint(state)
+        args = {worker: (self._rounds, own_pieces, arrays, LEG_SECONDS) for worker, own_pieces in pieces.items()}
         records = run_leg(client, self._stage.key, make_rounds, args)
         if records is None:
             self._legs_lost += 1
@@ -306,8 +303,8 @@ class OnWorkers(Executor):
         for record in records:
             self._measure(record)
         self._stage.say({})
-        (leader,) = (record for record in records if record["rounds_made"])
-        return self._rounds.restore(leader["state"]), done + leader["rounds_made"]
+        (first,) = (record for record in records if record["rounds_made"])
+        return self._rounds.restore(first["state"]), done + first["rounds_made"]
 
     def _measure(self, record: TaskRecord) -> None:
         """Add the measures of a task to those of the problem."""
@@ -392,56 +389,56 @@ def make_rounds(
     pieces : sequence of int
         Pieces that this worker works on.
     arrays : mapping of str to ndarray
-        The state, for the leader.
+        The state.
     """
-    record: LegRecord = {"lost": False, "state": {}, "rounds_made": 0, "bytes_read": 0, "bytes_sent": 0}
+    record: LegRecord = {"lost": True, "state": {}, "rounds_made": 0, "bytes_read": 0, "bytes_sent": 0}
 
     def worked(order: object) -> dict[int, object]:
         contexts = [copy_context() for _ in pieces]  # from which a piece learns the limit of the worker's memory
         work = partial(work_on_piece, rounds, folder=Folder(Path()), done=0, order=order)
-        done = list(pool.map(lambda context, k: context.run(work, piece=k), contexts, pieces))
+        each_piece = map if n_threads == 1 else pool.map
+        done = list(each_piece(lambda context, k: context.run(work, piece=k), contexts, pieces))
         record["bytes_read"] += sum(each["bytes_read"] for each in done)
         return {k: each["share"] for k, each in zip(pieces, done, strict=True)}
 
     peers = Peers(leg, workers, rank)
     n_threads = min(len(pieces), get_worker().state.nthreads)
     with suppress(PeerLost), ThreadPoolExecutor(n_threads) as pool, peers:
-        record["lost"] = True
+        peers.exchange(None, JOIN_SECONDS)
+        state, began = rounds.restore(arrays) if arrays else rounds.begin(), time.monotonic()
+        rounds_made, ends = 0, False
+        while (order := rounds.order(state)) is not None and not (ends and rounds.rests(state)):
+            own_turn = _Turn(digest(order), time.monotonic() - began >= seconds, worked(order))
+            turns = cast("list[_Turn]", peers.exchange(own_turn))
+            if any(turn.order != own_turn.order for turn in turns):
+                raise PeerLost  # their processors may round in other ways, by which the state may differ
+            shares = {k: share for turn in turns for k, share in turn.shares.items()}
+            state = rounds.absorb(state, order, (shares.pop(k) for k in sorted(shares)))
+            rounds_made, ends = rounds_made + 1, turns[0].ends
         if rank == 0:
-            _lead(rounds, peers, worked, record, arrays, seconds)
-        else:
-            peers.send([0], HERE)
-            wait: float | None = 2 * JOIN_SECONDS
-            while (order := peers.receive(ORDER, [0], wait)[0]) is not None:
-                wait = None
-                peers.send([0], SHARE, worked(order))
+            record["state"], record["rounds_made"] = rounds.checkpoint(state), rounds_made
         record["lost"] = False
     record["bytes_sent"] = peers.bytes_sent
     return record
 
 
-def _lead(
-    rounds: AnyRounds,
-    peers: Peers,
-    worked: Callable[[object], dict[int, object]],
-    record: LegRecord,
-    arrays: Arrays,
-    seconds: float,
-) -> None:
-    """Lead a leg: send orders to the other workers, and absorb their shares; enter the state into the record."""
-    peers.receive(HERE, peers.others, JOIN_SECONDS)
-    state, began = rounds.restore(arrays) if arrays else rounds.begin(), time.monotonic()
-    while (order := rounds.order(state)) is not None:
-        if record["rounds_made"] and time.monotonic() - began >= seconds and rounds.rests(state):
-            break
-        peers.send(peers.others, ORDER, order)
-        shares = worked(order)
-        for theirs in peers.receive(SHARE, peers.others).values():
-            shares |= cast("dict[int, object]", theirs)
-        state = rounds.absorb(state, order, (shares.pop(k) for k in sorted(shares)))
-        record["rounds_made"] += 1
-    record["state"] = rounds.checkpoint(state)
-    peers.send(peers.others, ORDER)
+@dataclass(frozen=True)
+class _Turn:
+    """A worker's part of a round of a leg.
+
+    Attributes
+    ----------
+    order : int
+        Digest of the order, which all workers have to have in common.
+    ends : bool
+        True if the leg has taken its time. That of the first worker counts.
+    shares : dict
+        Shares by number of the piece.
+    """
+
+    order: int
+    ends: bool
+    shares: dict[int, object]
 
 
 def _order(rounds: AnyRounds, folder: Folder, done: int) -> object:

@@ -1,18 +1,20 @@
-"""Rounds that workers make among themselves: one leads, and the others send it their shares, past the scheduler.
+"""Rounds that workers make among themselves, past the scheduler: each has the state, and all exchange their shares.
 
 A learner whose rounds are short would wait longer for tasks to be handed out than it works. So one task for each worker
-makes many rounds: that of the first one leads, with the state. It sends each order to the others, and they send their
-shares back, directly from worker to worker. Such a leg ends after some seconds, where the state can be written without
-loss. It is given up, with nothing lost but its work, if a worker is gone or busy: rounds are then made by tasks.
+makes many rounds. Every worker goes by the same state: it sends its share of a round to all others, directly from
+worker to worker, absorbs the shares of all, and so knows the next order without having to wait for it. Such a leg ends
+after some seconds, where the state can be written without loss. It is given up, with nothing lost but its work, if a
+worker is gone, busy, or has come to another order than the others: rounds are then made by tasks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import pickle
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -28,7 +30,7 @@ from pipeline.training.rounds import Arrays
 if TYPE_CHECKING:
     from distributed import Client, Worker
 
-LEG_SECONDS = 2.0
+LEG_SECONDS = 5.0
 """Seconds after which a leg ends as soon as the state can be written without loss."""
 JOIN_SECONDS = 10.0
 """Seconds in which the workers of a leg have to begin, or it is given up: they may be busy with other tasks."""
@@ -39,12 +41,12 @@ OPERATION = "ikmap-peer"
 MOST_LEGS = 8
 """Number of legs whose messages a process keeps: those of older ones came too late."""
 
-HERE, ORDER, SHARE, END = "here", "order", "share", "end"
-"""Kinds of messages."""
+END = -1
+"""Number of the message of a worker that has failed."""
 
 
 class PeerLost(Exception):
-    """An error for a worker of a leg that is gone, busy or has failed."""
+    """An error for a worker of a leg that is gone, busy, has failed, or has come to another order."""
 
 
 class LegRecord(TaskRecord):
@@ -55,8 +57,9 @@ class LegRecord(TaskRecord):
     lost : bool
         True if the leg was given up.
     state : mapping of str to ndarray
-        State after the leg, of the leader.
+        State after the leg, of the first worker.
     rounds_made : int
+        Number of rounds, of the first worker.
     bytes_sent : int
         Bytes of the messages that the worker has sent.
     """
@@ -97,6 +100,15 @@ def listen(dask_worker: Worker) -> None:
     dask_worker.handlers[OPERATION] = _receive
 
 
+def digest(content: object) -> int:
+    """Return a number of 32 bits that depends on the values of an object that can be pickled, but not on identities."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, protocol=5)
+    pickler.fast = True  # equal objects are written as such, whether or not they are the same object
+    pickler.dump(content)
+    return zlib.crc32(written.getbuffer())
+
+
 @dataclass
 class Peers:
     """The workers of a leg, as one of them sees it; a context manager that tells the others if it fails.
@@ -106,9 +118,11 @@ class Peers:
     leg : str
         Name of the leg, unique among all.
     workers : sequence of str
-        Addresses of the workers, the first of which leads.
+        Addresses of the workers.
     rank : int
         Number of this worker.
+    bytes_sent : int
+        Bytes of the messages that this worker has sent.
     """
 
     leg: str
@@ -116,79 +130,94 @@ class Peers:
     rank: int
     bytes_sent: int = 0
 
+    def __post_init__(self) -> None:
+        self._others = [rank for rank in range(len(self.workers)) if rank != self.rank]
+        self._exchanges = 0
+        self._early: dict[tuple[int, int], object] = {}
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for other in self.others:
-                with suppress(PeerLost):
-                    self.send([other], END)
+            self._send(END, None)
         with _lock:
             _boxes.pop((self.leg, self.rank), None)
 
-    @property
-    def others(self) -> list[int]:
-        """Numbers of the workers that this one has to do with: of the leader all others, of these the leader."""
-        return [0] if self.rank else list(range(1, len(self.workers)))
+    def exchange(self, content: object, seconds: float | None = None) -> list[object]:
+        """Send something to all others, wait for what each of them sends, and return the contents of all by number.
 
-    def send(self, to: Sequence[int], kind: str, content: object = None) -> None:
-        """Send a message to some workers.
+        Workers are waited for as long as they are there, or for so many seconds.
 
         Raises
         ------
         PeerLost
+            A worker is gone or has ended the leg, or did not send anything for so many seconds.
         """
-        message = pickle.dumps((kind, self.rank, content), protocol=5)
-        self._call(to, message)
-        self.bytes_sent += len(message) * len(to)
-
-    def receive(self, kind: str, froms: Iterable[int], seconds: float | None = None) -> dict[int, object]:
-        """Wait for a message of that kind from each of some workers, as long as they are there; return the contents.
-
-        Raises
-        ------
-        PeerLost
-            A worker is gone or has ended the leg, or no message has come for so many seconds.
-        """
-        missing, contents = set(froms), dict[int, object]()
+        number = self._exchanges
+        self._exchanges += 1
+        self._send(number, content)
         began = looked = time.monotonic()
-        while missing:
+        while not all((number, rank) in self._early for rank in self._others):
             try:
-                sent_kind, sender, content = pickle.loads(_box(self.leg, self.rank).get(timeout=LOOK_SECONDS))
+                message = _box(self.leg, self.rank).get(timeout=LOOK_SECONDS)
             except Empty:
                 if seconds is not None and time.monotonic() - began > seconds:
                     raise PeerLost from None
                 if time.monotonic() - looked > LOOK_SECONDS:
-                    self._call(list(missing), b"")
+                    self._look([rank for rank in self._others if (number, rank) not in self._early])
                     looked = time.monotonic()
                 continue
-            if sent_kind == END:
+            sent_number, sender, sent = pickle.loads(message)
+            if sent_number == END:
                 raise PeerLost
-            if sent_kind == kind and sender in missing:
-                missing.remove(sender)
-                contents[sender] = content
-        return contents
+            self._early[sent_number, sender] = sent  # perhaps for the next exchange, as others may be ahead by one
+        contents = {rank: self._early.pop((number, rank)) for rank in self._others}
+        return [content if rank == self.rank else contents[rank] for rank in range(len(self.workers))]
 
-    def _call(self, to: Sequence[int], message: bytes) -> None:
-        if not to:
+    def _send(self, number: int, content: object) -> None:
+        """Send a message to all others, without waiting until it has arrived; if one cannot be sent, the leg ends."""
+        if not self._others:
             return
+        message = pickle.dumps((number, self.rank, content), protocol=5)
         worker = get_worker()
 
-        async def call(rank: int) -> object:
-            # A message is not waited for until it is answered; only looks are.
-            peer, reply = worker.rpc(self.workers[rank]), not message
-            return await getattr(peer, OPERATION)(leg=self.leg, rank=rank, message=message, reply=reply)
+        async def send(rank: int) -> None:
+            try:
+                await self._call(worker, rank, message)
+            except OSError:
+                if number != END:
+                    _box(self.leg, self.rank).put(pickle.dumps((END, rank, None)))
 
-        async def calls() -> list[object]:
-            return await asyncio.gather(*map(call, to))
+        async def send_all() -> None:
+            await asyncio.gather(*map(send, self._others))
+
+        worker.loop.add_callback(send_all)
+        self.bytes_sent += len(message) * len(self._others)
+
+    def _look(self, ranks: Sequence[int]) -> None:
+        """Look whether some workers are there.
+
+        Raises
+        ------
+        PeerLost
+        """
+        worker = get_worker()
+
+        async def answers() -> list[object]:
+            return await asyncio.gather(*(self._call(worker, rank, b"") for rank in ranks))
 
         try:
-            answers = sync(worker.loop, calls, callback_timeout=JOIN_SECONDS)
+            replies = sync(worker.loop, answers, callback_timeout=JOIN_SECONDS)
         except (OSError, TimeoutError) as error:
             raise PeerLost from error
-        if not message and any(answer != "OK" for answer in answers):
+        if any(reply != "OK" for reply in replies):
             raise PeerLost
+
+    async def _call(self, worker: Worker, rank: int, message: bytes) -> object:
+        """Send a message, or one with nothing in it, whose reply is returned."""
+        operation = getattr(worker.rpc(self.workers[rank]), OPERATION)
+        return await operation(leg=self.leg, rank=rank, message=message, reply=not message)
 
 
 # The client's side
@@ -221,7 +250,7 @@ def run_leg(
     function : callable
         Task of a worker: takes the leg's name, the addresses of all workers, its number, and the arguments.
     args : mapping of str to tuple
-        Arguments by address of the worker; the first one leads.
+        Arguments by address of the worker.
     """
     workers, leg = list(args), f"{key}-{time.time_ns()}"
     tasks = [

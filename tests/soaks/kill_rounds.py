@@ -3,8 +3,11 @@
 Each run is a batch run of its own process and two workers, all of which are killed (SIGKILL) some time after the stage
 that trains has begun. The same command is then given again, and killed again, until it has been killed ``--kills``
 times; then it is left to finish. Its model must have the content hash of a run that nobody killed. The runs are trained
-by every executor: in one task with the rows in memory or in a file, in a task for each piece and round, and with stored
-shares.
+by every executor: in one task with the rows in memory or in a file, in a task for each piece and round, by workers
+among themselves (boosting, distributed), and with stored shares.
+
+``--input FILE`` trains boosting on a table of one's own instead, by two workers among themselves; ``--words`` are
+further words of its command, such as ``--words="--label delay --above 15 --rounds 120 --memory-limit 2GB"``.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ RUNS = {
     "boosting, distributed": ("classes", "boosting", "--rounds 30 --row-share 0.8 --solver distributed"),
 }
 """Runs by name: the file that they read, the learner, and the other words of the command line."""
+OWN_TABLE = {"boosting, own table": ("own", "boosting", "--solver distributed")}
+"""The run on a table of one's own."""
 ON_ROWS = ("boosting",)
 """Learners that have no map."""
 
@@ -104,31 +109,42 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=150_000, help="of each file (default 150000)")
     parser.add_argument("--only", default="", help="runs whose name begins with this")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--within", type=float, help="seconds in which it is killed (default: those of a whole run)")
+    parser.add_argument("--input", type=Path, help="a table of one's own, on which boosting is trained instead")
+    parser.add_argument("--words", default="", help="further words of the command for it")
     options = parser.parse_args()
     rng, bad = np.random.default_rng(options.seed), 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = write_files(folder, options.rows)
-        for name, (file, learner, more) in RUNS.items():
+        files = {"own": options.input} if options.input else write_files(folder, options.rows)
+        for name, (file, learner, more) in (OWN_TABLE if options.input else RUNS).items():
             if not name.startswith(options.only):
                 continue
-            task = {"classes": "--label y", "numbers": "--label y --task regression", "points": "--task novelty"}[file]
+            task = {
+                "classes": "--label y",
+                "numbers": "--label y --task regression",
+                "points": "--task novelty",
+                "own": options.words,
+            }[file]
             words = [sys.executable, "-m", "flows.batch", "--input", str(files[file]), "--quiet", "--learner", learner,
                      "--workers", "2", "--no-dask-report", *task.split(), *more.split()]  # fmt: skip
             if learner not in ON_ROWS:
                 words += ["--partitioner", "iforest", "--psi", "64", "--t", "100"]
             whole, killed = folder / f"{name}-whole", folder / f"{name}-killed"
             run([*words, "--run-dir", str(whole)], whole, None)
-            seconds, kills = seconds_of_training(whole), 0
+            seconds, kills, states = seconds_of_training(whole), 0, 0
             for _ in range(options.kills):
-                if run([*words, "--run-dir", str(killed)], killed, float(rng.random() * seconds)):
+                delay = float(rng.random() * (options.within or seconds))
+                if run([*words, "--run-dir", str(killed)], killed, delay):
                     break
                 kills += 1
+                states += any(killed.glob("records/train-*/**/state-*.npz"))
             run([*words, "--run-dir", str(killed)], killed, None)
             same = model_of(whole, learner) == model_of(killed, learner)
             bad += not same
             outcome = "the same model" if same else "ANOTHER MODEL"
-            print(f"{name}: {seconds:.1f} s of training, killed {kills} times: {outcome}", flush=True)
+            times = f"{kills} times, {states} of them with a written state to go on from"
+            print(f"{name}: {seconds:.1f} s of training, killed {times}: {outcome}", flush=True)
     return 1 if bad else 0
 
 

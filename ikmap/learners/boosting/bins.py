@@ -130,10 +130,15 @@ class Layout:
         return Layout(self.edges, self.begins, *_numbered([group.tolist() for group in groups], self.n_columns))
 
 
+def n_edge_rows(n: int, d: int) -> int:
+    """Return the number of rows that edges are taken from, of so many rows and columns."""
+    return min(n, EDGE_ROWS, max(LEAST_EDGE_ROWS, EDGE_VALUES // max(1, d)))
+
+
 def edge_rows(n: int, d: int, seed: int) -> np.ndarray:
     """Return the ascending numbers of the rows that edges are taken from: all, or some that are drawn by the seed."""
-    most = min(EDGE_ROWS, max(LEAST_EDGE_ROWS, EDGE_VALUES // max(1, d)))
-    if n <= most:
+    most = n_edge_rows(n, d)
+    if n == most:
         return np.arange(n)
     return np.sort(generator(seed, seed_paths.BOOSTING_EDGES).choice(n, most, replace=False))
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.divisions import Division
-from ikmap.learners.boosting.bins import Layout, edge_rows
+from ikmap.learners.boosting.bins import Layout, n_edge_rows
 from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.boosting.piece import (
@@ -227,7 +227,7 @@ class Boosting:
         self._largest_weight, self._min_hessian = looked.largest_weight, MIN_HESSIAN * min(1.0, kept / looked.kept)
         self._residuals = [max(looked.high - start, start - looked.low) for start in starts]
         self._means = [0.0 for _ in starts]
-        some = edge_rows(problem.n_rows, problem.n_columns, problem.seed).size < problem.n_rows
+        some = n_edge_rows(problem.n_rows, problem.n_columns) < problem.n_rows
         if some and layout.members.any():
             self.order = Check(layout)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,13 +12,14 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from cluster import connect
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
-from pipeline.training.peers import HERE, ORDER, PeerLost, Peers, run_leg
+from pipeline.training.peers import PeerLost, Peers, digest, run_leg
 from pipeline.training.train import train
 from tests.support.calls import Calls, counted
 from tests.support.params_for import params_for
@@ -108,12 +110,45 @@ def test_a_worker_that_is_busy_is_not_waited_for(
     assert given_up(legs)[0]
 
 
+def test_a_worker_with_another_order_ends_the_leg(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = stored(tmp_path / "here", rounds=3)
+    stored(tmp_path / "there", rounds=3)
+    expected = trained(tmp_path / "here", params)
+    monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
+    monkeypatch.setattr(engine, "digest", lambda _: time.monotonic_ns())
+    with noted_legs() as legs:
+        assert trained(tmp_path / "there", params, client) == expected
+    assert given_up(legs) == [True] * (engine.MOST_LEGS_LOST + 1)
+
+
+def test_equal_orders_have_the_same_digest() -> None:
+    values = np.arange(5.0)
+    copied = pickle.loads(pickle.dumps([values, values]))
+    assert digest([values, values]) == digest(copied) == digest([values, values.copy()])
+    assert digest([values, values]) != digest([values, values + 1e-15])
+
+
+def exchange_often(leg: str, workers: list[str], rank: int) -> Any:
+    with Peers(leg, workers, rank) as own:
+        return {"lost": False, "contents": [own.exchange((rank, k)) for k in range(60)]}
+
+
+def test_what_comes_early_is_kept_for_its_exchange(client: Client) -> None:
+    workers = sorted(client.scheduler_info()["workers"])
+    client.run(peers.listen)
+    records: Any = run_leg(client, "exchange-00000000", exchange_often, dict.fromkeys(workers, ()))
+    for record in records:
+        assert record["contents"] == [[(rank, k) for rank in range(3)] for k in range(60)]
+
+
 def fail(leg: str, workers: list[str], rank: int) -> Any:
     try:
         with Peers(leg, workers, rank) as own:
             if rank == 1:
                 raise OSError("the disk is full")
-            own.receive(HERE if rank == 0 else ORDER, own.others, 20)
+            own.exchange(None, 20)
     except PeerLost:
         return {"lost": True}
     return {"lost": False}
