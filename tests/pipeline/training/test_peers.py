@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed import Client, LocalCluster, Worker, WorkerPlugin, get_worker
 
 from cluster import connect
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
 from pipeline.training.peers import PeerLost, Peers, digest, run_leg
 from pipeline.training.train import train
+from tests.pipeline.training.test_engine import Settled, problem_in
 from tests.support.calls import Calls, counted
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, store_rows
@@ -110,17 +111,22 @@ def test_a_worker_that_is_busy_is_not_waited_for(
     assert given_up(legs)[0]
 
 
-def test_a_worker_with_another_order_ends_the_leg(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    params = stored(tmp_path / "here", rounds=3)
-    stored(tmp_path / "there", rounds=3)
-    expected = trained(tmp_path / "here", params)
-    monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
-    monkeypatch.setattr(engine, "digest", lambda _: time.monotonic_ns())
+class OfItsWorker(Settled):
+    """A problem whose orders differ from worker to worker, as where processors round otherwise."""
+
+    def begin(self) -> np.ndarray:
+        return np.array([hash(get_worker().address) % 1000 / 7, 0.0])
+
+
+@pytest.mark.parametrize("kind", [Settled, OfItsWorker])
+def test_workers_with_different_orders_give_up_the_leg(kind: type[Settled], client: Client, tmp_path: Path) -> None:
+    rounds, workers = problem_in(kind, tmp_path), sorted(client.scheduler_info()["workers"])
+    args: dict[str, tuple[Any, ...]] = {worker: (rounds, [k], {}, 100.0) for k, worker in enumerate(workers)}
+    client.run(peers.listen)
     with noted_legs() as legs:
-        assert trained(tmp_path / "there", params, client) == expected
-    assert given_up(legs) == [True] * (engine.MOST_LEGS_LOST + 1)
+        records = run_leg(client, "toy", engine.make_rounds, args)
+    assert given_up(legs) == [kind is OfItsWorker]
+    assert (records is None) == (kind is OfItsWorker)
 
 
 def test_equal_orders_have_the_same_digest() -> None:
