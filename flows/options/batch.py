@@ -159,8 +159,8 @@ class BatchOptions(TableOptions, CommonOptions):
         float | None,
         Duration(),
         Doc(
-            "time to choose and make a model, as in 30s or 10m (default: a minute for 100,000 rows), or that of "
-            "--psi auto and --C auto (default: no limit)"
+            "time to choose and make a model, as in 10m (default: about a minute for 100,000 rows; of --psi auto and "
+            "--C auto alone: no limit)"
         ),
         On(FEATURES, page=1),
     ] = None
