@@ -71,7 +71,8 @@ class Duration(Kind):
 
     @property
     def schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": _DURATION.pattern}]}
+        number = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": _MOST_SECONDS}
+        return {"anyOf": [number, {"type": "string", "pattern": _DURATION.pattern}]}
 
     def check(self, value: Any) -> float:
         seconds = value

@@ -25,6 +25,7 @@ from ikmap.auto.trial import Decided, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
+from ikmap.methods.stacking import words_of
 from ikmap.racing import Scores, survivors
 
 PILOT_ROWS = 1000
@@ -468,10 +469,6 @@ class Race:
             return seconds + max(slope, LEAST_SLOPE * seconds / rows) * (n_rows - rows)
         return seconds * n_rows / rows
 
-    def _search_seconds(self, name: str) -> float:
-        """Return the seconds that a sum takes to choose psi and C of a candidate."""
-        return self.searches.get(name, 0.0) * enough_folds([held_out.size for _, held_out in self.folds])
-
     def _row_seconds(self, name: str) -> float:
         known = self.results[name]
         return sum(own.predict_seconds for own in known.values()) / sum(self.folds[k][1].size for k in known)
@@ -530,7 +527,7 @@ class Race:
             float(losses.mean()),
             _standard_error(losses),
             n,
-            (n_folds * seconds + sum(map(self._search_seconds, weights))) / self.n_workers,
+            n_folds * seconds / self.n_workers,
             n_folds * sum(map(self._row_seconds, weights)),
             weights=weights,
         )
@@ -568,7 +565,9 @@ class Race:
         parts = [self._by_name(name) for name in entry.parts]
         scale = next((own.scale for own in parts if own.scale != "none"), "none")
         if entry.weights:
-            options: dict[str, Json] = {"base_models": ",".join(own.part for own in parts)}
+            options: dict[str, Json] = {
+                "base_models": words_of({own.part: self.settings.get(own.name) for own in parts})
+            }
             for own in parts:
                 options.update(own.options)
             return Choice(entry, STACKING, "", scale, {STACKING: options})

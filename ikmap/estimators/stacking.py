@@ -82,7 +82,7 @@ class StackingEstimator(RowsEstimator):
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
         self.model_, _, stacked = stacking.fit_out_of_fold(training)
         self.out_of_fold_ = stacked.decisions
-        self.weights_ = dict(zip(stacking.names, stacked.weights.tolist(), strict=True))
+        self.weights_ = dict(zip(stacking.parts, stacked.weights.tolist(), strict=True))
 
 
 class CellStackingClassifier(Classifier, StackingEstimator):
@@ -95,7 +95,8 @@ class CellStackingClassifier(Classifier, StackingEstimator):
     n_estimators : int, default=1000
         Largest number of rounds of boosting.
     base_models : str, default="boosting,iforest"
-        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells.
+        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
+        psi and C are chosen unless they are given, as in "iforest:256:8".
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
     n_partitions : int, default=300
@@ -181,7 +182,8 @@ class CellStackingRegressor(Regressor, StackingEstimator):
     n_estimators : int, default=1000
         Largest number of rounds of boosting.
     base_models : str, default="boosting,iforest"
-        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells.
+        Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
+        psi and C are chosen unless they are given, as in "iforest:256:8".
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
     n_partitions : int, default=300

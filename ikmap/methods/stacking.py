@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -26,7 +27,7 @@ from ikmap.methods.capabilities import LearnsOutOfFold
 from ikmap.methods.fields import Doc, fields_of
 from ikmap.methods.forest import Forest
 from ikmap.methods.iforest import IForest
-from ikmap.methods.kinds import Choice, Kind, Names
+from ikmap.methods.kinds import Choice, Kind, Names, refuse
 from ikmap.methods.learner import WholeLearner
 from ikmap.methods.linear_on_cells import LogisticRegression
 from ikmap.methods.map import PSI_DOC, PsiMap, RowsInfo, T
@@ -88,17 +89,54 @@ class BaseModel(Choice):
 
 
 class BaseModels(Kind):
-    """Names of base models with commas between (in TOML also an array), as a text: "boosting,iforest"."""
+    """Base models with commas between (in TOML also an array), as a text: "boosting,iforest" or "iforest:256:8"."""
 
-    metavar = "NAME,..."
+    metavar = "NAME[:PSI:C],..."
 
     @property
     def schema(self) -> dict[str, Json]:
-        name = "|".join(BaseModel().known)
-        return {"type": "string", "pattern": rf"^\s*({name})\s*(,\s*({name})\s*)*$"}
+        names = "|".join(BaseModel().known)
+        word = rf"({names})(:\d+:\d*\.?\d+(e[+-]?\d+)?)?"
+        return {"type": "string", "pattern": rf"^\s*{word}\s*(,\s*{word}\s*)*$"}
 
     def check(self, value: object) -> str:
-        return ",".join(Names(BaseModel()).check(value))
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            refuse(value, "names with commas between")
+        own = [word.strip().partition(":") for word in words]
+        Names(BaseModel()).check([name for name, _, _ in own])
+        settings: dict[str, Settings | None] = {}
+        for name, _, text in own:
+            found = _settings_of(name, text)
+            if settings.setdefault(name, found) != found:
+                refuse(f"{name}:{text}" if text else name, f"{name} once, with one psi and one C")
+        return words_of(settings)
+
+
+def _settings_of(name: str, text: str) -> Settings | None:
+    """Return the psi and C that the word of a base model has; None: they are chosen."""
+    if not text:
+        return None
+    psi, _, C = text.partition(":")
+    if name == Boosting.about.name:
+        refuse(f"{name}:{text}", f"{name} alone, which has no psi and C")
+    try:
+        settings = int(psi), float(C)
+    except ValueError:
+        refuse(f"{name}:{text}", f"a psi and a C such as {name}:256:8")
+    if settings[0] < 1 or not 0 < settings[1] < math.inf:
+        refuse(f"{name}:{text}", "a psi >= 1 and a C > 0")
+    return settings
+
+
+def _worded(name: str, settings: Settings | None) -> str:
+    """Return a base model as a word: its name, and its psi and C if they are given."""
+    return name if settings is None else f"{name}:{settings[0]}:{str(settings[1]).removesuffix('.0')}"
+
+
+def words_of(base_models: Mapping[str, Settings | None]) -> str:
+    """Return base models, by name with their psi and C, as the text of ``--base-models``."""
+    return ",".join(_worded(name, settings) for name, settings in base_models.items())
 
 
 class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
@@ -125,7 +163,12 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
     )  # fmt: skip
 
     base_models: Annotated[
-        str, BaseModels(), Doc("parts of the sum that stacking makes: boosting, and maps, with linear models on cells")
+        str,
+        BaseModels(),
+        Doc(
+            "parts of the sum that stacking makes: boosting, and maps with linear models on their cells, whose psi and "
+            "C are chosen unless they are given, as in iforest:256:8"
+        ),
     ] = "boosting,iforest"
     t: T = 300
     psi: Annotated[int | Literal["auto"], Ge(1), Doc(PSI_DOC)] = "auto"
@@ -134,9 +177,10 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
     ] = 5
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return tuple(self.base_models.split(","))
+    def parts(self) -> dict[str, Settings | None]:
+        """Names of the parts, and their psi and C if they are given."""
+        own = [word.partition(":") for word in self.base_models.split(",")]
+        return {name: _settings_of(name, text) for name, _, text in own}
 
     def fit(self, training: Training) -> tuple[CellsModel, Summary]:
         model, summary, _ = self.fit_out_of_fold(training)
@@ -151,7 +195,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         target, loss = target_of(y, n_classes), loss_of(n_classes)
         folds = self._folds(training)
-        parts = [self._part(name, training, folds) for name in self.names]
+        parts = [self._part(name, training, folds) for name in self.parts]
         stacked = stack(
             [part.fit for part in parts],
             training.rows,
@@ -166,7 +210,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         summary: Summary = {
             "base_models": {
                 name: {**part.summary, "weight": weight, "loss": own_loss}
-                for name, (part, weight, own_loss) in zip(self.names, figures, strict=True)
+                for name, (part, weight, own_loss) in zip(self.parts, figures, strict=True)
             },
             "loss_out_of_fold": stacked.blend.loss,
         }
@@ -195,7 +239,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         )
 
     def _cells(self, name: str, training: Training, folds: Folds) -> CellsPart:
-        """Return a map with the psi, and the C, that have the least loss on rows of folds that are held out.
+        """Return a map with the psi, and the C, that are given, or have the least loss on rows that are held out.
 
         As many folds are held out, one after the other, as have enough rows; in order of time, the last ones. Of many
         other rows, some are learned from.
@@ -205,8 +249,10 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         from ikmap import seed_paths
         from ikmap.seeds import generator
 
-        kind = _map_kind(name)
-        psis = self._psis(kind, min(fit.size for fit in folds.fits))
+        kind, smallest = _map_kind(name), min(fit.size for fit in folds.fits)
+        if (settings := self.parts[name]) is not None:
+            return CellsPart(kind(t=self.t, psi=min(settings[0], smallest)), training, settings[1])
+        psis = self._psis(kind, smallest)
         of_map, tried = kind(t=self.t, psi=psis[0]), list[dict[Settings, float]]()
         order = list(reversed(range(folds.n_folds)) if folds.in_time else range(folds.n_folds))
         for k in order[: enough_folds([folds.held_out(k).size for k in order])]:
@@ -230,16 +276,16 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         row_bytes = shape.rows_bytes / max(1, shape.n)
         info = RowsInfo(shape.n, shape.d, row_bytes, shape.nnz is None)
         # The rows of a fold; decisions of all parts and of their sum, targets and what weighs them.
-        held = shape.rows_bytes + 8 * shape.n * shape.outputs * (2 * len(self.names) + 8)
+        held = shape.rows_bytes + 8 * shape.n * shape.outputs * (2 * len(self.parts) + 8)
         learning, models = 0.0, 0.0
-        for name in self.names:
+        for name, settings in self.parts.items():
             if name == Boosting.about.name:
                 learning = max(learning, self._boosting.memory(shape))
                 models += self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
                 continue
             kind = _map_kind(name)
             psis = self._psis(kind, max(1, shape.n - -(-shape.n // min(self.n_folds, max(1, shape.n)))))
-            of_map = kind(t=self.t, psi=psis[-1])
+            of_map = kind(t=self.t, psi=psis[-1] if settings is None else settings[0])
             of_rows, cells = of_map.memory(info), of_map.t * of_map.n_cells()
             # Cells as they are found and packed; variables of the dual problem; weights.
             of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs

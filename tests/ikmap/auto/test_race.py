@@ -76,7 +76,7 @@ def test_a_sum_wins_where_errors_are_independent() -> None:
     assert board[-1].name == LINEAR
     choice = race.choice()
     assert (choice.learner, choice.partitioner, choice.by_budget) == (STACKING, "", False)
-    assert choice.options[STACKING]["base_models"] == "boosting,iforest"
+    assert choice.options[STACKING]["base_models"] == "boosting,iforest:64:0.5"
 
 
 def test_one_candidate_is_chosen_with_its_settings_where_nothing_adds_to_it() -> None:

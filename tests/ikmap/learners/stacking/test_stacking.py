@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from ikmap.methods import Training
 from ikmap.methods.base_models import BoostingPart, CellsPart
 from ikmap.methods.boosting import Boosting
 from ikmap.methods.iforest import IForest
-from ikmap.methods.stacking import Stacking
+from ikmap.methods.stacking import BaseModels, Stacking, words_of
 from ikmap.model import from_parts
 from ikmap.rows import Rows
 from tests.naive import stacking as naive
@@ -169,6 +170,55 @@ def test_in_time_parts_and_weights_learn_from_earlier_rows() -> None:
     if chosen_C[0] == chosen_C[1]:
         assert np.array_equal(before.decisions[time < 300], after.decisions[time < 300], equal_nan=True)
     assert not np.allclose(before.decisions[time >= 350], after.decisions[time >= 350])
+
+
+def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    training = Training(Block(X, X[:, 0] + X[:, 1] ** 2), [], 0)
+    chosen, summary, out_of_fold = Stacking(rounds=10, t=20, n_folds=3).fit_out_of_fold(training)
+    settings = cast("dict[str, dict[str, float]]", summary["base_models"])["iforest"]
+    given = Stacking(rounds=10, t=20, n_folds=3, base_models=f"boosting,iforest:{settings['psi']}:{settings['C']}")
+    model, again, same_rows = given.fit_out_of_fold(training)
+    assert model.content_hash == chosen.content_hash
+    assert again == summary
+    assert np.array_equal(same_rows.decisions, out_of_fold.decisions)
+    other = Stacking(rounds=10, t=20, n_folds=3, base_models="boosting,iforest:5000:0.25").fit_out_of_fold(training)[1]
+    assert cast("Any", other["base_models"])["iforest"]["psi"] == 200, "a fold has no more rows to learn from"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("boosting, anne:64:8.0", "boosting,anne:64:8"),
+        (["iforest:256:0.03125", "boosting"], "iforest:256:0.03125,boosting"),
+        ("forest:3:1e-7", "forest:3:1e-07"),
+        ("anne, anne", "anne"),
+    ],
+)
+def test_base_models_are_words(given: Any, kept: str) -> None:
+    kind = BaseModels()
+    assert kind.check(given) == kept == kind.check(kept)
+    assert all(re.search(str(kind.schema["pattern"]), text) for text in (kept, kept.replace(",", " , ")))
+    assert words_of(Stacking(base_models=kept).parts) == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ("boosting:4:1", "'boosting:4:1', expected boosting alone"),
+        ("anne:64", "'anne:64', expected a psi and a C such as anne:256:8"),
+        ("anne:x:1", "'anne:x:1', expected a psi and a C"),
+        ("anne:0:1", "'anne:0:1', expected a psi >= 1 and a C > 0"),
+        ("anne:4:inf", "'anne:4:inf', expected a psi >= 1 and a C > 0"),
+        ("gcws:4:1", "'gcws'"),
+        ("anne:4:1,anne", "'anne', expected anne once"),
+        (7, "7, expected names with commas between"),
+    ],
+)
+def test_base_models_that_are_none(given: Any, fault: str) -> None:
+    with pytest.raises(ValueError, match=f"found {re.escape(fault)}"):
+        BaseModels().check(given)
 
 
 def test_few_groups_make_few_folds_and_one_none() -> None:
