@@ -195,7 +195,7 @@ def _bare_work(path: str, run: str, parts: Sequence[str], k: int, of: int, start
     next(pq.ParquetFile(path).iter_batches(batch_size=1))
     start.wait()
     with pq.ParquetFile(path) as file:
-        words = [name for name in file.schema_arrow.names if "string" in str(file.schema_arrow.field(name).type)]
+        words = [field.name for field in file.schema_arrow if "string" in str(field.type)]
         groups = list(range(file.metadata.num_row_groups))[k::of]
     with pq.ParquetFile(path, read_dictionary=words) as file:
         for batch in file.iter_batches(batch_size=1 << 19, row_groups=groups, use_threads=False):
