@@ -144,7 +144,7 @@ class BatchOptions(TableOptions, CommonOptions):
         Literal["race", "full"],
         Doc(
             "how --psi auto and --C auto search: race leaves out, after one and after three of the five folds, what "
-            "has less than a chance of 1 in 100 to be chosen in the end, and goes by at most 300 partitionings; full "
+            "has less than a chance of 1 in 100 to be chosen in the end, and uses at most 300 partitionings; full "
             "tries everything on all folds with all of them"
         ),
         On(FEATURES),

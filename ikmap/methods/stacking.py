@@ -285,7 +285,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
                 continue
             kind = _map_kind(name)
             psis = self._psis(kind, max(1, shape.n - -(-shape.n // min(self.n_folds, max(1, shape.n)))))
-            of_map = kind(t=self.t, psi=psis[-1] if settings is None else settings[0])
+            of_map = kind(t=self.t, psi=psis[-1] if settings is None else min(settings[0], shape.n))
             of_rows, cells = of_map.memory(info), of_map.t * of_map.n_cells()
             # Cells as they are found and packed; variables of the dual problem; weights.
             of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs

@@ -19,7 +19,7 @@ def search_note(selection: Metrics, parameter: str, sign: str) -> str:
                 parts.append(f"{name} after {count(done)}{of} folds: {sign} = {', '.join(filter(None, dropped))}")
     t, text = get_number(selection, "partitionings"), ""
     if t is not None:
-        text += f" The search went by {count(t)} partitionings, the model has all."
+        text += f" The search compared candidates with {count(t)} partitionings; the model has all of them."
     if parts:
         text += (
             f" Some values were so far behind the best one that they were not tried on all folds: {'; '.join(parts)}. "

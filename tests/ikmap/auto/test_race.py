@@ -136,7 +136,7 @@ def test_a_budget_of_nothing_still_ends_with_a_model() -> None:
 
 
 def test_a_race_that_took_too_long_leaves_seconds_for_a_quick_model() -> None:
-    """Where trials took more than the budget, the best model is made if it takes a small share of it."""
+    """The best model is made if it takes a small share of the budget, also where trials took more than all of it."""
     race = race_of(budget=10.0)
     play(race)
     race.spent = 2 * race.budget

@@ -388,7 +388,10 @@ def test_a_race_goes_by_so_many_partitionings_and_says_so(tmp_path: Path) -> Non
     assert part == {**whole, "partitionings": MOST_PARTITIONINGS}
     check(part)
     lines = cast("Heard", contexts[1].events).lines
-    assert f"select: goes by {MOST_PARTITIONINGS} of {MOST_PARTITIONINGS + 1} partitionings" in " ".join(lines)
+    assert (
+        f"select: compares candidates with {MOST_PARTITIONINGS} of the {MOST_PARTITIONINGS + 1} partitionings"
+        in " ".join(lines)
+    )
     assert "partitionings" not in " ".join(cast("Heard", contexts[0].events).lines)
     full = params_for(**{**ASKED, "t": MOST_PARTITIONINGS + 1, "learners": ("svm",), "psi": 4, "search": "full"})
     assert map_to_search(full) == full.map

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.slow
 FLIPS = 120
 """Damages that are tried; ``python -m tests.soaks.bit_flips`` tries as many as one likes."""
 EVERY = 12
-"""Of how many records the power is cut at one."""
+"""Number of records from one power cut to the next."""
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
             Timer(0.15, kill).start()
 
     class Hurried(WorkerPlugin):
-        """Those who are gone are not waited for as long as usual, on workers that begin anew either."""
+        """Have this process, and each worker that begins anew, wait for a shorter time for workers that are gone."""
 
         def setup(self, worker: Worker) -> None:  # noqa: ARG002
             for module in (engine, peers):
