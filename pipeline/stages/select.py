@@ -318,9 +318,8 @@ class HyperparameterSearch:
         if not self.learners:
             return
         if self.on_cells and self.t < self.params.map.t:
-            self._say(
-                f"compares candidates with {self.t:,} of the {self.params.map.t:,} partitionings (--search full: with all)"
-            )
+            partitionings = f"{self.t:,} of the {self.params.map.t:,} partitionings"
+            self._say(f"compares candidates with {partitionings} (--search full: with all)")
         parts = []
         for learner in self.learners.values():
             Cs = f" and C {listed(learner.Cs)}" if learner.Cs else ""
