@@ -8,6 +8,7 @@ and docs/benchmarks.md for what is compared and how fairly.
 NAMES = (
     "voronoi",
     "iforest",
+    "trees",
     "gcws",
     "linear_svm",
     "svr",

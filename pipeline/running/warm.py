@@ -8,6 +8,8 @@ from importlib import import_module
 from distributed import Worker, WorkerPlugin
 
 MODULES = (
+    "ikmap.tasks.classification.codec",
+    "ikmap.tasks.classification.scorer",
     "pipeline.sources.formats.arrow",
     "pipeline.sources.formats.csv",
     "pipeline.sources.formats.libsvm",
