@@ -15,8 +15,22 @@ BOOSTING, STACKING, LINEAR, CELLS_LEARNERS = "boosting", "stacking", "linear-mod
 """Names of learners; of those on cells, for classes (True) and for numbers."""
 VARIANTS: Mapping[int, tuple[Options, ...]] = {
     0: ({"max_leaves": 8}, {"min_leaf": 5}, {"l2": 10.0}, {"shrinkage": 0.05}, {"column_share": 0.5}),
-    2000: ({"shrinkage": 0.05}, {"column_share": 0.5}, {"max_leaves": 12}, {"l2": 10.0}, {"max_leaves": 127}),
-    50_000: ({"max_leaves": 127}, {"shrinkage": 0.05}, {"max_leaves": 255}, {"column_share": 0.5}, {"l2": 10.0}),
+    2000: (
+        {"shrinkage": 0.05},
+        {"max_bins": 1024},
+        {"column_share": 0.5},
+        {"max_leaves": 12},
+        {"l2": 10.0},
+        {"max_leaves": 127},
+    ),
+    50_000: (
+        {"max_leaves": 127},
+        {"shrinkage": 0.05},
+        {"max_leaves": 255},
+        {"max_bins": 1024},
+        {"column_share": 0.5},
+        {"l2": 10.0},
+    ),
 }
 """Settings of boosting that are tried one after the other, by the number of rows that they are for at least: what
 changed most for such numbers of rows comes first."""

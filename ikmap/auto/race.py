@@ -38,7 +38,11 @@ FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 """Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
 more folds than one have too few rows for that."""
 RACE_SHARE = 0.5
-"""Share of the budget that the race may take; the rest is for the model of all rows."""
+"""Share of the budget that candidates may take, and without a given budget the whole race; the rest is for the model of
+all rows."""
+LEAST_MODEL_SHARE, MODEL_TIMES = 0.1, 2.0
+"""What is left of a given budget for the model of all rows while other settings are tried: a share of it, at least, and
+so many times the seconds that the best model so far is expected to take, as the next best may take longer."""
 MODEL_SHARE = 0.25
 """Share of the budget that a model of all rows may take in any case, also where trials took longer than expected."""
 LEAST_SLOPE = 0.25
@@ -53,8 +57,12 @@ FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE = 2
 """Variants of the best candidate that are tried in a round."""
-FEW_VARIANTS = 4
+FEW_VARIANTS = 8
 """Variants that are tried where no budget is given."""
+VARIANT_TIMES = 2.0
+"""How many times the seconds of the best setting a variant is expected to take."""
+SCREEN_ROWS = 2000
+"""Held-out rows by which it is seen whether a variant is worth more folds."""
 
 type Kind = Literal["pilot", "search", "fold"]
 type Fold = tuple[np.ndarray, np.ndarray]
@@ -379,25 +387,60 @@ class Race:
     # Other settings, if there is time.
 
     def _further(self) -> list[Trial]:
-        """Return trials of variants of the best setting of boosting so far, if it matters and there is time."""
-        board = self.leaderboard()
-        if not board or not any(self._by_name(part).learner == BOOSTING for part in board[0].parts):
+        """Return trials of variants of the best setting of boosting so far, if it matters and there is time.
+
+        Variants are tried on a fold or two first; only those that are better there are tried on the others.
+        """
+        board, best = self.leaderboard(), self.best_boosting()
+        if best is None or not any(self._by_name(part).learner == BOOSTING for part in board[0].parts):
             return []
-        best = self.best_boosting()
-        if best is None:
+        left = self._until(board[0]) - self.spent
+        if trials := self._go_on(best, left):
+            return trials
+        if self.in_haste and len(self._variants) >= FEW_VARIANTS:
             return []
-        if self.in_haste and len(self.candidates) - len(self._core) >= FEW_VARIANTS:
-            return []
-        left = self.budget * RACE_SHARE - self.spent
-        costs = self.expected(Trial(best, 0)) * self.n_done * 2
         fresh = variants(best, self.candidates, self.folds[0][0].size)[:VARIANTS_AT_ONCE]
-        if not fresh:
-            return []
-        if costs * len(fresh) / self.n_workers > left:
+        trials = [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
+        if VARIANT_TIMES * self.expected(Trial(best, 0)) * len(trials) / self.n_workers > left:
             self.limited = True
             return []
         self.candidates += fresh
-        return [Trial(own, fold) for fold in range(self.n_done) for own in fresh]
+        return trials
+
+    def _go_on(self, best: Candidate, left: float) -> list[Trial]:
+        """Return trials, on the other folds, of variants that were better than the best on the first ones."""
+        trials: list[Trial] = []
+        for own in self._variants:
+            known = len(self.results.get(own.name, ()))
+            if own.name in self.notes or not 0 < known < self.n_done:
+                continue
+            place = f"after {known} of {self.n_done} folds"
+            rest = [Trial(own, fold) for fold in range(known, self.n_done)]
+            if self._losses(own.name, known).mean() >= self._losses(best.name, known).mean():
+                self.notes[own.name] = f"dropped {place}: no better than {best.name}"
+            elif sum(map(self.expected, [*trials, *rest])) / self.n_workers > left:
+                self.limited = True
+                self.notes[own.name] = f"left out {place} for time"
+            else:
+                trials += rest
+        return trials
+
+    @property
+    def _variants(self) -> list[Candidate]:
+        """The other settings of boosting that have been tried."""
+        return self.candidates[len(self._core) :]
+
+    @property
+    def _n_screened(self) -> int:
+        """Number of folds on which a variant is tried first: so many that enough rows are held out."""
+        rows = np.cumsum([held_out.size for _, held_out in self.folds[: self.n_done]])
+        return min(self.n_done, int(np.searchsorted(rows, SCREEN_ROWS)) + 1)
+
+    def _until(self, best: Entry) -> float:
+        """Return the seconds after which no other settings are tried, so that there is time for the model."""
+        if self.in_haste:
+            return self.budget * RACE_SHARE
+        return self.budget - max(LEAST_MODEL_SHARE * self.budget, MODEL_TIMES * best.fit_seconds)
 
     def best_boosting(self) -> Candidate | None:
         """Return the setting of boosting with the least loss on all folds."""
@@ -411,8 +454,8 @@ class Race:
 
     @property
     def n_done(self) -> int:
-        """Number of folds on which all that runs has been tried."""
-        running = [own.name for own in self.candidates if own.name in self.results and own.name not in self.notes]
+        """Number of folds on which all that runs has been tried, but for variants."""
+        running = [own.name for own in self._core if own.name in self.results and own.name not in self.notes]
         return min((len(self.results[name]) for name in running), default=0)
 
     def _complete(self, name: str) -> bool:
@@ -478,7 +521,8 @@ class Race:
         entries = [self._entry(own) for own in self.candidates]
         entries += [own for own in (self._sum(self._summands()), self.smaller) if own is not None]
         entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
-        return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.loss))
+        n = self.n_done
+        return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.folds < n, entry.loss))
 
     def _entry(self, own: Candidate) -> Entry:
         folds, note = len(self.results.get(own.name, ())), self.notes.get(own.name, "")

@@ -86,6 +86,8 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         Share of the rows that is held out to end the rounds early; 0: all rounds are made.
     n_iter_no_change : int, default=50
         Number of rounds without improvement on held-out rows after which the rounds end.
+    max_bins : int, default=256
+        Largest number of bins of a column, between which trees split. More than 256 take longer, and twice the memory.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -125,6 +127,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         max_features: float = 1.0,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
+        max_bins: int = 256,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -137,6 +140,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         self.max_features = max_features
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.max_bins = max_bins
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -190,6 +194,8 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         Share of the rows that is held out to end the rounds early; 0: all rounds are made.
     n_iter_no_change : int, default=50
         Number of rounds without improvement on held-out rows after which the rounds end.
+    max_bins : int, default=256
+        Largest number of bins of a column, between which trees split. More than 256 take longer, and twice the memory.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -226,6 +232,7 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         max_features: float = 1.0,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
+        max_bins: int = 256,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -239,6 +246,7 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         self.max_features = max_features
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.max_bins = max_bins
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -53,6 +53,7 @@ class StackingEstimator(RowsEstimator):
         max_features: float = 1.0,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
+        max_bins: int = 256,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -69,6 +70,7 @@ class StackingEstimator(RowsEstimator):
         self.max_features = max_features
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.max_bins = max_bins
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -115,6 +117,9 @@ class CellStackingClassifier(Classifier, StackingEstimator):
         Share of the rows that boosting holds out to end its rounds early; 0: all rounds are made.
     n_iter_no_change : int, default=50
         Number of rounds without improvement on held-out rows after which boosting ends.
+    max_bins : int, default=256
+        Largest number of bins of a column, between which trees of boosting split. More than 256 take longer, and twice
+        the memory.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -202,6 +207,9 @@ class CellStackingRegressor(Regressor, StackingEstimator):
         Share of the rows that boosting holds out to end its rounds early; 0: all rounds are made.
     n_iter_no_change : int, default=50
         Number of rounds without improvement on held-out rows after which boosting ends.
+    max_bins : int, default=256
+        Largest number of bins of a column, between which trees of boosting split. More than 256 take longer, and twice
+        the memory.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None

@@ -31,8 +31,8 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "leaves": {"description": "Cells of all trees of the model.", "type": "integer", "minimum": 1},
 }
 """JSON Schema of the fields that the learner reports."""
-BINS = 256
-"""Largest number of bins of a column."""
+BYTE_BINS, MOST_BINS = 256, 1 << 16
+"""Largest number of bins of a column whose numbers are kept in a byte, or in two."""
 ROW_BYTES = 64
 """Bytes of a row beside its bins: margin, target, gradient, hessian, their words, and places in the order of leaves."""
 READ_BYTES = 64 << 20
@@ -65,6 +65,12 @@ class BoostingFields(Learner):
         Doc("share of the rows that boosting holds out to end its rounds; 0: {rounds} are made"),
     ] = 0.1
     patience: Annotated[int, Ge(1), Doc("rounds without improvement on held-out rows after which boosting ends")] = 50
+    max_bins: Annotated[
+        int,
+        Ge(2),
+        Le(MOST_BINS),
+        Doc("most bins of a column, between which boosting splits; more than 256 take longer, and twice the memory"),
+    ] = BYTE_BINS
 
     @property
     def log_odds(self) -> bool:
@@ -135,6 +141,7 @@ class Boosting(BoostingFields, RoundsLearner):
             self.column_share,
             self.held_out,
             self.patience,
+            self.max_bins,
         )
         n_outputs = n_classes if n_classes > 2 else 1
         return Problem(settings, self._loss(n_classes), seed, n_rows, n_columns, n_outputs)
@@ -180,7 +187,7 @@ class Boosting(BoostingFields, RoundsLearner):
         return state.rests
 
     def row_bytes(self, columns: int) -> int:
-        return columns + ROW_BYTES
+        return columns * (1 if self.max_bins <= BYTE_BINS else 2) + ROW_BYTES
 
     def finish(self, state: RoundState, sample: Sample) -> tuple[CellsModel, Summary]:
         from ikmap.learners.boosting.boosting import Boosting as State
@@ -234,6 +241,6 @@ class Boosting(BoostingFields, RoundsLearner):
         if solver != "memory":
             held = min(held, self.piece_bytes)
         leaves = self.max_leaves + 1 if solver != "distributed" else 3 * (self.max_leaves + 1)
-        histograms = 16 * BINS * shape.d * leaves
+        histograms = 16 * self.max_bins * shape.d * leaves
         trees = self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
         return held + min(shape.rows_bytes, READ_BYTES) + histograms + trees

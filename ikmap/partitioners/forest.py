@@ -63,17 +63,17 @@ def columns_of(X: Rows) -> Iterator[Floats]:
         yield values
 
 
-def bin_edges(X: Rows) -> list[Floats]:
-    """Return the edges of the bins of each column, at most 255, ascending.
+def bin_edges(X: Rows, max_bins: int = BINS) -> list[Floats]:
+    """Return the edges of the bins of each column, at most one less than bins, ascending.
 
-    A value is in bin b if b edges are at or below it. A column of at most 256 different values has an edge between each
-    two neighbours; in one of more values, each bin has about as many points.
+    A value is in bin b if b edges are at or below it. A column of at most `max_bins` different values has an edge
+    between each two neighbours; in one of more values, each bin has about as many points.
     """
     edges = []
     for column in columns_of(X):
         values, counts = np.unique(column, return_counts=True)
-        if values.size > BINS:
-            ends = np.searchsorted(np.cumsum(counts), np.arange(1, BINS) * (column.size / BINS))
+        if values.size > max_bins:
+            ends = np.searchsorted(np.cumsum(counts), np.arange(1, max_bins) * column.size / max_bins)
             values = values[np.unique(np.r_[ends, values.size - 1])]
         middle = values[:-1] + (values[1:] - values[:-1]) / 2
         # Of two neighbours without a number between them, the upper one divides them.

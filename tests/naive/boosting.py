@@ -127,9 +127,9 @@ def preorder(node: Node) -> list[Node]:
     return [node, *(inner for child in node.children for inner in preorder(child))]
 
 
-def bins_of(X: np.ndarray) -> tuple[list[list[float]], list[list[int]]]:
+def bins_of(X: np.ndarray, max_bins: int = 256) -> tuple[list[list[float]], list[list[int]]]:
     """Return the edges of each column, and the bins of its values."""
-    edges = [edges_of(column) for column in X.T]
+    edges = [edges_of(column, max_bins) for column in X.T]
     return edges, [[sum(e <= v for e in own) for v in column] for own, column in zip(edges, X.T.tolist(), strict=True)]
 
 
@@ -180,12 +180,13 @@ def boost(
     l2: float = 0.0,
     weight: np.ndarray | None = None,
     held: list[int] | None = None,
+    max_bins: int = 256,
 ) -> tuple[list[Node], np.ndarray, list[float]]:
     """Return the tree of each round that was made, the margins of all rows at the end, and the losses of held-out rows.
 
     The loss of a row is squared or logistic. Without `held`, rows that are held out are drawn. Every weight is above 0.
     """
-    (n, d), bins = X.shape, bins_of(X)[1]
+    (n, d), bins = X.shape, bins_of(X, max_bins)[1]
     w = np.ones(n) if weight is None else weight
     key = int(generator(seed, BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
     held = [r for r in range(1, n) if drawn(key, r, held_out)] if held is None else held

@@ -26,13 +26,14 @@ class Uniforms:
         return min(int((((mixed ^ (mixed >> 31)) >> 11) / 2**53) * n), n - 1)
 
 
-def edges_of(column: np.ndarray) -> list[float]:
-    """Return the values between which a column may be split: one between each two neighbours, or 255 by rank."""
+def edges_of(column: np.ndarray, max_bins: int = 256) -> list[float]:
+    """Return the values between which a column may be split: one between each two neighbours, or some by rank."""
     values = sorted(set(column.tolist()))
-    if len(values) > 256:
+    if len(values) > max_bins:
         ordered = sorted(column.tolist())
-        # The first value at or below which there are k / 256 of the points.
-        kept = {next(v for j, v in enumerate(ordered) if j + 1 >= k * len(ordered) / 256) for k in range(1, 256)}
+        # The first value at or below which there is such a share of the points.
+        shares = [k * len(ordered) / max_bins for k in range(1, max_bins)]
+        kept = {next(v for j, v in enumerate(ordered) if j + 1 >= share) for share in shares}
         values = sorted(kept | {values[-1]})
     edges = []
     for low, high in pairwise(values):

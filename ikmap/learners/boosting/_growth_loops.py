@@ -1,6 +1,7 @@
 """Compiled loops of gradient boosting: bins of rows, histograms of whole numbers, splits, and rows on their way down.
 
-A byte of a row is the bin of one column, or says in which of several columns of two bins the row is in the upper bin.
+A code of a row is the bin of one column, or says in which of several columns of two bins the row is in the upper bin.
+It is a byte, or two bytes if some column has more bins than a byte tells apart.
 
 All sums are of whole numbers, so that they have the same bits in any order, and the histogram of one child is that of
 its parent less that of the other child. A second word of each row holds its hessian, shifted by some bits, plus 1: its
@@ -14,13 +15,20 @@ import numpy as np
 from ikmap.compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF
 
-MOST_BINS = 256
+BYTE_BINS = 256
 """Number of bins that a byte tells apart."""
+MOST_BINS = 1 << 16
+"""Number of bins that two bytes tell apart: above the codes of all rows."""
 ROUNDING = 1e-12
 """Gain, as a share of the score of the whole leaf, that a split must exceed."""
 
 
-@compiled({"boosting": "f8[:, ::1], f8[::1], i8[::1], u1[:, ::1]"})
+def _of_codes(signature: str) -> tuple[str, ...]:
+    """Return a signature for codes of one byte, and for those of two."""
+    return tuple(signature.format(codes=codes) for codes in ("u1[:, ::1]", "u2[:, ::1]"))
+
+
+@compiled({"boosting": _of_codes("f8[:, ::1], f8[::1], i8[::1], {codes}")})
 def fill_bins(X, edges, begins, codes):
     """Write the bin of each value: how many of the edges of its column are at or below it.
 
@@ -53,7 +61,7 @@ def overlaps(codes, column, taken):
     return False
 
 
-@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], u1[:, ::1]"})
+@compiled({"boosting": _of_codes("{codes}, i8[::1], i8[::1], {codes}")})
 def fill_bytes(codes, places, members, stored):
     """Write the bytes of rows from the bins of their columns; `stored` is of zeros.
 
@@ -80,7 +88,7 @@ def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
         words[i, 1] = (np.int64(np.rint(hessian[i] * hessian_scale)) << shift) + 1
 
 
-@compiled({"boosting": "u1[:, ::1], u4[::1], i8[:, ::1], i8[::1], i8[::1], i8[:, ::1]"})
+@compiled({"boosting": _of_codes("{codes}, u4[::1], i8[:, ::1], i8[::1], i8[::1], i8[:, ::1]")})
 def add_rows(codes, rows, words, columns, first_bins, histogram):
     """Add the words of some rows to the histogram of each byte.
 
@@ -175,7 +183,7 @@ def best_split(
     return best, best_column, best_cut
 
 
-@compiled({"boosting": "u1[:, ::1], u4[::1], i8, i8, i8, u4[::1]"})
+@compiled({"boosting": _of_codes("{codes}, u4[::1], i8, i8, i8, u4[::1]")})
 def divide(codes, rows, place, low, high, scratch):
     """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number."""
     n_left, n_right = np.uint64(0), np.uint64(0)
@@ -195,8 +203,10 @@ def divide(codes, rows, place, low, high, scratch):
 
 @compiled(
     {
-        "boosting": "u1[:, ::1], i8[:, ::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
-        "f8, f8, i8, i8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
+        "boosting": _of_codes(
+            "{codes}, i8[:, ::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+            "f8, f8, i8, i8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
+        )
     }
 )
 def grow(
@@ -331,7 +341,7 @@ def add_values(rows, ranges, values, margin):
             margin[np.uint64(rows[i])] += values[leaf]
 
 
-@compiled({"boosting": "u1[:, ::1], u4[::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]"})
+@compiled({"boosting": _of_codes("{codes}, u4[::1], i8[::1], i8[::1], i8[::1], i4[::1], f8[::1], f8[::1]")})
 def add_tree(codes, rows, places, low, high, right, values, margin):
     """Add the value of its leaf in a tree, whose nodes are in preorder, to the margin of some rows.
 
@@ -350,7 +360,7 @@ def add_tree(codes, rows, places, low, high, right, values, margin):
         margin[row] += values[right[node]]
 
 
-@compiled({"boosting": "u1[:, ::1], i8[::1], i8[::1], i8[::1], b1[::1]"})
+@compiled({"boosting": _of_codes("{codes}, i8[::1], i8[::1], i8[::1], b1[::1]")})
 def mark_clashes(codes, places, members, seen, marked):
     """Mark each column for a row that is in its upper bin and in that of an earlier column of the same byte.
 

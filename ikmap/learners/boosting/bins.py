@@ -1,4 +1,4 @@
-"""Bins of the values of rows: at most 256 for each column, in one byte for a column or for several of two bins."""
+"""Bins of the values of rows, as codes: one code, of a byte or of two, for a column or for several of two bins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ikmap import seed_paths
 from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
-from ikmap.learners.boosting._growth_loops import MOST_BINS, fill_bins, fill_bytes, mark_clashes, overlaps
+from ikmap.learners.boosting._growth_loops import BYTE_BINS, MOST_BINS, fill_bins, fill_bytes, mark_clashes, overlaps
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.partitioners.forest import bin_edges
 from ikmap.rows import Rows, as_dense
@@ -53,9 +53,9 @@ class Layout:
     members: np.ndarray
 
     @classmethod
-    def of(cls, X: Rows) -> Layout:
-        """Return the bins and bytes for some rows."""
-        edges = bin_edges(X)
+    def of(cls, X: Rows, max_bins: int = BYTE_BINS) -> Layout:
+        """Return the bins, at most so many for a column, and bytes for some rows."""
+        edges = bin_edges(X, max_bins)
         begins = np.r_[0, np.cumsum([own.size for own in edges], dtype=np.int64)]
         every = np.concatenate([*edges, np.empty(0)])
         two_bins = np.flatnonzero(np.diff(begins) == 1)
@@ -78,6 +78,11 @@ class Layout:
     def n_bytes(self) -> int:
         """Number of bytes of a row."""
         return int(self.places.max()) + 1
+
+    @property
+    def dtype(self) -> type[np.unsignedinteger]:
+        """Type of a code: one byte, or two if some column has more bins than a byte tells apart."""
+        return np.uint8 if int(np.diff(self.begins).max(initial=0)) < BYTE_BINS else np.uint16
 
     @cached_property
     def first_bins(self) -> np.ndarray:
@@ -109,7 +114,7 @@ class Layout:
         for_each_block(work, X.shape[0], BIN_BLOCK, n_threads)
 
     def _bins(self, X: Rows) -> np.ndarray:
-        codes = np.empty(X.shape, dtype=np.uint8)
+        codes = np.empty(X.shape, dtype=self.dtype)
         fill_bins(np.ascontiguousarray(as_dense(X)), self.edges, self.begins, codes)
         return codes
 
@@ -168,7 +173,7 @@ def _shared_bytes(upper: np.ndarray, two_bins: np.ndarray, d: int) -> tuple[np.n
 def _open(shared: list[list[int]]) -> Iterator[int]:
     """Yield the numbers of the bytes that a further column is tried in."""
     for number in range(max(0, len(shared) - OPEN_BYTES), len(shared)):
-        if len(shared[number]) < MOST_BINS - 1:
+        if len(shared[number]) < BYTE_BINS - 1:
             yield number
 
 

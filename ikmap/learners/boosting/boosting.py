@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.divisions import Division
+from ikmap.learners.boosting._growth_loops import BYTE_BINS
 from ikmap.learners.boosting.bins import Layout, n_edge_rows
 from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
@@ -62,6 +63,8 @@ class BoostingSettings:
         Share of the rows that are held out to end the rounds early; 0: all rounds are made.
     patience : int
         Number of rounds without improvement after which the rounds end.
+    max_bins : int
+        Most bins of a column, between which it is split.
     """
 
     rounds: int = 1000
@@ -71,6 +74,7 @@ class BoostingSettings:
     column_share: float = 1.0
     held_out: float = 0.1
     patience: int = 50
+    max_bins: int = BYTE_BINS
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ class Boosting:
         problem, loss = self._problem, self._problem.loss
         if not looked.kept:
             raise ValueError("boosting: found no row to learn from whose weight is above 0")
-        layout = Layout.of(_joined(looked.rows))
+        layout = Layout.of(_joined(looked.rows), problem.settings.max_bins)
         kept, self._held = (math.fsum(weights) for weights in looked.weights)
         starts = tuple(loss.start(sums, kept, looked.targets) for sums in looked.sums)
         self._basis = Basis(layout, starts, problem.cut)

@@ -463,7 +463,7 @@ class Piece:
         if self._layout is None:
             layout = self._layout = basis.layout.owned()
             self._first_bins = layout.first_bins
-            self._codes = zeros((n, layout.n_bytes), np.uint8)
+            self._codes = zeros((n, layout.n_bytes), layout.dtype)
             self._y, begin = zeros((n,), np.float64), 0
             weights: list[Floats | None] = []
             for block in self._rows.blocks:

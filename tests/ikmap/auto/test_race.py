@@ -63,6 +63,36 @@ def test_rounds_go_from_one_fold_to_all_and_drop_what_cannot_win() -> None:
     assert all(name.startswith("boosting ") for name in fresh)
 
 
+@pytest.mark.parametrize(("n", "screened"), [(12_000, 1), (4500, 2), (1500, 3)])
+def test_variants_go_on_only_if_they_are_better_on_the_first_folds(n: int, screened: int) -> None:
+    race = race_of(n, n_folds=3)
+    better = "boosting shrinkage=0.05"
+    play(race, lambda race, own: outcome_of(race, own, {**NOISE, better: 0.4}))
+    assert race.best_boosting() == race._by_name(better)
+    tried = {own.name: len(race.results[own.name]) for own in race.candidates if " " in own.name}
+    assert tried.pop(better) == 3
+    assert len(tried) == FEW_VARIANTS - 1
+    assert set(tried.values()) == {screened}
+    for name in tried:
+        why = f"dropped after {screened} of 3 folds: no better than boosting"
+        assert race.notes.get(name, "").startswith(why) == (screened < 3)
+        assert name not in race.choice().entry.parts
+
+
+def test_a_better_variant_for_whose_other_folds_there_is_no_time_is_left_out() -> None:
+    race = race_of(12_000, budget=60.0)
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        variant = " " in own.candidate.name
+        return outcome_of(race, own, {**NOISE, own.candidate.name: 0.4} if variant else NOISE, 20.0 if variant else 0.1)
+
+    play(race, outcome)
+    notes = [race.notes[own.name] for own in race.candidates if " " in own.name]
+    assert notes
+    assert set(notes) == {"left out after 1 of 3 folds for time"}
+    assert race.choice().by_budget
+
+
 def test_a_sum_wins_where_errors_are_independent() -> None:
     race = race_of()
     play(race)

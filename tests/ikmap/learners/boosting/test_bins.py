@@ -15,16 +15,18 @@ from tests.naive import boosting as naive
 
 
 def codes_of(layout: Layout, X: Any, n_threads: int = 1) -> np.ndarray:
-    stored = np.zeros((X.shape[0], layout.n_bytes), dtype=np.uint8)
+    stored = np.zeros((X.shape[0], layout.n_bytes), dtype=layout.dtype)
     layout.fill(X, stored, n_threads)
     return stored
 
 
-def test_bins_of_dense_and_sparse_rows() -> None:
+@pytest.mark.parametrize(("max_bins", "dtype"), [(3, "u1"), (256, "u1"), (257, "u2"), (1024, "u2")])
+def test_bins_of_dense_and_sparse_rows(max_bins: int, dtype: str) -> None:
     X = rows(n=700)
-    dense, sparse = Layout.of(X), Layout.of(sp.csr_array(X))
-    edges, expected = naive.bins_of(X)
+    dense, sparse = Layout.of(X, max_bins), Layout.of(sp.csr_array(X), max_bins)
+    edges, expected = naive.bins_of(X, max_bins)
     codes = codes_of(dense, X)
+    assert codes.dtype == dtype
     assert np.array_equal(codes.T, expected)
     for layout in (dense, sparse):
         assert layout.edges.tolist() == [edge for own in edges for edge in own]

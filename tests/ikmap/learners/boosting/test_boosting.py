@@ -64,8 +64,10 @@ def same(one: Boosted, other: Boosted) -> bool:
         {"rounds": 6, "shrinkage": 0.3, "held_out": 0.0},
         {"rounds": 40, "shrinkage": 0.9, "held_out": 0.3, "patience": 3},
         {"rounds": 5, "shrinkage": 0.5, "held_out": 0.2, "row_share": 0.6, "column_share": 0.5, "seed": 7},
+        {"rounds": 6, "shrinkage": 0.5, "held_out": 0.0, "max_bins": 9},
+        {"rounds": 6, "shrinkage": 0.5, "held_out": 0.2, "max_bins": 290},
     ],
-    ids=["all rows", "held out", "shares"],
+    ids=["all rows", "held out", "shares", "few bins", "bins of two bytes"],
 )
 def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) -> None:
     X, y = rows()
@@ -133,7 +135,7 @@ def solved(state: Boosting, held: Held) -> Boosted:
 
 MANY = 900
 PROBLEMS: dict[str, tuple[Loss, dict[str, Any]]] = {
-    "squared": (Squared(), {"held_out": 0.3, "patience": 4, "shrinkage": 0.5}),
+    "squared": (Squared(), {"held_out": 0.3, "patience": 4, "shrinkage": 0.5, "max_bins": 600}),
     "logistic": (Logistic(), {"row_share": 0.5, "column_share": 0.5}),
     "classes": (Logistic(), {"held_out": 0.2}),
 }
