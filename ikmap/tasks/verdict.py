@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
-EDGE, ID, SCALE, QUALITY = "edge", "id", "scale", "quality"
-MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND})
+EDGE, ID, SCALE, QUALITY, PERFECT = "edge", "id", "scale", "quality", "perfect"
+MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND, PERFECT})
 """Kinds of verdict without which the main metric would mislead a reader."""
 Z = 1.96
 """Half the width of a 95% interval, in standard deviations."""
@@ -22,9 +22,9 @@ class Verdict:
     kind : str
         Subject of the line. "quality": how good the best learner is, against a constant; "nothing": the learner is no
         better than a constant in any respect; "baseline": its main metric is not, though something was learned;
-        "unfound": a class is hardly ever found; "calibration": probabilities are off; "edge": a value was chosen at the
-        edge of what was tried; "id": a column numbers the rows; "scale": columns have very different ranges under a
-        map of distances.
+        "unfound": a class is hardly ever found; "perfect": hardly a prediction is off, so that a column may give the
+        label away; "calibration": probabilities are off; "edge": a value was chosen at the edge of what was tried;
+        "id": a column numbers the rows; "scale": columns have very different ranges under a map of distances.
     message : str
         What happened, where, and what to type.
     learner : str or None
@@ -38,6 +38,16 @@ class Verdict:
     def as_json(self) -> dict[str, str | None]:
         """Return the line as it stands in ``metrics.json``."""
         return {"kind": self.kind, "learner": self.learner, "message": self.message}
+
+
+def perfect(name: str, figure: str) -> Verdict:
+    """Warn of predictions that are too good: `figure` says how good, as in "is right on all 400 test rows"."""
+    return Verdict(
+        PERFECT,
+        f"{name} {figure}: unless the label follows from the columns, one of them gives it away, such as one that is "
+        "only known afterwards; --importance finds out which columns matter, --drop NAME leaves one out",
+        name,
+    )
 
 
 def auc_by_chance(own: float, others: float) -> float:

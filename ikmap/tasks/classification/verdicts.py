@@ -23,6 +23,7 @@ from ikmap.tasks.verdict import (
     in_percent,
     interval_of_auc,
     interval_of_share,
+    perfect,
 )
 
 HARDLY = 0.1
@@ -31,6 +32,8 @@ SHOWN = 5
 """Largest number of missed classes that are named."""
 RARE = 0.1
 """Share of the test rows below which one of two classes is rare, so that accuracy says little."""
+FLAWLESS_ROWS = 100
+"""Number of test rows of other classes than the most frequent one from which on it is suspect to be right on all."""
 POOR = 0.02
 """Calibration error beyond chance above which probabilities are poor: two percentage points."""
 
@@ -54,6 +57,7 @@ def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[
     verdicts = (
         constant,
         _unfound(name, counts, labels, metrics) if learned else None,
+        _flawless(name, counts),
         _uncalibrated(name, learner, metrics),
     )
     return [verdict for verdict in verdicts if verdict is not None]
@@ -140,6 +144,14 @@ def _unfound(name: str, counts: np.ndarray, labels: Sequence[Label], metrics: Js
     return Verdict(
         UNFOUND, f"{name} finds {', '.join(missed[:SHOWN])}{rest}: {_instead(name, len(counts), metrics)}", name
     )
+
+
+def _flawless(name: str, counts: np.ndarray) -> Verdict | None:
+    """Warn if all rows are predicted right, of which many are not of the most frequent class."""
+    there, rows = counts.sum(axis=1), counts.sum()
+    if np.diag(counts).sum() < rows or rows - there.max() < FLAWLESS_ROWS:
+        return None
+    return perfect(name, f"is right on all {rows:,.0f} test rows")
 
 
 def _uncalibrated(name: str, learner: JsonObject, metrics: JsonObject) -> Verdict | None:

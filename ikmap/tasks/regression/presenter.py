@@ -20,10 +20,12 @@ from ikmap.tasks.importance import IMPORTANCE, importance_sections
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.sections import Cell, Lines, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
-from ikmap.tasks.verdict import NOTHING, Verdict, in_percent, interval_of_r2, r2_by_chance
+from ikmap.tasks.verdict import NOTHING, Verdict, in_percent, interval_of_r2, perfect, r2_by_chance
 
 GROUPS = 10
 """Number of groups into which rows are divided by their true values."""
+PERFECT_R2, PERFECT_ROWS = 0.99999, 100
+"""R2, and number of test rows, from which on predictions are suspect."""
 type Point = tuple[float, float]
 
 R2 = Metric(
@@ -117,10 +119,13 @@ class NumberPresenter(Presenter):
         )
 
     def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
-        """Warn if the learner is no better than the mean of the targets."""
-        r2 = number_of(learner.get("r2"))
-        rows = _rows(learner)
-        if not rows or r2 is None or r2 > r2_by_chance(rows):
+        """Warn if the learner is no better than the mean of the targets, or hardly ever off."""
+        r2, rows = number_of(learner.get("r2")), _rows(learner)
+        if not rows or r2 is None:
+            return ()
+        if r2 > PERFECT_R2 and rows >= PERFECT_ROWS:
+            return [perfect(name, f"explains {r2:.4%} of the variance of {rows:,} test rows")]
+        if r2 > r2_by_chance(rows):
             return ()
         comparison = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
         return [Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)]

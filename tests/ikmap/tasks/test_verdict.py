@@ -95,12 +95,22 @@ def test_probabilities_that_are_off(error: float, chance: float, poor: bool) -> 
         assert "off by 16.8% on average (right ones would be by 3.7%): give --calibration isotonic" in found[0][1]
 
 
+def test_predictions_that_are_all_right() -> None:
+    """Of few rows of other classes than the most frequent one, that is no wonder."""
+    [(kind, said)] = on_classes([[300, 0, 0], [0, 60, 0], [0, 0, 40]])
+    assert kind == "perfect"
+    assert said.startswith("ours is right on all 400 test rows: unless the label follows from the columns, one of them")
+    assert on_classes([[300, 0, 0], [0, 60, 0], [0, 1, 39]]) == []
+    assert on_classes([[300, 0], [0, 99]]) == []
+
+
 def test_numbers_and_their_mean() -> None:
     def kinds(r2: float, rows: int) -> list[str]:
         return [v.kind for v in REGRESSION.presenter.verdicts("ours", {"r2": r2, "by_decile": [{"rows": rows}]}, {})]
 
     assert kinds(-0.1, 1000) == kinds(0.003, 1000) == ["nothing"]
-    assert kinds(0.003, 10_000) == kinds(0.5, 20) == []
+    assert kinds(0.003, 10_000) == kinds(0.5, 20) == kinds(0.9999, 1000) == kinds(1.0, 20) == []
+    assert kinds(0.999999, 1000) == ["perfect"]
 
 
 def test_scores_and_labels() -> None:
