@@ -102,6 +102,8 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
 def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int) -> list[Candidate]:
     """Return candidates of boosting that differ from the best one in a setting, and have not been tried.
 
+    Settings that have been tried least often, beside others, come first.
+
     Parameters
     ----------
     n_rows : int
@@ -109,7 +111,12 @@ def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int) -> list[C
     """
     names = {candidate.name for candidate in tried}
     settings = (*VARIANTS[max(least for least in VARIANTS if least <= n_rows)], *MORE_VARIANTS)
-    return [own for own in map(best.with_options, settings) if own.name not in names]
+
+    def times_tried(own: Options) -> int:
+        return sum(own.items() <= candidate.options.items() for candidate in tried)
+
+    changed = map(best.with_options, sorted(settings, key=times_tried))
+    return [own for own in changed if own.name not in names]
 
 
 def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: int) -> float:

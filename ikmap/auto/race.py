@@ -21,7 +21,7 @@ import numpy as np
 
 from ikmap.arrays import Floats, Int64s
 from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, T, known_seconds, variants
-from ikmap.auto.trial import Decided, Searched
+from ikmap.auto.trial import Decided, Fold, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
@@ -65,7 +65,6 @@ SCREEN_ROWS = 2000
 """Held-out rows by which it is seen whether a variant is worth more folds."""
 
 type Kind = Literal["pilot", "search", "fold"]
-type Fold = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -196,6 +195,8 @@ class Race:
         Weights of the rows.
     in_time : bool
         True if folds follow each other in time.
+    keeps_models : bool
+        True if the models of trials are parts of a sum of all rows (:func:`~ikmap.auto.trial.folds_of_sum`).
     """
 
     def __init__(
@@ -211,6 +212,7 @@ class Race:
         sample_weight: Floats | None = None,
         *,
         in_time: bool = False,
+        keeps_models: bool = False,
     ) -> None:
         self.candidates, self.folds, self.n_rows = list(candidates), list(folds), n_rows
         self.n_columns, self.n_classes = n_columns, n_classes
@@ -218,6 +220,7 @@ class Race:
         self.n_workers, self.in_haste = n_workers, budget is None
         self.loss: BlendLoss = loss_of(n_classes)
         self.target, self.sample_weight, self.in_time = target_of(y, n_classes), sample_weight, in_time
+        self.keeps_models = keeps_models
         self.results: dict[str, dict[int, Decided]] = {}
         self.pilots: dict[str, Decided] = {}
         self.settings: dict[str, Settings] = {}
@@ -440,7 +443,7 @@ class Race:
         """Return the seconds after which no other settings are tried, so that there is time for the model."""
         if self.in_haste:
             return self.budget * RACE_SHARE
-        return self.budget - max(LEAST_MODEL_SHARE * self.budget, MODEL_TIMES * best.fit_seconds)
+        return self.budget - max(LEAST_MODEL_SHARE * self.budget, MODEL_TIMES * self._model_seconds(best))
 
     def best_boosting(self) -> Candidate | None:
         """Return the setting of boosting with the least loss on all folds."""
@@ -540,6 +543,19 @@ class Race:
             note,
         )
 
+    def _model_seconds(self, entry: Entry) -> float:
+        """Return the seconds that are left to make a model: those of parts of a sum that are not known."""
+        known = self.keeps_models and entry.folds == len(self.folds)
+        if not entry.weights or not known:
+            return entry.fit_seconds
+        scaled = [name for name in entry.weights if self._by_name(name).scale != "none"]
+        return sum(self._sum_seconds(name) for name in scaled)
+
+    def _sum_seconds(self, name: str) -> float:
+        """Return the seconds that a part of a sum is expected to take, whose folds learn from fewer rows each."""
+        n_folds = len(self.folds)
+        return n_folds * self._fit_seconds(name, self.n_rows * (1 - 1 / n_folds)) / self.n_workers
+
     def _summands(self) -> list[Candidate]:
         """Return what sums are made of: the best setting of boosting, and candidates on cells."""
         best = self.best_boosting()
@@ -550,7 +566,7 @@ class Race:
         """Return the sum with the least loss, of other parts or fewer, for which there are so many seconds."""
         parts = self._summands()
         fewer = [self._sum(some) for size in range(2, len(parts)) for some in combinations(parts, size)]
-        affordable = [own for own in fewer if own is not None and own.fit_seconds <= seconds]
+        affordable = [own for own in fewer if own is not None and self._model_seconds(own) <= seconds]
         return min(affordable, key=lambda own: own.loss, default=None)
 
     def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
@@ -564,14 +580,13 @@ class Race:
             return None
         known = np.isfinite(blended.decisions).all(axis=1)  # all rows but, in order of time, those of the first fold
         losses = self._weighed(self.loss.rows(blended.decisions[known], self.target[rows[known]]), rows[known])
-        seconds = sum(self._fit_seconds(name, self.n_rows * (1 - 1 / n_folds)) for name in weights)
         return Entry(
             f"sum of {' and '.join(weights)}",
             tuple(weights),
             float(losses.mean()),
             _standard_error(losses),
             n,
-            n_folds * seconds / self.n_workers,
+            sum(map(self._sum_seconds, weights)),
             n_folds * sum(map(self._row_seconds, weights)),
             weights=weights,
         )
@@ -597,11 +612,11 @@ class Race:
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
         left = max(self.budget - self.spent, MODEL_SHARE * self.budget) / OVERRUN
-        if board[0].weights and board[0].fit_seconds > left:
+        if board[0].weights and self._model_seconds(board[0]) > left:
             self.smaller = self._smaller_sum(left)
             board = sorted([*board, *([self.smaller] if self.smaller else [])], key=lambda entry: entry.loss)
-        affordable = [entry for entry in board if entry.fit_seconds <= left]
-        entry = affordable[0] if affordable else min(board, key=lambda entry: entry.fit_seconds)
+        affordable = [entry for entry in board if self._model_seconds(entry) <= left]
+        entry = affordable[0] if affordable else min(board, key=self._model_seconds)
         return replace(self.as_options(entry), by_budget=self.limited or entry is not board[0])
 
     def as_options(self, entry: Entry) -> Choice:

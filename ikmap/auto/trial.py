@@ -9,19 +9,35 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ikmap.arrays import Floats
-from ikmap.auto.candidates import Candidate, Options, T
+from ikmap.arrays import Floats, Int64s
+from ikmap.auto.candidates import BOOSTING, Candidate, Options, T
 from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.stacking.stacking import Folds
 from ikmap.methods import MAPS, method
-from ikmap.methods.base_models import BaseMap, CellsPart, Settings, best_settings, psis_of, search
+from ikmap.methods.base_models import (
+    BaseMap,
+    BoostingPart,
+    CellsPart,
+    Part,
+    Settings,
+    best_settings,
+    psis_of,
+    search,
+)
+from ikmap.methods.boosting import Boosting
 from ikmap.methods.forest import Forest
 from ikmap.methods.learner import WholeLearner
 from ikmap.methods.map import PsiMap
 from ikmap.methods.sample import Training
+from ikmap.methods.stacking import Stacking
 from ikmap.rows import Rows, as_dense
 
 if TYPE_CHECKING:
     from ikmap.learners.cells_model import CellsModel
+
+
+type Fold = tuple[np.ndarray, np.ndarray]
+"""Ascending numbers of the rows to learn from, and of those held out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +51,18 @@ class Decided:
         Seconds of learning, without those in which psi and C are chosen, and of deciding.
     seconds : float
         Seconds of the whole trial.
+    model : CellsModel or None
+        The model that decided, if a sum can have it as a part and its caller has asked for it.
+    name : str
+        Name of the model (:meth:`ikmap.methods.base_models.Part.name_of`).
     """
 
     decisions: Floats
     fit_seconds: float
     predict_seconds: float
     seconds: float
+    model: CellsModel | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,8 +105,19 @@ class MinMax:
         return scaled
 
 
+def folds_of_sum(y: np.ndarray, seed: int) -> list[Fold]:
+    """Return the folds of a sum: where candidates are raced on them, its parts are known when it is chosen."""
+    folds = Folds.at_random(y, min(Stacking().n_folds, y.size), seed)
+    return [(fit, folds.held_out(k)) for k, fit in enumerate(folds.fits)]
+
+
 def run_trial(
-    candidate: Candidate, kind: str, training: Training, outside: Training, settings: Settings | None = None
+    candidate: Candidate,
+    kind: str,
+    training: Training,
+    outside: Training,
+    settings: Settings | None = None,
+    numbers: Int64s | None = None,
 ) -> Decided | Searched | str:
     """Do a trial of a race; return its result, or why there is none.
 
@@ -96,6 +129,9 @@ def run_trial(
         Rows to learn from, and rows to decide on.
     settings : (int, float), optional
         psi and C of a candidate on cells.
+    numbers : ndarray of int64, optional
+        Numbers of the rows to learn from, ascending, among all those that a sum would be made of: the model is
+        returned too. Default: it is not.
     """
     began = time.perf_counter()
     if candidate.scale == "minmax":
@@ -118,7 +154,11 @@ def run_trial(
     else:
         decisions = model.decision_function(outside.rows, training.n_threads)
     ended = time.perf_counter()
-    return Decided(decisions, fitted - fitting, ended - fitted, ended - began)
+    decided = Decided(decisions, fitted - fitting, ended - fitted, ended - began)
+    part = None if numbers is None or kind != "fold" else _part(candidate, training, settings)
+    if part is None or numbers is None or isinstance(model, LinearModel):
+        return decided
+    return replace(decided, model=model, name=part.name_of(numbers))
 
 
 def _scaled(training: Training, scaling: MinMax) -> Training:
@@ -133,11 +173,19 @@ def _map_of(name: str, options: Options) -> BaseMap:
     return of_map
 
 
-def _fitted(candidate: Candidate, training: Training, settings: Settings | None) -> CellsModel | LinearModel:
+def _part(candidate: Candidate, training: Training, settings: Settings | None) -> Part | None:
+    """Return a candidate as a part of a sum; None for what is none, and for columns that are scaled for each fold."""
+    if candidate.scale != "none":
+        return None
     if settings is not None:
         psi, C = settings
-        part = CellsPart(_map_of(candidate.partitioner, candidate.options).at({"psi": psi}), training, C)
-        return part.fit(np.arange(training.y.size))
+        return CellsPart(training, _map_of(candidate.partitioner, candidate.options).at({"psi": psi}), C)
+    return BoostingPart(training, Boosting.of_record(candidate.options)[0]) if candidate.learner == BOOSTING else None
+
+
+def _fitted(candidate: Candidate, training: Training, settings: Settings | None) -> CellsModel | LinearModel:
+    if (part := _part(replace(candidate, scale="none"), training, settings)) is not None:
+        return part.learn(training)
     learner = method(candidate.learner).of_record(candidate.options)[0]
     assert isinstance(learner, WholeLearner)
     return cast("CellsModel | LinearModel", learner.fit(training)[0])

@@ -11,7 +11,7 @@ from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Race, sample_size
-from ikmap.auto.trial import MinMax, fit_choice, run_trial
+from ikmap.auto.trial import Decided, MinMax, fit_choice, folds_of_sum, run_trial
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
 from ikmap.estimators.boosting import probabilities
 from ikmap.estimators.kernels import RowsEstimator
@@ -20,6 +20,7 @@ from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import Training
+from ikmap.methods.stacking import Stacking
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 
@@ -77,6 +78,9 @@ class AutoEstimator(RowsEstimator):
             sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
         some = _taken(block, sample)
         all_folds = folds(sample.size, seed, min(self.cv, sample.size))
+        whole, known = sample.size == n and self.cv == Stacking().n_folds, dict[str, CellsModel]()
+        if whole:  # then the models of folds are parts of a sum
+            all_folds = folds_of_sum(y, seed)
         dense = isinstance(rows, np.ndarray)
         race = Race(
             candidates(classes=labels is not None, dense=dense),
@@ -87,6 +91,7 @@ class AutoEstimator(RowsEstimator):
             self.n_features_in_,
             self.budget,
             sample_weight=some.sample_weight,
+            keeps_models=whole,
         )
         while trials := race.next_round():
             results = []
@@ -95,7 +100,11 @@ class AutoEstimator(RowsEstimator):
                 inside, outside = (
                     Training(_taken(some, numbers), classes, seed, self._n_threads) for numbers in (fit, held_out)
                 )
-                results.append((own, run_trial(own.candidate, own.kind, inside, outside, own.settings)))
+                numbers = fit if whole else None
+                result = run_trial(own.candidate, own.kind, inside, outside, own.settings, numbers)
+                if isinstance(result, Decided) and result.model is not None:
+                    known[result.name] = result.model
+                results.append((own, result))
             race.add_round(results)
         self.choice_ = choice = race.choice()
         self.leaderboard_ = [
@@ -113,9 +122,8 @@ class AutoEstimator(RowsEstimator):
         if choice.scale == "minmax":
             self._scaling = MinMax.of(rows)
             block = block._replace(rows=self._scaling(rows))
-        self.model_ = fit_choice(
-            choice.learner, choice.partitioner, choice.options, Training(block, classes, seed, self._n_threads)
-        )
+        training = Training(block, classes, seed, self._n_threads, known=known.get)
+        self.model_ = fit_choice(choice.learner, choice.partitioner, choice.options, training)
 
 
 def _taken(block: Block, rows: np.ndarray) -> Block:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ikmap.methods.boosting import Boosting
@@ -69,40 +72,78 @@ def target_of(y: np.ndarray, n_classes: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostingPart:
-    """Boosting as a part of a sum."""
+class Part(ABC):
+    """A part of a sum, which is also a candidate of a race.
 
-    learner: Boosting
+    Attributes
+    ----------
+    training : Training
+        All rows that some are taken of.
+    """
+
     training: Training
 
     @property
+    @abstractmethod
     def summary(self) -> dict[str, Json]:
         """Fields to report."""
-        return {}
+
+    @property
+    @abstractmethod
+    def settings(self) -> Mapping[str, object]:
+        """All that the model depends on beside the rows and the seed, as JSON values."""
+
+    @abstractmethod
+    def learn(self, training: Training) -> CellsModel:
+        """Return the model that is learned from these rows."""
 
     def fit(self, numbers: Int64s) -> CellsModel:
-        """Return the model that is learned from the rows of these numbers."""
-        return self.learner.fit(some_of(self.training, numbers))[0]
+        """Return the model that is learned from the rows of these numbers, or has been learned from them before."""
+        known = self.training.known(self.name_of(numbers))
+        return self.learn(some_of(self.training, numbers)) if known is None else known
+
+    def name_of(self, numbers: Int64s) -> str:
+        """Return a name for the model that is learned from the rows of these numbers, 32 hexadecimal digits."""
+        settings = json.dumps(self.settings, sort_keys=True).encode()
+        return blake2b(settings + numbers.astype("<i8").tobytes(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
-class CellsPart:
+class BoostingPart(Part):
+    """Boosting as a part of a sum."""
+
+    learner: Boosting
+
+    @property
+    def summary(self) -> dict[str, Json]:
+        return {}
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return {"learner": self.learner.about.name, **self.learner.record()}
+
+    def learn(self, training: Training) -> CellsModel:
+        return self.learner.fit(training)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsPart(Part):
     """A linear model on the cells of a map, as a part of a sum: logistic regression, or ridge regression of numbers."""
 
     map: BaseMap
-    training: Training
     C: float = 1.0
 
     @property
     def summary(self) -> dict[str, Json]:
-        """Fields to report."""
         return {"psi": self.map.psi, "C": self.C}
 
-    def fit(self, numbers: Int64s) -> CellsModel:
-        """Return the model that is learned from the rows of these numbers."""
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return {"map": self.map.about.name, "C": float(self.C), **self.map.record()}
+
+    def learn(self, training: Training) -> CellsModel:
         from ikmap.learners.cells_model import CellsModel
 
-        training = some_of(self.training, numbers)
         partitions = self.partitions(training)
         return CellsModel(partitions, next(self.path(partitions, training, [self.C])))
 
@@ -191,7 +232,7 @@ def _path_losses(of_map: BaseMap, training: Training, outside: Training) -> dict
     Cs = [C for C in values_of_C(n_classes) if not n_classes or C <= MOST_C]
     weight = outside.block.sample_weight
     size = outside.y.size if weight is None else float(weight.sum())
-    part = CellsPart(of_map, training)
+    part = CellsPart(training, of_map)
     partitions = part.partitions(training)
     cells = partitions.cells(outside.rows, training.n_threads).packed()
     losses: dict[Settings, float] = {}

@@ -12,10 +12,19 @@ if TYPE_CHECKING:
     from ikmap.cells import Cells
     from ikmap.divisions import Division
     from ikmap.json_values import Label
+    from ikmap.learners.cells_model import CellsModel
     from ikmap.learners.rows import Block
     from ikmap.methods.about import MapAbout
     from ikmap.rows import Rows
     from ikmap.tasks import Task
+
+
+type KnownModels = Callable[[str], CellsModel | None]
+"""Returns the model of a name, or None if there is none."""
+
+
+def no_known(_: str) -> None:
+    """Return None: no model is known."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,9 @@ class Training:
         Tables on the cells, as those of a :class:`Sample`.
     division : Division or None
         Division of the rows for a learner that holds out some of them; None: rows are divided at random.
+    known : callable
+        Returns the model of a base model that has learned from some of these rows before, by the name that
+        :class:`~ikmap.methods.base_models.Part` gives it, or None.
     """
 
     block: Block
@@ -135,6 +147,7 @@ class Training:
     task: Task | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     division: Division | None = None
+    known: KnownModels = no_known
 
     @property
     def cells(self) -> Cells:

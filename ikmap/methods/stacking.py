@@ -233,7 +233,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
 
     def _part(self, name: str, training: Training, folds: Folds) -> BoostingPart | CellsPart:
         return (
-            BoostingPart(self._boosting, training)
+            BoostingPart(training, self._boosting)
             if name == Boosting.about.name
             else self._cells(name, training, folds)
         )
@@ -251,7 +251,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
 
         kind, smallest = _map_kind(name), min(fit.size for fit in folds.fits)
         if (settings := self.parts[name]) is not None:
-            return CellsPart(kind(t=self.t, psi=min(settings[0], smallest)), training, settings[1])
+            return CellsPart(training, kind(t=self.t, psi=min(settings[0], smallest)), settings[1])
         psis = self._psis(kind, smallest)
         of_map, tried = kind(t=self.t, psi=psis[0]), list[dict[Settings, float]]()
         order = list(reversed(range(folds.n_folds)) if folds.in_time else range(folds.n_folds))
@@ -262,7 +262,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
                 fit = np.sort(random.choice(fit, MOST_ROWS, replace=False))
             tried.append(search(of_map, some_of(training, fit), some_of(training, folds.held_out(k)), psis))
         psi, C = best_settings(tried)
-        return CellsPart(of_map.at({"psi": psi}), training, C)
+        return CellsPart(training, of_map.at({"psi": psi}), C)
 
     @property
     def _boosting(self) -> Boosting:

@@ -11,9 +11,10 @@ import numpy as np
 
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
-from ikmap.auto.trial import Decided, Searched, run_trial
+from ikmap.auto.trial import Decided, Fold, Searched, folds_of_sum, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
+from ikmap.tasks.capabilities import WeighsRows, capability
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
@@ -26,8 +27,11 @@ from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
+from pipeline.storage.models import TRIED, save_model
 from pipeline.storage.store import Store
 
+KEPT_BYTES = 64 << 20
+"""Most bytes of the model of a trial that is kept for a sum: larger ones would fill the store."""
 LOSSES = {True: "log loss", False: "squared error / 2"}
 """Losses that candidates are compared by, of classes and of numbers."""
 
@@ -86,13 +90,39 @@ def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
     params, preparation = context.params, rows.preparation
     task, _, y, weight = cv_sample(context.store, params, n_used)
     n_classes = len(task.codec.classes)
-    folds = cv_folds(context.store, params, n_used)
+    folds = folds_of_race(context.store, params, n_used, y)
     workers = max(1, len(worker_addresses(context.client)))
     own = candidates(classes=n_classes > 0, dense=preparation.dense)
     in_time = goes_by_time(params.split_by)
     return Race(
-        own, y, n_classes, folds, rows.n_rows, preparation.n_columns, params.budget, workers, weight, in_time=in_time
+        own,
+        y,
+        n_classes,
+        folds,
+        rows.n_rows,
+        preparation.n_columns,
+        params.budget,
+        workers,
+        weight,
+        in_time=in_time,
+        keeps_models=is_whole(params, rows, n_used),
     )
+
+
+def is_whole(params: Params, rows: PreparedRows, n_used: int) -> bool:
+    """Return whether a race has all rows, in any order, and the weights that they have in the end.
+
+    Then the models of its folds are parts of a sum.
+    """
+    weighed_together = capability(rows.preparation.task, WeighsRows) is not None
+    return n_used == rows.n_rows and not is_divided(params) and not weighed_together
+
+
+def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
+    """Return the folds of a race: those of a sum of all rows, or of cross-validation."""
+    if is_whole(params, PreparedRows(store, "train"), n_used):
+        return folds_of_sum(y, params.seed)
+    return cv_folds(store, params, n_used)
 
 
 class Progress:
@@ -125,10 +155,11 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
         own_division = None if division is None else division.some(rows)
         return Training(block, task.codec.classes, params.seed, division=own_division)
 
-    fit, held_out = own.rows(cv_folds(store, params, n_rows)[own.fold])
+    fit, held_out = own.rows(folds_of_race(store, params, n_rows, y)[own.fold])
     training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}
-    decided = run_trial(own.candidate, own.kind, training, outside, own.settings)
+    numbers = fit if is_whole(params, train, n_rows) else None
+    decided = run_trial(own.candidate, own.kind, training, outside, own.settings, numbers)
     if isinstance(decided, str):
         return {**record, "failed": decided}
     if isinstance(decided, Searched):
@@ -137,6 +168,10 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
             "losses": [[*settings, loss] for settings, loss in decided.losses.items()],
             "trial_seconds": round(decided.seconds, 6),
         }
+    if decided.model is not None and decided.model.nbytes <= KEPT_BYTES:
+        outputs = [f"{TRIED}/{decided.name}"]
+        save_model(store, outputs[0], decided.model)
+        record |= {"outputs": outputs, "bytes_written": decided.model.nbytes, "temporary": True}
     return {
         **record,
         "decisions": packed_rows(decided.decisions.ravel()),

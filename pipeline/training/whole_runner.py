@@ -28,7 +28,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import MODELS, OUT_OF_FOLD, save_model
+from pipeline.storage.models import MODELS, OUT_OF_FOLD, save_model, tried_models
 from pipeline.storage.store import Store
 from pipeline.training.runner import Runner, TrainingJob
 
@@ -83,7 +83,16 @@ def fit_rows(
         memory = USABLE * limit - PROCESS_BYTES
         most_rows = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
     division = division_of(train, np.arange(train.n_rows), params) if is_divided(params) else None
-    training = Training(block, task.codec.classes, params.seed, n_threads, most_rows, task, division=division)
+    training = Training(
+        block,
+        task.codec.classes,
+        params.seed,
+        n_threads,
+        most_rows,
+        task,
+        division=division,
+        known=tried_models(store),
+    )
     outputs, written = [f"{MODELS}/{learner}"], 0
     try:
         if (honest := capability(method, LearnsOutOfFold)) is None:

@@ -14,6 +14,7 @@ from flows.options.batch import BatchOptions
 from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.runs.schema import metrics_schema
+from pipeline.storage.models import TRIED, save_model
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process
@@ -100,6 +101,13 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, raced: Race
     assert model_of(other) == model_of(metrics)
 
 
+def test_a_race_of_all_rows_leaves_no_models_of_trials(tmp_path: Path) -> None:
+    with counted(save_model, note=lambda names: names["name"]) as saved:
+        run(plain(write_table(tmp_path), "--budget", "20"), tmp_path / "run")
+    assert any(name.startswith(TRIED) for name in saved.notes)
+    assert not (tmp_path / "run" / "store.zarr" / TRIED).exists()
+
+
 def test_the_same_command_finds_its_run_finished(raced: Raced) -> None:
     folder, metrics, _ = raced
     assert run(plain(folder / "ring.csv", *AMPLE), folder / "run") == metrics
@@ -110,7 +118,7 @@ def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(raced: Raced
     options = plain(folder / "ring.csv", *AMPLE)
     with pytest.raises(KeyboardInterrupt):
         run(options, tmp_path / "killed", KilledAfter("choose", 3))
-    with killed_at(CellsPart.fit, 2), one_process():
+    with killed_at(CellsPart.learn, 2), one_process():
         Command(options).run(tmp_path / "killed")
     resumed = run(options, tmp_path / "killed")
     assert decided(resumed) == decided(whole)
@@ -123,7 +131,7 @@ def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> N
     def refuse(_: int) -> None:
         raise ValueError("these rows have no cells")
 
-    with counted(CellsPart.fit, refuse):
+    with counted(CellsPart.learn, refuse):
         # The usual budget is enough for a model, and tries few settings of boosting.
         metrics = run(plain(write_table(tmp_path), "--cv-rows", "190"), tmp_path / "run")
     notes = {entry["name"]: entry["note"] for entry in metrics["choice"]["leaderboard"]}

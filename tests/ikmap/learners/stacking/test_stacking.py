@@ -36,8 +36,8 @@ def training(n_classes: int) -> Training:
 
 def parts(of: Training) -> list[Fit]:
     return [
-        BoostingPart(Boosting(rounds=6, min_leaf=5, held_out=0.0), of).fit,
-        CellsPart(IForest(t=12, psi=16), of, 2.0).fit,
+        BoostingPart(of, Boosting(rounds=6, min_leaf=5, held_out=0.0)).fit,
+        CellsPart(of, IForest(t=12, psi=16), 2.0).fit,
     ]
 
 
@@ -162,7 +162,7 @@ def test_in_time_parts_and_weights_learn_from_earlier_rows() -> None:
     assert before.rows_learned == 350
     assert model.partitions.n_partitions <= 20 + 20
     parts = [Boosting(rounds=20).fit(training)[0].content_hash]
-    assert BoostingPart(Boosting(rounds=20), training).fit(np.arange(400)).content_hash == parts[0]
+    assert BoostingPart(training, Boosting(rounds=20)).fit(np.arange(400)).content_hash == parts[0]
     later = replace(training, block=Block(X, np.where(time >= 300, -3 * y, y)))
     # psi and C are chosen on the last folds: here, C is the same.
     chosen_C = [learner.fit_out_of_fold(each)[1]["base_models"]["iforest"]["C"] for each in (training, later)]  # type: ignore[index, call-overload]
