@@ -34,6 +34,8 @@ VARIANTS: Mapping[int, tuple[Options, ...]] = {
 }
 """Settings of boosting that are tried one after the other, by the number of rows that they are for at least: what
 changed most for such numbers of rows comes first."""
+BACKFITTED: tuple[Options, ...] = ({"backfit": 20}, {"backfit": 10, "backfit_l2": 100.0})
+"""Settings that are tried first for numbers; classes hardly ever get better by them."""
 MORE_VARIANTS: tuple[Options, ...] = ({"row_share": 0.7}, {"min_leaf": 60}, {"shrinkage": 0.02, "rounds": 3000})
 """Settings that are tried last, for any number of rows."""
 T = 300
@@ -99,7 +101,7 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
     return found
 
 
-def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int) -> list[Candidate]:
+def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int, *, classes: bool) -> list[Candidate]:
     """Return candidates of boosting that differ from the best one in a setting, and have not been tried.
 
     Settings that have been tried least often, beside others, come first.
@@ -108,9 +110,12 @@ def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int) -> list[C
     ----------
     n_rows : int
         Number of rows that they learn from.
+    classes : bool
+        Whether targets are classes, else numbers.
     """
     names = {candidate.name for candidate in tried}
-    settings = (*VARIANTS[max(least for least in VARIANTS if least <= n_rows)], *MORE_VARIANTS)
+    by_rows = VARIANTS[max(least for least in VARIANTS if least <= n_rows)]
+    settings = (*(() if classes else BACKFITTED), *by_rows, *MORE_VARIANTS)
 
     def times_tried(own: Options) -> int:
         return sum(own.items() <= candidate.options.items() for candidate in tried)

@@ -402,7 +402,8 @@ class Race:
             return trials
         if self.in_haste and len(self._variants) >= FEW_VARIANTS:
             return []
-        fresh = variants(best, self.candidates, self.folds[0][0].size)[:VARIANTS_AT_ONCE]
+        fit = self.folds[0][0].size
+        fresh = variants(best, self.candidates, fit, classes=self.n_classes > 0)[:VARIANTS_AT_ONCE]
         trials = [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
         if VARIANT_TIMES * self.expected(Trial(best, 0)) * len(trials) / self.n_workers > left:
             self.limited = True

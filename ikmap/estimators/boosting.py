@@ -88,6 +88,11 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         Number of rounds without improvement on held-out rows after which the rounds end.
     max_bins : int, default=256
         Largest number of bins of a column, between which trees split. More than 256 take longer, and twice the memory.
+    backfit : int, default=0
+        Number of rounds after which the values of the leaves of all trees are estimated anew, one tree after the other
+        (backfitting); 0: never. It pays for many sets of numbers, and for hardly any of classes.
+    backfit_l2 : float, default=300.0
+        Weight of the squared values of leaves there.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -128,6 +133,8 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         max_bins: int = 256,
+        backfit: int = 0,
+        backfit_l2: float = 300.0,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -141,6 +148,8 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.max_bins = max_bins
+        self.backfit = backfit
+        self.backfit_l2 = backfit_l2
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -196,6 +205,11 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         Number of rounds without improvement on held-out rows after which the rounds end.
     max_bins : int, default=256
         Largest number of bins of a column, between which trees split. More than 256 take longer, and twice the memory.
+    backfit : int, default=0
+        Number of rounds after which the values of the leaves of all trees are estimated anew, one tree after the other
+        (backfitting); 0: never. It pays for many sets of numbers, and for hardly any of classes.
+    backfit_l2 : float, default=300.0
+        Weight of the squared values of leaves there.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -233,6 +247,8 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         max_bins: int = 256,
+        backfit: int = 0,
+        backfit_l2: float = 300.0,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -247,6 +263,8 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.max_bins = max_bins
+        self.backfit = backfit
+        self.backfit_l2 = backfit_l2
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -54,6 +54,8 @@ class StackingEstimator(RowsEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         max_bins: int = 256,
+        backfit: int = 0,
+        backfit_l2: float = 300.0,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -71,6 +73,8 @@ class StackingEstimator(RowsEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.max_bins = max_bins
+        self.backfit = backfit
+        self.backfit_l2 = backfit_l2
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -120,6 +124,11 @@ class CellStackingClassifier(Classifier, StackingEstimator):
     max_bins : int, default=256
         Largest number of bins of a column, between which trees of boosting split. More than 256 take longer, and twice
         the memory.
+    backfit : int, default=0
+        Number of rounds after which the values of the leaves of all trees are estimated anew, one tree after the other
+        (backfitting); 0: never. It pays for many sets of numbers, and for hardly any of classes.
+    backfit_l2 : float, default=300.0
+        Weight of the squared values of leaves there.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -210,6 +219,11 @@ class CellStackingRegressor(Regressor, StackingEstimator):
     max_bins : int, default=256
         Largest number of bins of a column, between which trees of boosting split. More than 256 take longer, and twice
         the memory.
+    backfit : int, default=0
+        Number of rounds after which the values of the leaves of all trees are estimated anew, one tree after the other
+        (backfitting); 0: never. It pays for many sets of numbers, and for hardly any of classes.
+    backfit_l2 : float, default=300.0
+        Weight of the squared values of leaves there.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None

@@ -71,6 +71,17 @@ class BoostingFields(Learner):
         Le(MOST_BINS),
         Doc("most bins of a column, between which boosting splits; more than 256 take longer, and twice the memory"),
     ] = BYTE_BINS
+    backfit: Annotated[
+        int,
+        Ge(0),
+        Doc(
+            "rounds after which boosting estimates the values of the leaves of all its trees anew, one tree after the "
+            "other, in memory; 0: never"
+        ),
+    ] = 0
+    backfit_l2: Annotated[float, Ge(0.0), Doc("weight of the squared values of leaves that {backfit} estimates")] = (
+        300.0
+    )
 
     @property
     def log_odds(self) -> bool:
@@ -118,6 +129,12 @@ class Boosting(BoostingFields, RoundsLearner):
                 "quantile_level", f"{{solver}} {self.solver}", "memory", value=self.quantile_level, instead=instead
             )
 
+        if self.backfit and self.solver not in ("auto", "memory"):
+            instead = "the leaves of all rows are held in memory; leave {solver} out or give {solver} memory"
+            raise FieldError("backfit", f"{{solver}} {self.solver}", "memory", value=self.backfit, instead=instead)
+        if self.backfit and self.quantile_level is not None:
+            raise FieldError("backfit", f"{{quantile_level}} {self.quantile_level}", "0", value=self.backfit)
+
     def check_task(self, task: str) -> None:
         if self.quantile_level is not None and task not in ("auto", "regression"):
             raise FieldError("quantile_level", f"task {task}", "regression", value=self.quantile_level)
@@ -127,7 +144,7 @@ class Boosting(BoostingFields, RoundsLearner):
         return self.quantile_level is None
 
     def choose_solver(self, held_bytes: int) -> str:
-        return "memory" if self.quantile_level is not None else super().choose_solver(held_bytes)
+        return "memory" if self.quantile_level is not None or self.backfit else super().choose_solver(held_bytes)
 
     def _problem(self, seed: int, n_rows: int, n_columns: int, n_classes: int) -> Problem:
         from ikmap.learners.boosting.boosting import BoostingSettings, Problem
@@ -142,6 +159,8 @@ class Boosting(BoostingFields, RoundsLearner):
             self.held_out,
             self.patience,
             self.max_bins,
+            self.backfit,
+            self.backfit_l2,
         )
         n_outputs = n_classes if n_classes > 2 else 1
         return Problem(settings, self._loss(n_classes), seed, n_rows, n_columns, n_outputs)
@@ -243,4 +262,5 @@ class Boosting(BoostingFields, RoundsLearner):
         leaves = self.max_leaves + 1 if solver != "distributed" else 3 * (self.max_leaves + 1)
         histograms = 16 * self.max_bins * shape.d * leaves
         trees = self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
-        return held + min(shape.rows_bytes, READ_BYTES) + histograms + trees
+        leaves_of_rows = 4 * shape.n * shape.outputs * self.rounds if self.backfit else 0  # they grow by doubling
+        return held + min(shape.rows_bytes, READ_BYTES) + histograms + trees + leaves_of_rows

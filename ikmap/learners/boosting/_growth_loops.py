@@ -360,6 +360,63 @@ def add_tree(codes, rows, places, low, high, right, values, margin):
         margin[row] += values[right[node]]
 
 
+@compiled({"boosting": _of_codes("{codes}, i8[::1], i8[::1], i8[::1], i4[::1], u2[::1]")})
+def find_leaves(codes, places, low, high, right, leaves):
+    """Write the number of the leaf of each row in a tree, whose nodes are as those of :func:`add_tree`."""
+    for i in range(codes.shape[0]):
+        node = 0
+        while places[node] != LEAF:
+            code = codes[i, places[node]]
+            node = right[node] if low[node] <= code < high[node] else node + 1
+        leaves[i] = right[node]
+
+
+@compiled({"boosting": "u2[:, ::1], u4[::1], i8[::1], f8[::1], f8[::1], f8, f8, f8[::1]"})
+def backfit(leaves, rows, begins, gradient, hessian, l2, share, values):
+    """Estimate the values of leaves anew, one tree after the other, given those of all other trees.
+
+    Parameters
+    ----------
+    leaves : (number of trees, n)
+        Leaf of each row in each tree.
+    rows : (m,)
+        Numbers of the rows that count.
+    begins : (number of trees + 1,)
+        Where the values of each tree begin.
+    gradient : (n,)
+        First derivatives of the losses, which follow the values: the loss is taken for a square with these hessians.
+    l2 : float
+        Weight of the squared values.
+    share : float
+        Share of the way to its best value that each leaf goes.
+    values : (number of leaves of all trees,)
+    """
+    for t in range(leaves.shape[0]):
+        own, of_row = values[begins[t] : begins[t + 1]], leaves[t]
+        first, second = np.zeros(own.size), np.zeros(own.size)
+        for i in range(rows.size):
+            row = np.uint64(rows[i])
+            first[of_row[row]] += gradient[row]
+            second[of_row[row]] += hessian[row]
+        for leaf in range(own.size):
+            weight = second[leaf] + l2
+            step = -share * (first[leaf] + l2 * own[leaf]) / weight if weight > 0.0 else 0.0
+            first[leaf] = step
+            own[leaf] += step
+        for i in range(rows.size):
+            row = np.uint64(rows[i])
+            gradient[row] += hessian[row] * first[of_row[row]]
+
+
+@compiled({"boosting": "u2[:, ::1], i8[::1], f8[::1], f8[::1]"})
+def add_leaves(leaves, begins, values, margin):
+    """Add the values of their leaves in all trees, one tree after the other, to the margins of all rows."""
+    for t in range(leaves.shape[0]):
+        own, of_row = values[begins[t] : begins[t + 1]], leaves[t]
+        for i in range(margin.size):
+            margin[i] += own[of_row[i]]
+
+
 @compiled({"boosting": _of_codes("{codes}, i8[::1], i8[::1], i8[::1], b1[::1]")})
 def mark_clashes(codes, places, members, seen, marked):
     """Mark each column for a row that is in its upper bin and in that of an earlier column of the same byte.

@@ -26,6 +26,7 @@ from ikmap.learners.boosting.bins import Layout, n_edge_rows
 from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.boosting.piece import (
+    Backfit,
     Basis,
     Check,
     Clashes,
@@ -36,6 +37,7 @@ from ikmap.learners.boosting.piece import (
     Looked,
     Order,
     Piece,
+    Refitted,
     Sums,
     whole_piece,
 )
@@ -65,6 +67,10 @@ class BoostingSettings:
         Number of rounds without improvement after which the rounds end.
     max_bins : int
         Most bins of a column, between which it is split.
+    backfit : int
+        Number of rounds after which the values of the leaves of all trees are estimated anew; 0: never.
+    backfit_l2 : float
+        Weight of the squared values there.
     """
 
     rounds: int = 1000
@@ -75,6 +81,8 @@ class BoostingSettings:
     held_out: float = 0.1
     patience: int = 50
     max_bins: int = BYTE_BINS
+    backfit: int = 0
+    backfit_l2: float = 300.0
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,8 @@ class Problem:
     def drawn(self) -> Drawn:
         """The facts by which rows are drawn."""
         sizes = self.n_rows, self.n_columns, self.n_outputs
-        return Drawn(self.loss, self.seed, *sizes, self.settings.held_out, self.settings.row_share)
+        shares = self.settings.held_out, self.settings.row_share
+        return Drawn(self.loss, self.seed, *sizes, *shares, self.settings.backfit > 0)
 
     def divided(self, division: Division | None) -> Problem:
         """Return the problem in which the rows that are held out follow a division of all rows."""
@@ -173,34 +182,41 @@ class Boosting:
 
     Attributes
     ----------
-    order : Look, Check, Order or None
+    order : Look, Check, Order, Backfit or None
         Order of the next sums; None when the last tree is there.
     """
 
-    order: Look | Check | Order | None
+    order: Look | Check | Order | Backfit | None
     _basis: Basis
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._trees: list[Grown] = []
+        self._best_trees: list[Grown] = []  # where values are estimated anew, those of the best round
         self._losses: list[float] = []
         self._best = self._scored = 0
         self._growth: Growth | None = None
         self.order = Look(problem.cut)
 
-    def absorb(self, sums: Looked | Clashes | Sums) -> None:
+    def absorb(self, sums: Looked | Clashes | Sums | Refitted) -> None:
         """Continue with the ordered sums over all rows."""
         if isinstance(sums, Looked):
             self._take_up(sums)
         elif isinstance(sums, Clashes):
             self._basis = replace(self._basis, layout=self._basis.layout.without(sums.marked))
             self._next_tree(everything=True)
+        elif isinstance(sums, Refitted):
+            self._trees = [Grown(own.tree, values) for own, values in zip(self._trees, sums.values, strict=True)]
+            self._residuals = sums.residuals
+            self._next_tree(rescored=True)
         else:
             order = self.order
-            assert isinstance(order, Order)
+            assert isinstance(order, Order | Backfit)
             if sums.lacking:  # some piece is new
                 self.order = replace(order, basis=self._basis, first=0, trees=tuple(self._trees))
-            elif order.leaves is not None:
+                return
+            assert isinstance(order, Order)
+            if order.leaves is not None:
                 self._finish_tree(sums)
             elif self._growth is None:
                 self._begin_tree(order, sums)
@@ -244,13 +260,16 @@ class Boosting:
         """Number of rounds that are made, and of trees of the next round that are grown."""
         return divmod(len(self._trees), self._problem.n_outputs)
 
-    def _next_tree(self, *, everything: bool = False) -> None:
-        """Order the histogram of all rows for the next tree, or only losses after the last one."""
+    def _next_tree(self, *, everything: bool = False, rescored: bool = False) -> None:
+        """Order the histogram of all rows for the next tree, or only losses after the last one.
+
+        `rescored` says that the margins of all outputs have changed since the losses were found.
+        """
         self._growth = None
         n, K = len(self._trees), self._problem.n_outputs
         scored: tuple[int, ...] = ()
         if self._held and self._scored <= n:
-            scored = tuple(range(K)) if n == 0 else ((n - 1) % K,)
+            scored = tuple(range(K)) if n == 0 or rescored else ((n - 1) % K,)
         growing = None
         if not self._is_last:
             bounds = self._residuals[n % K], self._largest_weight
@@ -283,6 +302,7 @@ class Boosting:
             self._losses.append(math.fsum(self._means))
             if self._losses[-1] < self._losses[self._best]:
                 self._best = made
+                self._best_trees = list(self._trees) if self._problem.settings.backfit else []
             if made - self._best >= self._problem.settings.patience:
                 self.order = None
                 return
@@ -321,16 +341,20 @@ class Boosting:
         if not self._problem.loss.bounded:
             self._residuals[k] = self._residual + float(np.abs(values).max())
         self._trees.append(Grown(self._tree, values))
-        if not self._held and not self._rounds[1]:
-            self._best = self._rounds[0]
-        self._next_tree()
+        made, begun = self._rounds
+        if not self._held and not begun:
+            self._best = made
+        if settings.backfit and not begun and made % settings.backfit == 0:
+            self.order = Backfit(None, len(self._trees) - 1, (self._trees[-1],), settings.backfit_l2)
+        else:
+            self._next_tree()
 
     # The end, and going on after a break
 
     def boosted(self) -> Boosted:
         """Return the trees up to the best round."""
         K = self._problem.n_outputs
-        kept = self._trees[: max(1, self._best) * K]
+        kept = (self._best_trees or self._trees)[: max(1, self._best) * K]
         # Before the first round, held-out rows say that no tree is better than the constant.
         values = [grown.values if self._best else np.zeros_like(grown.values) for grown in kept]
         layout = self._basis.layout
@@ -340,7 +364,7 @@ class Boosting:
     @property
     def rests(self) -> bool:
         """True if no tree is half grown, so that a checkpoint loses nothing."""
-        return self._growth is None and not isinstance(self.order, Look | Check)
+        return self._growth is None and not isinstance(self.order, Look | Check | Backfit)
 
     def checkpoint(self) -> dict[str, Array]:
         """Return the state before the tree that grows, as arrays by name."""
@@ -366,6 +390,7 @@ class Boosting:
             "right": _concatenated([tree.right for tree in trees], np.int32),
             "nodes_of_leaves": _concatenated([tree.leaves for tree in trees], np.int64),
             "values": _concatenated([grown.values for grown in self._trees], np.float64),
+            "best_values": _concatenated([grown.values for grown in self._best_trees], np.float64),
         }
 
     @classmethod
@@ -385,10 +410,12 @@ class Boosting:
             feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))
             tree = Tree(feature, cut, right, arrays["nodes_of_leaves"][leaves])
             state._trees.append(Grown(tree, arrays["values"][leaves]))
+            if leaves.stop <= arrays["best_values"].size:
+                state._best_trees.append(Grown(tree, arrays["best_values"][leaves]))
         if is_done:
             state.order = None
         else:
-            state._next_tree(everything=True)
+            state._next_tree(everything=True, rescored=problem.settings.backfit > 0)
         return state
 
 

@@ -19,12 +19,15 @@ from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import (
     MOST_BINS,
     add_in_blocks,
+    add_leaves,
     add_rows,
     add_tree,
     add_values,
+    backfit,
     divide,
     fill_drawn,
     fill_words,
+    find_leaves,
     grow,
     sums_of_leaves,
 )
@@ -43,6 +46,8 @@ PARALLEL_WORK = 1 << 18
 """Number of values from which on a histogram is made by several threads."""
 WHOLE_TREE_WORK = 1 << 20
 """Number of values from which on several threads make the histograms of a tree, one after the other."""
+BACKFIT_SHARE = 0.3
+"""Share of the way to its best value that backfitting takes each leaf: the others are on their way too."""
 WHOLE_TREE_BYTES = 1 << 26
 """Most bytes of the histograms of a tree that is grown at once."""
 
@@ -58,6 +63,8 @@ class Drawn:
     n_rows, n_columns, n_outputs : int
     held_out, row_share : float
         Share of the rows that are held out, and of the others that each tree is grown on.
+    backfits : bool
+        True if the values of leaves are estimated anew, for which the leaves of all rows are kept.
     """
 
     loss: Loss
@@ -67,6 +74,7 @@ class Drawn:
     n_outputs: int
     held_out: float
     row_share: float
+    backfits: bool = False
 
 
 # Orders
@@ -186,6 +194,29 @@ class Order:
         return self.first + len(self.trees)
 
 
+@dataclass(frozen=True, eq=False)
+class Backfit:
+    """The order to estimate the values of the leaves of all trees anew, for a piece that has all rows.
+
+    Attributes
+    ----------
+    basis, first, trees
+        As those of an :class:`Order`.
+    l2 : float
+        Weight of the squared values.
+    """
+
+    basis: Basis | None
+    first: int
+    trees: tuple[Grown, ...]
+    l2: float
+
+    @property
+    def tree(self) -> int:
+        """Number of trees."""
+        return self.first + len(self.trees)
+
+
 # Sums
 
 
@@ -294,6 +325,26 @@ class Sums:
         return self
 
 
+@dataclass(eq=False)
+class Refitted:
+    """Values of the leaves of all trees, which have been estimated anew.
+
+    Attributes
+    ----------
+    values : list of ndarray
+        Of each tree.
+    residuals : list of float
+        Of each output, the largest difference of a margin and its target.
+    """
+
+    values: list[Floats]
+    residuals: list[float]
+
+    def __iadd__(self, other: object) -> Refitted:
+        """Refuse other rows: values cannot be added up."""
+        raise NotImplementedError
+
+
 # The piece
 
 
@@ -392,7 +443,7 @@ class Piece:
         numbers[:] = np.flatnonzero(mask)
         return numbers
 
-    def sums(self, order: Look | Check | Order) -> Looked | Clashes | Sums:
+    def sums(self, order: Look | Check | Order | Backfit) -> Looked | Clashes | Sums | Refitted:
         """Return the sums over the rows of the piece that are ordered."""
         if isinstance(order, Look):
             return self._look(order.cut)
@@ -409,6 +460,8 @@ class Piece:
         for number in range(self._n_trees, order.tree):
             self._add(order.trees[number - order.first], number)
         self._n_trees = order.tree
+        if isinstance(order, Backfit):
+            return self._backfit(order.l2)
         losses = [self._losses(k) for k in order.scored]
         losses_of_blocks = np.array(losses) if losses else np.empty((0, self._n_blocks))
         if order.growing is None:
@@ -453,7 +506,7 @@ class Piece:
         whole = targets if drawn.loss.by_rows else []
         return Looked(chosen, self._kept.size, sums_of_weights, largest_weight, sums, *bounds, whole)
 
-    def _is_behind(self, order: Order) -> bool:
+    def _is_behind(self, order: Order | Backfit) -> bool:
         """Return whether the trees that an order has do not follow on those that the piece has."""
         return self._layout is None or not order.first <= self._n_trees <= order.tree
 
@@ -477,8 +530,10 @@ class Piece:
             self._gradient, self._hessian = zeros((n,), np.float64), zeros((n,), np.float64)
             self._words = zeros((n, 2), np.int64)
             self._order, self._scratch = zeros((n,), np.uint32), zeros((n,), np.uint32)
+        self._starts = basis.starts
         self._margin[:] = np.array(basis.starts)[:, None]
         self._n_trees, self._growing = 0, None
+        self._leaves_of = [_Leaves(self._n) for _ in basis.starts]
 
     def _target(self, k: int, y: Floats | None = None) -> Floats:
         """Return the targets of an output: those of the rows, or 1 for the class of the output and 0 for others.
@@ -526,6 +581,25 @@ class Piece:
             add_tree(self._codes, others[start:stop], *nodes, margin)
 
         self._each(walk, others.size, MANY_ROWS)
+        if self._drawn.backfits:
+            self._leaves_of[number % self._drawn.n_outputs].add(self._codes, nodes[:4], grown.values)
+
+    def _backfit(self, l2: float) -> Refitted:
+        """Estimate the values of all leaves anew; margins are then those of trees that have been added in order."""
+        drawn, values = self._drawn, list[list[Floats]]()
+        residuals: list[float] = []
+        for k, leaves in enumerate(self._leaves_of):
+            margin, target = self._margin[k], self._target(k)
+            drawn.loss.gradient(margin, target, self._gradient, self._hessian)
+            if self._weight is not None:
+                self._gradient *= self._weight
+                self._hessian *= self._weight
+            values.append(leaves.refit(self._kept, self._gradient, self._hessian, l2))
+            margin[:] = self._starts[k]
+            leaves.add_to(margin)
+            residuals.append(float(np.abs((margin - target)[self._kept]).max(initial=0.0)))
+        self._growing = None
+        return Refitted([values[t % drawn.n_outputs][t // drawn.n_outputs] for t in range(self._n_trees)], residuals)
 
     # The tree that grows
 
@@ -657,6 +731,50 @@ class Piece:
         ends = [n * k // self._rows.n_threads for k in range(self._rows.n_threads + 1)]
         for done in [self._pool.submit(work, *part) for part in pairwise(ends)]:
             done.result()
+
+
+class _Leaves:
+    """The leaves of all rows in all trees of an output, and the values of leaves.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._of_row = np.empty((0, n), dtype=np.uint16)
+        self._values: list[Floats] = []
+
+    def add(self, codes: np.ndarray, nodes: tuple[np.ndarray, ...], values: Floats) -> None:
+        """Add a tree."""
+        number = len(self._values)
+        if number == len(self._of_row):
+            more = np.empty((max(16, number), self._of_row.shape[1]), dtype=np.uint16)
+            self._of_row = np.concatenate([self._of_row, more])
+        find_leaves(codes, *nodes, self._of_row[number])
+        self._values.append(np.array(values))
+
+    def refit(self, rows: np.ndarray, gradient: Floats, hessian: Floats, l2: float) -> list[Floats]:
+        """Estimate the values anew by the derivatives of the losses of these rows; return those of each tree."""
+        values = np.concatenate(self._values)
+        begins = self._begins
+        backfit(self._trees, rows, begins, gradient, hessian, l2, BACKFIT_SHARE, values)
+        self._values = np.split(values, begins[1:-1])
+        return self._values
+
+    def add_to(self, margin: Floats) -> None:
+        """Add the values of their leaves to the margins of all rows."""
+        add_leaves(self._trees, self._begins, np.concatenate(self._values), margin)
+
+    @property
+    def _trees(self) -> np.ndarray:
+        return self._of_row[: len(self._values)]
+
+    @property
+    def _begins(self) -> np.ndarray:
+        begins: np.ndarray = np.r_[0, np.cumsum([values.size for values in self._values], dtype=np.int64)]
+        return begins
 
 
 def _limit(share: float) -> np.uint64:

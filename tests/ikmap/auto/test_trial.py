@@ -10,6 +10,7 @@ import pytest
 
 from ikmap.auto.candidates import BOOSTING, CELLS_LEARNERS, LINEAR, Candidate
 from ikmap.auto.trial import Decided, folds_of_sum, run_trial
+from ikmap.json_values import Label
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.methods import Training
@@ -27,7 +28,7 @@ OPTIONS = {"rounds": 8, "min_leaf": 5}
 def training_of(n_classes: int) -> Training:
     X = np.random.default_rng(0).normal(size=(N, 3))
     y = X[:, 0] + X[:, 1] * X[:, 2]
-    classes = list(range(n_classes))
+    classes: list[Label] = list(range(n_classes))
     return Training(Block(X, np.digitize(y, [-0.5, 0.5][: n_classes - 1]) if classes else y), classes, 3)
 
 

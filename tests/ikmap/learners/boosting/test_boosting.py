@@ -66,8 +66,10 @@ def same(one: Boosted, other: Boosted) -> bool:
         {"rounds": 5, "shrinkage": 0.5, "held_out": 0.2, "row_share": 0.6, "column_share": 0.5, "seed": 7},
         {"rounds": 6, "shrinkage": 0.5, "held_out": 0.0, "max_bins": 9},
         {"rounds": 6, "shrinkage": 0.5, "held_out": 0.2, "max_bins": 290},
+        {"rounds": 7, "shrinkage": 0.5, "held_out": 0.0, "backfit": 2, "backfit_l2": 10.0},
+        {"rounds": 9, "shrinkage": 0.9, "held_out": 0.3, "backfit": 3, "row_share": 0.6},
     ],
-    ids=["all rows", "held out", "shares", "few bins", "bins of two bytes"],
+    ids=["all rows", "held out", "shares", "few bins", "bins of two bytes", "backfitted", "backfitted and held out"],
 )
 def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) -> None:
     X, y = rows()
@@ -208,6 +210,35 @@ def test_lost_pieces_and_states_change_no_bit(name: str, monkeypatch: pytest.Mon
             restored += 1
         elif what < 0.4:
             held = Held(X, y, problem, [50, 900])
+        state.absorb(held.sums(state.order))
+    assert same(state.boosted(), expected)
+    assert lost > 5
+    assert restored > 2
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_values_that_are_estimated_anew_survive_lost_pieces_and_states(n_outputs: int) -> None:
+    X, y = rows(MANY)
+    loss: Loss = Squared()
+    if n_outputs == 3:
+        y, loss = np.digitize(y, [0.3, 1.5]).astype(np.int32), Logistic()
+    settings = BoostingSettings(rounds=11, tree=SMALL, held_out=0.2, backfit=2, backfit_l2=5.0)
+    problem = Problem(settings, loss, 3, MANY, X.shape[1], n_outputs, 1)
+    expected, rng = boost(X, y, problem), np.random.default_rng(0)
+    assert not same(expected, boost(X, y, replace(problem, settings=replace(settings, backfit=0))))
+    held, state = Held(X, y, problem, [MANY]), Boosting(problem)
+    lost = restored = 0
+    checkpoint: dict[str, np.ndarray] = {}
+    while state.order is not None:
+        what = rng.random()
+        if what < 0.15:
+            held.lose(0)
+            lost += 1
+        elif what < 0.3 and state.rests:
+            checkpoint = pickle.loads(pickle.dumps(state.checkpoint()))
+        elif what < 0.36:
+            state = Boosting.restore(problem, checkpoint)
+            restored += 1
         state.absorb(held.sums(state.order))
     assert same(state.boosted(), expected)
     assert lost > 5
