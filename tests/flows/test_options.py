@@ -119,7 +119,10 @@ BOOSTING = BatchOptions(
     dataset="a9a", task="regression", learner=("boosting",), rounds=50, shrinkage=0.05, max_leaves=15, min_leaf=7,
     l2=1.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
 )  # fmt: skip
-STACKING = BatchOptions(dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3)
+STACKING = BatchOptions(
+    dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3, max_bins=1024, backfit=20,
+    backfit_l2=100.0,
+)  # fmt: skip
 SAMPLES = (
     BATCH,
     DATASET,
@@ -409,7 +412,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 1.0},
     "row_share": {"row_share": 0.5}, "column_share": {"column_share": 0.5}, "held_out": {"held_out": 0.2},
     "base_models": {"base_models": "anne,boosting"}, "n_folds": {"n_folds": 4},
-    "patience": {"patience": 9}, "quantile_level": {"quantile_level": 0.9, "task": "regression"},
+    "patience": {"patience": 9}, "max_bins": {"max_bins": 999}, "backfit": {"backfit": 5},
+    "backfit_l2": {"backfit_l2": 9.0}, "quantile_level": {"quantile_level": 0.9, "task": "regression"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
     **(of_papers.GIVEN if of_papers else {}),
 }  # fmt: skip
