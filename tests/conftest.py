@@ -163,6 +163,8 @@ PREFECT_ALONE = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",
     "DO_NOT_TRACK": "1",
+    # Tests read what runs have logged: two seconds go by before Prefect sends it, unless told otherwise.
+    "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.1",
 }
 
 
