@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import repeat
 from pathlib import Path
@@ -49,6 +49,8 @@ def server(prefect_home: None, kept: Callable[[str], Path]) -> Iterator[str]:  #
     shutil.copy(empty_database(kept("prefect")), Path(folder, "prefect-test.db"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        # Every flow would wait for the second that its heartbeat sleeps.
+        patch.setattr("prefect.flow_engine._send_heartbeats", lambda *_, **__: nullcontext())
         with prefect_test_harness(server_startup_timeout=120):
             url = get_current_settings().api.url
             assert url
