@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,11 @@ from tests.support.sizes import SmallSizes
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
+
+# Temporary files of tests, and of the processes that they start, lie where those of pytest do: `make test` gives a file
+# system in memory, which waits for no disk.
+if temporary := os.environ.get("PYTEST_DEBUG_TEMPROOT"):
+    tempfile.tempdir = os.environ["TMPDIR"] = temporary
 
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
 settings.register_profile("patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -157,6 +163,8 @@ PREFECT_ALONE = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",
     "DO_NOT_TRACK": "1",
+    # Tests read what runs have logged: two seconds go by before Prefect sends it, unless told otherwise.
+    "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.1",
 }
 
 

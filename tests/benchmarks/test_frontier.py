@@ -45,7 +45,8 @@ def test_points_of_the_frontier() -> None:
 
 @pytest.mark.slow
 def test_points_of_tables() -> None:
-    data = load("digits", OPTIONS)
+    whole = load("digits", OPTIONS)
+    data = replace(whole, X=whole.X[:500], y=whole.y[:500], X_test=whole.X_test[:200], y_test=whole.y_test[:200])
     (anne, measure), *others = list(tabular.ours(OPTIONS))
     assert [name.split(",")[0] for name, _ in others] == ["iforest", "gcws", "gcws"]
     assert all(point["accuracy"] > 0.6 for point in measure(data))

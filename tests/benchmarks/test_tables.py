@@ -263,14 +263,13 @@ def test_reserved_tables_are_drawn_by_a_seed() -> None:
     assert [of.name for of in sets_of(("drawn:7", "pol"))] == [*drawn, "pol"]
 
 
-def test_all_sides_learn_several_classes(public: Options, tmp_path: Path) -> None:
+def test_a_side_of_ours_learns_several_classes(public: Options, tmp_path: Path) -> None:
     """Our area of several classes is that of the probabilities, as for the peers."""
-    few = replace(public, datasets=("mozilla4",), sides=("iforest", "boosting"))
+    few = replace(public, datasets=("mozilla4",), sides=("iforest",))
     assert tables.run(few, tmp_path, unset=[]) == 0
     measured = json.loads((tmp_path / "table_splits.json").read_text(encoding="utf-8"))["measured"]["mozilla4"]["0"]
-    for side in few.sides:
-        assert measured[side]["roc_auc"] > 0.9
-        assert measured[side]["log_loss"] < 0.8
+    assert measured["iforest"]["roc_auc"] > 0.9
+    assert measured["iforest"]["log_loss"] < 0.8
 
 
 def test_encodings_are_measured_once(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

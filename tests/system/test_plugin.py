@@ -15,13 +15,19 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Le
 
-from ikmap.methods import Doc, LearnerAbout
+from ikmap.learners.linear_model import LinearModel
+from ikmap.methods import Doc, LearnerAbout, Sample
 from ikmap.methods.ogd import OGD
+from ikmap.methods.registry import PACKAGES
 from pipeline.errors import InputError
 from pipeline.resolve import shared_out
 from pipeline.running.foreign import check_cells
+from pipeline.stages.evaluate import evaluate
+from pipeline.training.train import train
 from tests import ROOT
 from tests.plugins import registered
+from tests.support.params_for import params_for
+from tests.support.runs import mapped
 
 EXAMPLE = ROOT / "examples" / "plugin"
 WORDS = [
@@ -211,47 +217,48 @@ def test_a_faulty_package_is_one_line_and_stops_nobody_else(text: str, said: str
 
 RAISES = """
 from dataclasses import replace
-from ikmap.methods import LEARNERS, MAPS, LearnerAbout
+from ikmap.methods import LEARNERS
 
 class Lost:
     n_seen = n_support = 0
-    def __init__(self, state): self.state = state
-    def partial_fit(self, rows, y): {partial_fit}
-    def decision_function(self, rows): return self.state.decision_function(rows)
-    def model(self, classes, params): {model}
-    def checkpoint(self): return self.state.checkpoint()
+    def partial_fit(self, rows, y): raise KeyError('lost')
 
 class METHOD(LEARNERS["ogd"]):
     about = replace(LEARNERS["ogd"].about, name="first", title="a learner")
-    def start(self, sample, n_threads=1): return Lost(super().start(sample, n_threads))
-    def summary(self, state): return {{}}
+    def start(self, sample, n_threads=1): return Lost()
 """
-ROWS_OF_ANOTHER_SHAPE = (
-    "from ikmap.learners.linear_model import LinearModel; import numpy; "
-    "return LinearModel(numpy.zeros((7, len(classes))), numpy.zeros(len(classes)), 1.0, 'first', classes, {})"
-)
 
 
-@pytest.mark.parametrize(
-    ("members", "said"),
-    [
-        (
-            {"partial_fit": "raise KeyError('lost')", "model": "return self.state.model(classes, params)"},
-            "KeyError: 'lost' (strange.py, line 8, in partial_fit); mend it, or pip uninstall strange",
-        ),
-        (
-            {"partial_fit": "return self.state.partial_fit(rows, y)", "model": ROWS_OF_ANOTHER_SHAPE},
-            "the model of its learner 'first' fails on rows: ValueError: rows have",
-        ),
-    ],
-)
-def test_a_package_that_fails_at_work_is_named(members: dict[str, str], said: str, tmp_path: Path) -> None:
-    site = faulty(tmp_path, "strange", RAISES.format(**members))
+def test_a_package_that_fails_at_work_is_named(tmp_path: Path) -> None:
+    site = faulty(tmp_path, "strange", RAISES)
     words = ["--learner", "first", "--psi", "4", "--t", "3", "--workers", "1", "--quiet"]
     status, _, err = finished(start(site, [*words, "--run-dir", str(tmp_path / "run")]))
     assert status == 2
-    assert err.splitlines()[-1].startswith("error: package strange: ")
-    assert said in err.splitlines()[-1]
+    said = "error: package strange: KeyError: 'lost' (strange.py, line 7, in partial_fit); mend it, or pip uninstall "
+    assert err.splitlines()[-1].startswith(f"{said}strange")
+
+
+class Misshapen(OGD):
+    """A learner whose model is one of another map."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="misshapen", title="a learner")
+
+    def start(self, sample: Sample, n_threads: int = 1) -> Any:
+        state: Any = super().start(sample, n_threads)
+        state.model = lambda classes, params: LinearModel(  # noqa: ARG005
+            np.zeros((7, 1)), np.zeros(1), 1.0, "misshapen", classes, {}
+        )
+        return state
+
+
+def test_a_package_whose_model_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PACKAGES, "misshapen", "strange")
+    said = r"^package strange: the model of its learner 'misshapen' fails on rows: ValueError: rows have"
+    with registered(Misshapen):
+        ctx, fitted = mapped(tmp_path, 100, params_for(learners=("misshapen",), psi=4, t=3), psi=4)
+        result = train(ctx, "misshapen", fitted)
+        with pytest.raises(InputError, match=said):
+            evaluate(ctx, "misshapen", fitted, result["content_hash"])
 
 
 @pytest.mark.parametrize("codes", [[[0, 4]], [[-2, 0]], [[0.0, 1.0]], [[0, 1, 2]]])

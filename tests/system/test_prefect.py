@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
+from itertools import repeat
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Any, ClassVar
@@ -48,6 +49,8 @@ def server(prefect_home: None, kept: Callable[[str], Path]) -> Iterator[str]:  #
     shutil.copy(empty_database(kept("prefect")), Path(folder, "prefect-test.db"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        # Every flow would wait for the second that its heartbeat sleeps.
+        patch.setattr("prefect.flow_engine._send_heartbeats", lambda *_, **__: nullcontext())
         with prefect_test_harness(server_startup_timeout=120):
             url = get_current_settings().api.url
             assert url
@@ -557,6 +560,11 @@ def test_run_does_not_need_the_api_to_end(
     monkeypatch.setattr(prefect_artifacts, "TRIES", 1)
     monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
+    # Nothing is waited for: neither for a server that takes the events of this run, which Prefect does for half a
+    # minute, nor between two attempts to connect.
+    monkeypatch.setattr("prefect.events.utilities.should_emit_events", lambda: False)
+    for kind in ("_sync", "_async"):
+        monkeypatch.setattr(f"httpcore.{kind}.connection.exponential_backoff", lambda factor: repeat(0.0))  # noqa: ARG005
     with line_to(server) as (url, cut):
         monkeypatch.setenv("PREFECT_API_URL", url)
         monkeypatch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(cut, says=True))  # noqa: ARG005

@@ -72,15 +72,22 @@ def files_in(folder: Path) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.is_file()]
 
 
-def tried(plan: Plan, uid: int, folder: Path) -> dict[str, Any]:
-    """What a user who makes the attempts of the plan gets into, by kind."""
-    path = folder / "plan.json"
+def started(plan: Plan, uid: int, folder: Path) -> subprocess.Popen[str]:
+    """Let a user make the attempts of the plan: for eight seconds, as some wait until their time is up."""
+    path = folder / f"plan-{uid}.json"
     path.write_text(json.dumps(asdict(plan)))
     command = [sys.executable, "-m", "tests.support.second_user", str(path), str(uid)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def tried(process: subprocess.Popen[str], uid: int) -> dict[str, Any]:
+    """Return what the user got into, by kind."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
     assert found.pop("user") == uid
     return found
 
@@ -152,15 +159,23 @@ def owned(open_folder: Path) -> Iterator[Owned]:
         os.umask(mask)
 
 
-def test_another_user_gets_in_nowhere(owned: Owned, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def got_into(owned: Owned, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    """What the other user and the owner got into; both try at the same time."""
+    folder = tmp_path_factory.mktemp("plans")
+    plans = {NOBODY: owned.plan, 0: owned.allowed}
+    processes = {uid: started(plan, uid, folder) for uid, plan in plans.items()}
+    return {uid: tried(process, uid) for uid, process in processes.items()}
+
+
+def test_another_user_gets_in_nowhere(owned: Owned, got_into: dict[int, dict[str, Any]]) -> None:
     assert len(owned.plan.ports) == 1 + 1 + 2 + 2 + 2  # scheduler and its pages; nannies, workers and their pages
     assert len(owned.plan.files) > 50
-    found = tried(owned.plan, NOBODY, tmp_path)
-    assert found == {"speaking": [], "sockets": [], "pages": [], "files": []}
+    assert got_into[NOBODY] == {"speaking": [], "sockets": [], "pages": [], "files": []}
 
 
-def test_the_owner_gets_in_everywhere(owned: Owned, tmp_path: Path) -> None:
-    found = tried(owned.allowed, 0, tmp_path)
+def test_the_owner_gets_in_everywhere(owned: Owned, got_into: dict[int, dict[str, Any]]) -> None:
+    found = got_into[0]
     # With a certificate that is not the cluster's, nobody does.
     assert {way.partition(":")[0] for way in found["speaking"]} == {"tls, allowed"}
     assert len(found["speaking"]) == 1 + 1 + 2 + 2  # a task; scheduler, nannies, workers
@@ -208,7 +223,7 @@ def test_another_user_gets_into_what_dask_starts_and_into_open_folders(open_fold
         assert run.stat().st_mode & 0o777 == 0o755  # as it was found
         address = client.scheduler.address.removeprefix("tcp://")
         plan = Plan(address, sorted(listening() - before), [str(run)], files_in(run), [], paths=SOME)
-        found = tried(plan, NOBODY, tmp_path)
+        found = tried(started(plan, NOBODY, tmp_path), NOBODY)
     assert found["speaking"] == ["tcp: task", *found["speaking"][1:]]
     assert len(found["speaking"]) == 1 + 3
     assert set(plan.files) | set(plan.folders) == set(found["files"])

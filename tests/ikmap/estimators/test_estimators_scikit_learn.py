@@ -33,8 +33,8 @@ ROW_BY_ROW = dict.fromkeys(
 BOOSTERS: list[BaseEstimator] = [
     ikmap.CellBoostingClassifier(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
     ikmap.CellBoostingRegressor(n_estimators=30, min_samples_leaf=2, n_jobs=1, random_state=0),
-    ikmap.CellStackingClassifier(n_estimators=9, min_samples_leaf=2, n_partitions=20, cv=2, n_jobs=1, random_state=0),
-    ikmap.CellStackingRegressor(n_estimators=30, min_samples_leaf=2, n_partitions=20, cv=3, n_jobs=1, random_state=0),
+    ikmap.CellStackingClassifier(n_estimators=9, min_samples_leaf=2, n_partitions=8, cv=2, n_jobs=1, random_state=0),
+    ikmap.CellStackingRegressor(n_estimators=15, min_samples_leaf=2, n_partitions=8, cv=2, n_jobs=1, random_state=0),
 ]
 
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
@@ -76,8 +76,8 @@ CHECKED: list[BaseEstimator] = [
     ikmap.IsolationKernelMap("anne", **SMALL),
     ikmap.IsolationKernelMap("iforest", **SMALL),
     *BOOSTERS,
-    ikmap.AutoClassifier(budget=20.0, cv=2, max_rows=80, n_jobs=1, random_state=0),
-    ikmap.AutoRegressor(budget=20.0, cv=2, max_rows=80, n_jobs=1, random_state=0),
+    ikmap.AutoClassifier(budget=20.0, cv=2, max_rows=60, n_jobs=1, random_state=0),
+    ikmap.AutoRegressor(budget=20.0, cv=2, max_rows=60, n_jobs=1, random_state=0),
     ikmap.ForestMap(**SMALL),
     ikmap.GCWSMap(10, n_jobs=1, random_state=0),
     ikmap.MondrianMap(**SMALL),
@@ -105,7 +105,7 @@ TIGHT: list[BaseEstimator] = [
 def small_race(monkeypatch: pytest.MonkeyPatch) -> None:
     """Race small models, each in one setting: a check asks what an estimator does with its input, not how well."""
     for module in (candidates, race, trial):
-        monkeypatch.setattr(module, "T", 10)
+        monkeypatch.setattr(module, "T", 4)
     monkeypatch.setattr(candidates, "VARIANTS", {0: ()})
     monkeypatch.setattr(candidates, "MORE_VARIANTS", ())
 

@@ -333,7 +333,7 @@ def test_what_does_not_fit_beside_others_is_made_alone(declared: Path, tmp_path:
 # ------------------------------------------------------------------ figures and sections
 
 
-SIZES = [100, 200, 500]
+SIZES = [20, 50, 100]
 
 
 @pytest.fixture(scope="module")

@@ -142,8 +142,10 @@ def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
         assert np.array_equal(arrays["labels"][...], y)
 
 
-@pytest.mark.parametrize(("classes", "psi"), [(2, 8), (3, 256)])
-@pytest.mark.parametrize("solver", ["memory", "block", "distributed"])
+@pytest.mark.parametrize(
+    ("solver", "classes", "psi"),
+    [("memory", 3, 256), ("block", 2, 8), ("distributed", 2, 8), ("distributed", 3, 256)],
+)
 def test_every_solver_learns_what_the_one_hot_form_says(solver: str, classes: int, psi: int, tmp_path: Path) -> None:
     asked = params(solver=solver, tol=1e-3, learners=("svm",))
     ctx, fitted = gapped_run(tmp_path, asked, psi, classes)

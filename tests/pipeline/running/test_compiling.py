@@ -258,7 +258,8 @@ def one_worker() -> Iterator[ClusterHandle]:
 @pytest.mark.parametrize(
     ("classes", "name"),
     [
-        *product((0, 2, 3), ("default", "given psi")),
+        *product((0, 2, 3), ("default",)),
+        *product((2, 3), ("given psi",)),
         (3, "anne"),
         (0, "scaled"),  # sparse rows are not
     ],

@@ -189,8 +189,13 @@ class Killed(BaseException):
     """As sudden as a kill, but leaves the test alive."""
 
 
-@pytest.mark.parametrize("order", ["shuffled", "file"])
-@pytest.mark.parametrize("moment", ["in block 0", "in block 1", "in the last block", "before the model is stored"])
+@pytest.mark.parametrize(
+    ("moment", "order"),
+    [
+        *(("in block 0", "shuffled"), ("in block 1", "file")),
+        *(("in the last block", "shuffled"), ("before the model is stored", "file")),
+    ],
+)
 @pytest.mark.usefixtures("_small_blocks")
 def test_ogd_goes_on_after_a_kill_to_the_same_bits(moment: str, order: str, tmp_path: Path) -> None:
     params = params_for(t=7, order=order, seed=1)
@@ -321,8 +326,7 @@ def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tm
         assert found["chosen"][name] == found["psi"][accuracy.index(max(accuracy))]
 
 
-@pytest.mark.parametrize("psi", ["auto", 8, 90])
-@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+@pytest.mark.parametrize(("partitioner", "psi"), [("anne", "auto"), ("anne", 90), ("iforest", 8)])
 def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) -> None:
     learners = ("svm", "ogd", "logistic")
     asked: dict[str, Any] = {"partitioner": partitioner, "cv_rows": 100, "learners": learners, "search": "full"}

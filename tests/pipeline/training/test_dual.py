@@ -103,9 +103,10 @@ def fits_of(mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPat
     return of
 
 
-@pytest.mark.parametrize("held_bytes", [0, 1 << 30])
-@pytest.mark.parametrize("name", ["svm", "logistic"])
-@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.parametrize(
+    ("classes", "name", "held_bytes"),
+    [(2, "svm", 0), (2, "logistic", 1 << 30), (10, "svm", 1 << 30), (10, "logistic", 0)],
+)
 def test_the_stage_solves_as_one_process_does(
     classes: int,
     name: str,
@@ -131,10 +132,9 @@ def test_the_stage_solves_as_one_process_does(
     assert not list((tmp_path / "run" / "store.zarr" / "models").glob("*-solved/*"))
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("C", [0.01, 5.0])
+@pytest.mark.parametrize(("loss", "C"), [("hinge", 5.0), ("squared_hinge", 0.01)])
 def test_the_three_solvers_reach_the_same_objective(
-    C: float, loss: str, mapped_once: Callable[..., Mapped], tmp_path: Path
+    loss: str, C: float, mapped_once: Callable[..., Mapped], tmp_path: Path
 ) -> None:
     objectives = {}
     for solver in SOLVERS:

@@ -95,16 +95,25 @@ def check(X: np.ndarray, kind: str, tree: Tree, holder: Holder, numbers: Any = N
     assert [holder.rows[number].tolist() for number in tree.leaves.tolist()] == leaves
 
 
-@pytest.mark.parametrize("kind", ["even", "uneven", "small", "alike"])
-@pytest.mark.parametrize("at_once", [1, 3, None])
+KINDS = ("even", "uneven", "small", "alike")
+SETTINGS: list[dict[str, Any]] = [
+    {"max_leaves": 8, "min_leaf": 5},
+    {"max_leaves": 31, "min_leaf": 1, "l2": 0.5},
+    {"max_leaves": 5, "min_leaf": 20, "columns": [1, 4]},
+    {"max_leaves": 2, "min_leaf": 126},
+    {"max_leaves": 6, "min_leaf": 3, "numbers": np.arange(0, N, 3)},
+]
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("kind", "at_once", "settings"),
+    # Any two of the three meet.
     [
-        {"max_leaves": 8, "min_leaf": 5},
-        {"max_leaves": 31, "min_leaf": 1, "l2": 0.5},
-        {"max_leaves": 5, "min_leaf": 20, "columns": [1, 4]},
-        {"max_leaves": 2, "min_leaf": 126},
-        {"max_leaves": 6, "min_leaf": 3, "numbers": np.arange(0, N, 3)},
+        (kind, at_once, settings)
+        for i, kind in enumerate(KINDS)
+        for j, at_once in enumerate((1, 3, None))
+        for k, settings in enumerate(SETTINGS)
+        if (i + j + k) % 3 == 0
     ],
     ids=str,
 )

@@ -28,9 +28,10 @@ def models(outputs: int, classes: bool, n: int = 120, seed: int = 0) -> tuple[li
 
 
 @pytest.mark.parametrize(("loss", "classes"), LOSSES, ids=["squared", "log"])
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("in_time", [False, True])
-@pytest.mark.parametrize("weighted_rows", [False, True])
+@pytest.mark.parametrize(
+    ("outputs", "in_time", "weighted_rows"),
+    [(1, False, False), (1, True, True), (3, False, True), (3, True, False)],  # every two of them together
+)
 def test_weights_are_those_of_the_definition(
     loss: BlendLoss, classes: bool, outputs: int, in_time: bool, weighted_rows: bool
 ) -> None:

@@ -21,7 +21,7 @@ from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from tests.support.opening import opened
 
-ROWS = 30_000
+ROWS = 20_000
 PAD = "x" * 20
 
 

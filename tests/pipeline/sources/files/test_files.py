@@ -220,7 +220,7 @@ def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ending", COMPRESS)
 def test_truncated(tmp_path: Path, ending: str) -> None:
     rng = np.random.default_rng(0)
-    text = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((40_000, 2)))
+    text = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((25_000, 2)))
     packed = COMPRESS[ending](text)
     words = "truncated: the compressed data stop before their end marker; copy or download it again"
     for keep in (20, len(packed) // 2, len(packed) - 5):
@@ -280,7 +280,7 @@ def data_file(name: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["a9a.bz2", "w8a.bz2", "sector.t.scale.bz2", "usps.t.bz2"])
+@pytest.mark.parametrize("name", ["a9a.bz2", "sector.t.scale.bz2", "usps.t.bz2"])
 def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
     path = data_file(name)
     text = bz2.decompress(Path(path).read_bytes())

@@ -27,9 +27,9 @@ def no_thread_is_left() -> bool:
     return threads() == []
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def no_thread_of_other_tests() -> None:
-    """What other tests have abandoned, in the middle of a file with a fault, is collected."""
+    """What tests of other files have abandoned, in the middle of a file with a fault, is collected."""
     gc.collect()
     assert no_thread_is_left()
 

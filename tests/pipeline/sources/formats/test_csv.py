@@ -246,7 +246,7 @@ def test_open_quote(folder: Path, small_sizes: SmallSizes) -> None:
 def test_memory_does_not_grow_with_the_file(folder: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.sources.files.read_ahead.ThreadPoolExecutor", AtOnce)
     peaks = []
-    for n_rows in (40_000, 320_000):
+    for n_rows in (40_000, 160_000):
         text = ("a,b,c,class\n" + "1.25,2.5,3,x\n" * n_rows).encode()
         url = write(folder / f"large.csv{ending}", gzip.compress(text) if ending else text)
         source = opened(url, sizes=Sizes(block=1 << 14))
