@@ -44,7 +44,9 @@ MANY_ROWS = 1 << 15
 """Number of rows from which on margins are computed by several threads."""
 PARALLEL_WORK = 1 << 18
 """Number of values from which on a histogram is made by several threads."""
-WHOLE_TREE_WORK = 1 << 20
+DIVIDED_ROWS = 1 << 17
+"""Number of rows of a node from which on several threads divide them."""
+WHOLE_TREE_WORK = 1 << 23
 """Number of values from which on several threads make the histograms of a tree, one after the other."""
 BACKFIT_SHARE = 0.3
 """Share of the way to its best value that backfitting takes each leaf: the others are on their way too."""
@@ -680,10 +682,30 @@ class Piece:
         member, low, high = int(self._layout.members[column]), cut, MOST_BINS
         if member:
             low, high = member, member + 1
-        middle = begin + divide(
-            self._codes, rows.order[begin:end], self._layout.places[column], low, high, self._scratch
-        )
+        middle = begin + self._divided_at(rows.order[begin:end], int(self._layout.places[column]), low, high)
         rows.ranges += [(begin, middle), (middle, end)]
+
+    def _divided_at(self, rows: np.ndarray, place: int, low: int, high: int) -> int:
+        """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number.
+
+        Several threads divide a part of the rows each; then what goes left of all parts is put together.
+        """
+        lefts: dict[int, tuple[int, int]] = {}
+
+        def work(start: int, stop: int) -> None:
+            own = divide(self._codes, rows[start:stop], place, low, high, self._scratch[start:stop])
+            lefts[start] = start + own, stop
+
+        self._each(work, rows.size, DIVIDED_ROWS)
+        if len(lefts) == 1:
+            return lefts[0][0]
+        n_left = n_right = 0
+        for start, (middle, stop) in sorted(lefts.items()):
+            self._scratch[n_right : n_right + stop - middle] = rows[middle:stop]
+            rows[n_left : n_left + middle - start] = rows[start:middle]
+            n_left, n_right = n_left + middle - start, n_right + stop - middle
+        rows[n_left:] = self._scratch[:n_right]
+        return n_left
 
     def _add_rows(self, rows: np.ndarray, bytes_: np.ndarray, histogram: np.ndarray) -> None:
         """Add the words of some rows to a histogram."""

@@ -170,6 +170,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(4000)
     monkeypatch.setattr(piece, "PARALLEL_WORK", 1)
     monkeypatch.setattr(piece, "MANY_ROWS", 1)
+    monkeypatch.setattr(piece, "DIVIDED_ROWS", 1)
     monkeypatch.setattr(piece, "WHOLE_TREE_WORK", 1)
     problem = Problem(BoostingSettings(rounds=5, row_share=0.7), Squared(), 3, 4000, 4, 1)
     assert same(boost(X, y, problem, 1), boost(X, y, problem, 3))
