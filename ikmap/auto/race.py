@@ -545,12 +545,13 @@ class Race:
         )
 
     def _model_seconds(self, entry: Entry) -> float:
-        """Return the seconds that are left to make a model: those of parts of a sum that are not known."""
-        known = self.keeps_models and entry.folds == len(self.folds)
-        if not entry.weights or not known:
-            return entry.fit_seconds
-        scaled = [name for name in entry.weights if self._by_name(name).scale != "none"]
-        return sum(self._sum_seconds(name) for name in scaled)
+        """Return the seconds that are left to make a model: none for a sum whose parts are all known.
+
+        The parts of a sum have the same scale, so that none is known if one of them needs another scale.
+        """
+        plain = all(self._by_name(name).scale == "none" for name in entry.parts)
+        known = self.keeps_models and plain and entry.folds == len(self.folds)
+        return 0.0 if entry.weights and known else entry.fit_seconds
 
     def _sum_seconds(self, name: str) -> float:
         """Return the seconds that a part of a sum is expected to take, whose folds learn from fewer rows each."""

@@ -122,6 +122,7 @@ class AutoEstimator(RowsEstimator):
         if choice.scale == "minmax":
             self._scaling = MinMax.of(rows)
             block = block._replace(rows=self._scaling(rows))
+            known.clear()  # these models have learned from other values
         training = Training(block, classes, seed, self._n_threads, known=known.get)
         self.model_ = fit_choice(choice.learner, choice.partitioner, choice.options, training)
 

@@ -70,6 +70,8 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
     for line in leaderboard_lines(result):
         context.events.message(line)
+    if choice.scale != "none":  # models of trials have learned from other values
+        context.store.delete(TRIED)
     return stage.finish(result, [SCALE] if scaled(stage, rows, choice.scale) else [])
 
 
