@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from flows.options.batch import BatchOptions
+from ikmap.auto.candidates import STACKING
 from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.runs.schema import metrics_schema
@@ -106,6 +107,19 @@ def test_a_race_of_all_rows_leaves_no_models_of_trials(tmp_path: Path) -> None:
         run(plain(write_table(tmp_path), "--budget", "20"), tmp_path / "run")
     assert any(name.startswith(TRIED) for name in saved.notes)
     assert not (tmp_path / "run" / "store.zarr" / TRIED).exists()
+
+
+def test_a_sum_with_scaled_columns_learns_its_parts_anew(tmp_path: Path) -> None:
+    """Cells of nearest points win where the label is a distance; models of trials have seen other values."""
+    random = np.random.default_rng(5)
+    X, centres = random.random(size=(240, 2)).round(3), random.random((6, 2))
+    y = np.sqrt(((X[:, None] - centres) ** 2).sum(axis=2)).min(axis=1).round(4)
+    lines = [f"{a},{100 * b},{label}" for (a, b), label in zip(X, y, strict=True)]
+    (tmp_path / "near.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    metrics = run(asked(tmp_path / "near.csv", "--budget", "60"), tmp_path / "run")
+    assert (metrics["choice"]["learner"], metrics["choice"]["scale"]) == (STACKING, "minmax")
+    again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
+    assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
 
 
 def test_the_same_command_finds_its_run_finished(raced: Raced) -> None:
