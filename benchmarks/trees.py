@@ -57,7 +57,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 @lru_cache(maxsize=1)
 def numbers_of(name: str, options: Options) -> Numbers:
-    """Return a data set as a dense matrix; of flights, airports as codes and the date as a number of days."""
+    """Return a data set as a dense matrix; of flights, airports as codes and the date as seconds."""
     if name != FLIGHTS:
         data = load(name, options)
         return Numbers(data.dense, data.y, np.ascontiguousarray(as_dense(data.X_test)), data.y_test)
@@ -91,9 +91,7 @@ def boosting(name: str, options: Options) -> Comparison:
         sides.append(Side.absent("LightGBM", "lightgbm", target=1.5))
     else:
         # One tree of each class in a round, as ours; LightGBM's softmax makes as many.
-        theirs = lightgbm.LGBMClassifier(
-            n_estimators=rounds, num_threads=options.threads, deterministic=True, force_row_wise=False, verbose=-1
-        )
+        theirs = lightgbm.LGBMClassifier(n_estimators=rounds, num_threads=options.threads, verbose=-1)
         sides.append(Side("LightGBM", lambda: theirs.fit(data.X, data.y), target=1.5))
 
     def check(results: dict[str, Any]) -> str:

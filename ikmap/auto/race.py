@@ -38,11 +38,11 @@ FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 """Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
 more folds than one have too few rows for that."""
 RACE_SHARE = 0.5
-"""Share of the budget that candidates may take, and without a given budget the whole race; the rest is for the model of
-all rows."""
+"""Share of the budget that the candidates may take, or, if no budget is given, the whole race. The rest is for the
+model of all rows."""
 LEAST_MODEL_SHARE, MODEL_TIMES = 0.1, 2.0
-"""What is left of a given budget for the model of all rows while other settings are tried: a share of it, at least, and
-so many times the seconds that the best model so far is expected to take, as the next best may take longer."""
+"""Time that the trials of other settings leave for the model of all rows: this share of a given budget, or this many
+times the seconds that the best model so far is expected to take if that is more, as the next best may take longer."""
 MODEL_SHARE = 0.25
 """Share of the budget that a model of all rows may take in any case, also where trials took longer than expected."""
 LEAST_SLOPE = 0.25
@@ -60,9 +60,9 @@ VARIANTS_AT_ONCE = 2
 FEW_VARIANTS = 8
 """Variants that are tried where no budget is given."""
 VARIANT_TIMES = 2.0
-"""How many times the seconds of the best setting a variant is expected to take."""
+"""Seconds that a variant is expected to take, as a multiple of those of the best setting."""
 SCREEN_ROWS = 2000
-"""Held-out rows by which it is seen whether a variant is worth more folds."""
+"""Number of held-out rows that is enough to see whether a variant is worth more folds."""
 
 type Kind = Literal["pilot", "search", "fold"]
 
@@ -89,8 +89,8 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """Name that no other trial of the race has."""
-        return f"{self.candidate.name.replace(' ', '-')}-{self.kind}-{self.fold}"
+        """Name that no other trial of the race has, nor one of an earlier version, whose folds held out other rows."""
+        return f"{self.candidate.name.replace(' ', '-')}-{self.kind}{self.fold}"
 
     def rows(self, fold: Fold) -> Fold:
         """Return the rows (fit, held out) of the trial among those of its fold."""
@@ -631,6 +631,8 @@ class Race:
             }
             for own in parts:
                 options.update(own.options)
+            if self.keeps_models:
+                options["n_folds"] = len(self.folds)
             return Choice(entry, STACKING, "", scale, {STACKING: options})
         (own,) = parts
         if not own.partitioner:

@@ -105,9 +105,9 @@ class MinMax:
         return scaled
 
 
-def folds_of_sum(y: np.ndarray, seed: int) -> list[Fold]:
-    """Return the folds of a sum: where candidates are raced on them, its parts are known when it is chosen."""
-    folds = Folds.at_random(y, min(Stacking().n_folds, y.size), seed)
+def folds_of_sum(y: np.ndarray, seed: int, n_folds: int = Stacking().n_folds) -> list[Fold]:
+    """Return the folds of a sum of all rows: once a race has tried its parts on them, their models are known."""
+    folds = Folds.at_random(y, min(n_folds, y.size), seed)
     return [(fit, folds.held_out(k)) for k, fit in enumerate(folds.fits)]
 
 
@@ -174,7 +174,7 @@ def _map_of(name: str, options: Options) -> BaseMap:
 
 
 def _part(candidate: Candidate, training: Training, settings: Settings | None) -> Part | None:
-    """Return a candidate as a part of a sum; None for what is none, and for columns that are scaled for each fold."""
+    """Return a candidate as a part of a sum; None if it is no part, or if its columns are scaled for each fold."""
     if candidate.scale != "none":
         return None
     if settings is not None:

@@ -20,7 +20,6 @@ from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import Training
-from ikmap.methods.stacking import Stacking
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 
@@ -77,10 +76,10 @@ class AutoEstimator(RowsEstimator):
             random = generator(seed, seed_paths.CANDIDATE_ROWS)
             sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
         some = _taken(block, sample)
-        all_folds = folds(sample.size, seed, min(self.cv, sample.size))
-        whole, known = sample.size == n and self.cv == Stacking().n_folds, dict[str, CellsModel]()
-        if whole:  # then the models of folds are parts of a sum
-            all_folds = folds_of_sum(y, seed)
+        whole, known = sample.size == n, dict[str, CellsModel]()
+        # On all rows, the models of folds are parts of a sum.
+        n_folds = min(self.cv, sample.size)
+        all_folds = folds_of_sum(y, seed, n_folds) if whole else folds(sample.size, seed, n_folds)
         dense = isinstance(rows, np.ndarray)
         race = Race(
             candidates(classes=labels is not None, dense=dense),

@@ -99,7 +99,8 @@ class Part(ABC):
 
     def fit(self, numbers: Int64s) -> CellsModel:
         """Return the model that is learned from the rows of these numbers, or has been learned from them before."""
-        known = self.training.known(self.name_of(numbers))
+        find = self.training.known
+        known = None if find is None else find(self.name_of(numbers))
         return self.learn(some_of(self.training, numbers)) if known is None else known
 
     def name_of(self, numbers: Int64s) -> str:

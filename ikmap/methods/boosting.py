@@ -33,6 +33,8 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
 """JSON Schema of the fields that the learner reports."""
 BYTE_BINS, MOST_BINS = 256, 1 << 16
 """Largest number of bins of a column whose numbers are kept in a byte, or in two."""
+MOST_LEAVES = 1 << 16
+"""Largest number of leaves of a tree whose numbers are kept in two bytes."""
 ROW_BYTES = 64
 """Bytes of a row beside its bins: margin, target, gradient, hessian, their words, and places in the order of leaves."""
 READ_BYTES = 64 << 20
@@ -132,6 +134,10 @@ class Boosting(BoostingFields, RoundsLearner):
         if self.backfit and self.solver not in ("auto", "memory"):
             instead = "the leaves of all rows are held in memory; leave {solver} out or give {solver} memory"
             raise FieldError("backfit", f"{{solver}} {self.solver}", "memory", value=self.backfit, instead=instead)
+        if self.backfit and self.max_leaves > MOST_LEAVES:
+            raise FieldError(
+                "backfit", f"{{max_leaves}} {self.max_leaves}", f"at most {MOST_LEAVES:,}", value=self.backfit
+            )
         if self.backfit and self.quantile_level is not None:
             raise FieldError("backfit", f"{{quantile_level}} {self.quantile_level}", "0", value=self.backfit)
 

@@ -23,10 +23,6 @@ type KnownModels = Callable[[str], CellsModel | None]
 """Returns the model of a name, or None if there is none."""
 
 
-def no_known(_: str) -> None:
-    """Return None: no model is known."""
-
-
 @dataclass(frozen=True)
 class Sample:
     """Facts on the training rows that a method can use before it begins, and access to the rows.
@@ -134,9 +130,9 @@ class Training:
         Tables on the cells, as those of a :class:`Sample`.
     division : Division or None
         Division of the rows for a learner that holds out some of them; None: rows are divided at random.
-    known : callable
-        Returns the model of a base model that has learned from some of these rows before, by the name that
-        :class:`~ikmap.methods.base_models.Part` gives it, or None.
+    known : callable or None
+        Returns the model of a part of a sum that has learned from some of these rows before, by the name that
+        :meth:`ikmap.methods.base_models.Part.name_of` gives it, or None if there is none.
     """
 
     block: Block
@@ -147,7 +143,7 @@ class Training:
     task: Task | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     division: Division | None = None
-    known: KnownModels = no_known
+    known: KnownModels | None = None
 
     @property
     def cells(self) -> Cells:

@@ -110,9 +110,9 @@ def load_decider(store: Store, name: str, content_hash: str | None = None) -> De
 
 
 def tried_models(store: Store) -> Callable[[str], CellsModel | None]:
-    """Return a function from names to the models of trials; it returns None for those that are not there, or damaged.
+    """Return a function from names to the models of trials.
 
-    They can be learned again.
+    It returns None for a model that is not there or is damaged, as that can be learned again.
     """
     from ikmap.learners.cells_model import CellsModel
 

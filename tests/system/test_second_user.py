@@ -161,7 +161,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
 
 @pytest.fixture(scope="module")
 def got_into(owned: Owned, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
-    """What the other user and the owner got into; both try at the same time."""
+    """Return what the other user and the owner got into; both try at the same time."""
     folder = tmp_path_factory.mktemp("plans")
     plans = {NOBODY: owned.plan, 0: owned.allowed}
     processes = {uid: started(plan, uid, folder) for uid, plan in plans.items()}

@@ -405,13 +405,14 @@ class Boosting:
         state._losses = arrays["losses"].tolist()
         state._held, state._largest_weight, state._min_hessian = arrays["weights"].tolist()
         state._best, state._scored, is_done = arrays["numbers"].tolist()
+        best_values = arrays.get("best_values", np.empty(0))  # an earlier version had none
         places = zip(pairwise(arrays["nodes"].tolist()), pairwise(arrays["leaves"].tolist()), strict=True)
         for nodes, leaves in ((slice(*a), slice(*b)) for a, b in places):
             feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))
             tree = Tree(feature, cut, right, arrays["nodes_of_leaves"][leaves])
             state._trees.append(Grown(tree, arrays["values"][leaves]))
-            if leaves.stop <= arrays["best_values"].size:
-                state._best_trees.append(Grown(tree, arrays["best_values"][leaves]))
+            if leaves.stop <= best_values.size:
+                state._best_trees.append(Grown(tree, best_values[leaves]))
         if is_done:
             state.order = None
         else:

@@ -342,10 +342,6 @@ class Refitted:
     values: list[Floats]
     residuals: list[float]
 
-    def __iadd__(self, other: object) -> Refitted:
-        """Refuse other rows: values cannot be added up."""
-        raise NotImplementedError
-
 
 # The piece
 
@@ -756,7 +752,7 @@ class Piece:
 
 
 class _Leaves:
-    """The leaves of all rows in all trees of an output, and the values of leaves.
+    """Leaves of all rows in all trees of an output, and the values of the leaves.
 
     Parameters
     ----------
@@ -772,8 +768,9 @@ class _Leaves:
         """Add a tree."""
         number = len(self._values)
         if number == len(self._of_row):
-            more = np.empty((max(16, number), self._of_row.shape[1]), dtype=np.uint16)
-            self._of_row = np.concatenate([self._of_row, more])
+            wider = np.empty((max(16, 2 * number), self._of_row.shape[1]), dtype=np.uint16)
+            wider[:number] = self._of_row
+            self._of_row = wider
         find_leaves(codes, *nodes, self._of_row[number])
         self._values.append(np.array(values))
 

@@ -57,7 +57,7 @@ def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[
     verdicts = (
         constant,
         _unfound(name, counts, labels, metrics) if learned else None,
-        _flawless(name, counts),
+        None if metrics.get("online") else _flawless(name, counts),
         _uncalibrated(name, learner, metrics),
     )
     return [verdict for verdict in verdicts if verdict is not None]

@@ -118,12 +118,12 @@ class NumberPresenter(Presenter):
             f"is {rmse:.4g}"
         )
 
-    def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:  # noqa: ARG002
+    def verdicts(self, name: str, learner: JsonObject, metrics: JsonObject) -> Sequence[Verdict]:
         """Warn if the learner is no better than the mean of the targets, or hardly ever off."""
         r2, rows = number_of(learner.get("r2")), _rows(learner)
         if not rows or r2 is None:
             return ()
-        if r2 > PERFECT_R2 and rows >= PERFECT_ROWS:
+        if r2 > PERFECT_R2 and rows >= PERFECT_ROWS and not metrics.get("online"):
             return [perfect(name, f"explains {r2:.4%} of the variance of {rows:,} test rows")]
         if r2 > r2_by_chance(rows):
             return ()

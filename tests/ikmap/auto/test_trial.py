@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,6 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Training
 from ikmap.methods.base_models import some_of
 from ikmap.methods.stacking import Stacking
-from pipeline.storage.models import TRIED, save_model, tried_models
-from pipeline.storage.store import Store
 from tests.support.calls import counted
 
 N = 150
@@ -73,19 +70,3 @@ def test_a_model_has_another_name_with_other_settings_or_rows() -> None:
     with counted(some_of) as learned:
         Stacking(base_models="boosting,iforest:16:2", **OPTIONS).fit(replace(training, seed=4, known=models.get))
     assert learned.number == 10
-
-
-def test_models_of_trials_are_found_in_the_store_unless_they_are_damaged(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store.zarr")
-    store.create()
-    find = tried_models(store)
-    assert find("a") is None
-    model = next(iter(tried(training_of(2)).values()))
-    save_model(store, f"{TRIED}/a", model)
-    found = find("a")
-    assert found is not None
-    assert found.content_hash == model.content_hash
-    for file in (tmp_path / "store.zarr" / TRIED / "a").rglob("c/*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[:-1])
-    assert find("a") is None

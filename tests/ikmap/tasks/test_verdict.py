@@ -96,12 +96,15 @@ def test_probabilities_that_are_off(error: float, chance: float, poor: bool) -> 
 
 
 def test_predictions_that_are_all_right() -> None:
-    """Of few rows of other classes than the most frequent one, that is no wonder."""
+    """Warn unless few rows are of another class than the most frequent one; streams have no test rows."""
     [(kind, said)] = on_classes([[300, 0, 0], [0, 60, 0], [0, 0, 40]])
     assert kind == "perfect"
     assert said.startswith("ours is right on all 400 test rows: unless the label follows from the columns, one of them")
     assert on_classes([[300, 0, 0], [0, 60, 0], [0, 1, 39]]) == []
     assert on_classes([[300, 0], [0, 99]]) == []
+    about: JsonObject = {"confusion": [[300, 0], [0, 200]], "labels": ["0", "1"]}
+    stream: JsonObject = {"data": {}, "params": {}, "selection": None, "online": {"rows": 500}}
+    assert CLASSIFICATION.presenter.verdicts("ours", about, stream) == []
 
 
 def test_numbers_and_their_mean() -> None:

@@ -369,11 +369,13 @@ WEIGHTS = np.random.default_rng(5).integers(1, 5, N) / 4
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_weighted_rounds_are_those_of_the_definition(kind: str) -> None:
+@pytest.mark.parametrize("backfit", [0, 3])
+def test_weighted_rounds_are_those_of_the_definition(kind: str, backfit: int) -> None:
     X, y = rows()
     if kind == "logistic":
         y = (y > 1).astype(float)
     options: dict[str, Any] = {"rounds": 12, "shrinkage": 0.9, "held_out": 0.3, "patience": 3}
+    options |= {"backfit": backfit, "backfit_l2": 20.0}
     problem = Problem(BoostingSettings(tree=SMALL, **options), LOSSES[kind], 0, N, 4, 1)
     boosted = boost(X, y, problem, sample_weight=WEIGHTS)
     trees, _, losses = naive.boost(X, y, kind, max_leaves=7, min_leaf=5, l2=0.1, weight=WEIGHTS, **options)

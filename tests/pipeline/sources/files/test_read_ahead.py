@@ -29,7 +29,7 @@ def no_thread_is_left() -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_thread_of_other_tests() -> None:
-    """What tests of other files have abandoned, in the middle of a file with a fault, is collected."""
+    """Collect what tests of other files have abandoned in the middle of a file with a fault."""
     gc.collect()
     assert no_thread_is_left()
 
