@@ -147,11 +147,22 @@ class PartsRecord(TaskRecord):
     parts: list[PartRecord]
 
 
-class SplitRecord(TaskRecord):
-    """The record of the task that finds out which rows are training rows."""
+class CountsRecord(TaskRecord):
+    """The number of training rows of each part of a file."""
+
+    counts: list[int]
+
+
+class SplitRecord(CountsRecord):
+    """The record of the task that finds out which rows are training rows, by a column or by their targets."""
 
     divided: JsonObject
-    counts: list[int]
+
+
+class FirstRowsRecord(TaskRecord):
+    """Fields of ``data`` in ``metrics.json`` that describe the first training rows."""
+
+    fields: JsonObject
 
 
 class LearnedRecord(TaskRecord):

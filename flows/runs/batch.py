@@ -115,7 +115,7 @@ def run_pipeline(
 
     from pipeline.errors import InputError, OnlyPlanned, writing
     from pipeline.monitoring.progress import choose_progress
-    from pipeline.running.compiling import words_of
+    from pipeline.running.compiling import words_of, words_of_rows
     from pipeline.running.repair import check_models
     from pipeline.running.scheduler_metrics import reported_to_scheduler
     from pipeline.running.stage import Context
@@ -126,6 +126,7 @@ def run_pipeline(
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
+        formats = {source.format for source in data.sources if source} if sources is None else set()
         sources = sources_of(data) if sources is None else sources
         path = (
             Path(options.run_dir)
@@ -150,7 +151,7 @@ def run_pipeline(
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
                 if drawing is not None:
                     drawing.join()
-                cluster.client.register_plugin(WarmUp(words_of(params)))
+                cluster.client.register_plugin(WarmUp(words_of(params) | words_of_rows(formats)))
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)

@@ -13,6 +13,8 @@ from pipeline.rows.permutation import position_in_shuffle, row_in_shuffle
 SHUFFLED_TOGETHER = 1 << 23
 """Most rows of a file whose sides a process finds for all of them at once, and keeps, one byte each: only the rows of
 the smaller side have to be followed through the shuffle. Of more rows, each part is followed by itself."""
+FOLLOWED = 1 << 16
+"""Rows that are followed through the shuffle at once, of which positions are in memory."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,9 @@ def _train(split: Split, first: int, rows: int) -> Bools:
 def _all_train(n_rows: int, n_train: int, seed: int) -> Bools:
     """Return which rows of a shuffled file are training rows."""
     few = n_train <= n_rows - n_train
-    places = np.arange(n_train) if few else np.arange(n_train, n_rows)
+    first, last = (0, n_train) if few else (n_train, n_rows)
     train = np.full(n_rows, not few)
-    train[row_in_shuffle(places, n_rows, seed)] = few
+    for begin in range(first, last, FOLLOWED):
+        train[row_in_shuffle(np.arange(begin, min(begin + FOLLOWED, last)), n_rows, seed)] = few
     train.flags.writeable = False
     return train

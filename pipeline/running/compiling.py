@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -55,6 +55,11 @@ class Job:
     name: str
     signatures: tuple[str, ...]
     weight: int
+
+
+def words_of_rows(formats: Iterable[str]) -> frozenset[str]:
+    """Return the words of the loops that reading, splitting and counting rows of files of these formats needs."""
+    return frozenset({"rows", *formats})
 
 
 def words_of(

@@ -18,6 +18,7 @@ MODULES = (
     "pipeline.stages.read",
     "pipeline.stages.split",
     "pipeline.stages.encode",
+    "pipeline.stages.first_rows",
     "pipeline.stages.scale",
     "pipeline.stages.shuffle",
     "pipeline.stages.choose",

@@ -28,7 +28,7 @@ from pipeline.record_types import (
 )
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import DATA, PreparedRows, count_targets
-from pipeline.running.compiling import prepare, words_of
+from pipeline.running.compiling import prepare, words_of, words_of_rows
 from pipeline.running.repair import until_verified
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
@@ -145,7 +145,7 @@ def _stages(
         learner's training and evaluation.
     """
     check_least(context, data, invocation)
-    compile_words(context, {source.format for source in data.sources if source})
+    compile_words(context, words_of_rows(source.format for source in data.sources if source))
     ingested = steps.call("ingest", partial(ingest, context, data))
     context = decided(context, steps, invocation, ingested)
     params = context.params

@@ -29,6 +29,7 @@ from pipeline.record_types import (
 )
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stream, StreamSupply
+from pipeline.running.compiling import words_of_rows
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
 from pipeline.running.repair import until_verified
@@ -171,7 +172,7 @@ def run_online(
     steps = Steps(context, call, done_before)
     with stopped_after(context, invocation):
         if feed is None:
-            compile_words(context, {source.format for source in data.sources if source})
+            compile_words(context, words_of_rows(source.format for source in data.sources if source))
             begin = partial(_from_files, context, data, invocation, online, steps)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:

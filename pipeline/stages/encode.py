@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
-from ikmap.arrays import Floats
 from ikmap.json_values import MutableJsonObject
 from ikmap.tables import NUMBER, ColumnPlan, Encoder, EncodingRequest, Statistics, choose, fit
 from ikmap.tables.ids import id_columns
 from ikmap.tables.plan import ENOUGH
-from ikmap.tables.statistics import DRAWN, drawn_rows
+from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
@@ -21,9 +19,9 @@ from pipeline.record_types import CountedRecord, TaskProgress
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import save_encoder
-from pipeline.rows.prepared import DATA, READ_BYTES, PreparedRows
+from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import goes_by_time, keeps_groups
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Stage
 from pipeline.sources import Source
 from pipeline.sources.columns.plan_file import NAME as PLAN_FILE
@@ -33,8 +31,8 @@ from pipeline.storage.store import Store
 
 COUNTED = "data/counted"
 """Group of the store in which each task leaves its counts."""
-TASK_ROWS = 3 << 18
-"""Rows that a task counts, at most, unless a part has more: it reads one part after the other."""
+TASK_ROWS = 3 << 19
+"""Rows that a task counts, about: it reads one part after the other."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,12 @@ class EncodedRows:
     description : RowsDescription
     encoder : Encoder or None
     ids : list of str
-        Names of the columns that look like ids.
-    first : float64 array (n, columns), optional
-        The first training rows, where they were read to look for ids.
+        Names of the encoded columns that look like ids.
     """
 
     description: RowsDescription
     encoder: Encoder | None
     ids: list[str]
-    first: Floats | None = None
 
     def nnz(self, values: int, rows: int) -> int:
         """Return the number of values that are not 0: as many in each sparse encoded row, else those that were read."""
@@ -97,9 +92,7 @@ def encode(
     """
     if source.encodes(missing):
         return encode_columns(stage, description, source.column_plans, request, by_targets=by_targets, url=source.url)
-    plain = PreparedRows(stage.context.store, "train", DATA)
-    first = None if source.plan.request is None else first_of_plain(plain)
-    return EncodedRows(description, None, [] if first is None else ids_of_plain(plain, first), first)
+    return EncodedRows(description, None, [])
 
 
 def encode_columns(
@@ -202,24 +195,10 @@ def ids_of_encoded(encoder: Encoder, statistics: Statistics) -> list[str]:
     return [encoder.columns[numbers[k]].name for k in id_columns(statistics.drawn[:, numbers])]
 
 
-def first_of_plain(rows: PreparedRows) -> Floats | None:
-    """Return the first rows of a table of numbers alone; None where it is sparse or has no names."""
-    if rows.preparation.column_names is None or not rows.preparation.dense:
-        return None
-    count = min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes))
-    return cast("Floats", rows.take(np.arange(count)).rows)
-
-
-def ids_of_plain(rows: PreparedRows, first: Floats) -> list[str]:
-    """Return the names of the columns that look like ids in the first rows of a table of numbers alone."""
-    names = rows.preparation.column_names or []
-    return [names[j] for j in id_columns(first)]
-
-
 def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Statistics:
     """Count the training rows, some parts a task; return the sum of all counts."""
     store, params = stage.context.store, stage.context.params
-    groups = _groups(PreparedRows(store, "train"))
+    groups = _groups(PreparedRows(store, "train").part_rows, len(worker_addresses(stage.context.client)))
     # By their parts: a run that goes on may have counts of other groups.
     labels = [f"{parts[0]:05d}-{parts[-1]:05d}" for parts in groups]
     names = [f"{COUNTED}/{label}" for label in labels]
@@ -248,17 +227,13 @@ class _Counts:
         return False
 
 
-def _groups(rows: PreparedRows) -> list[list[int]]:
-    """Group neighbouring parts into tasks."""
-    groups: list[list[int]] = [[]]
-    together = 0
-    for p, count in enumerate(rows.part_rows):
-        if groups[-1] and together + count > TASK_ROWS:
-            groups.append([])
-            together = 0
-        groups[-1].append(p)
-        together += count
-    return groups
+def _groups(part_rows: Sequence[int], n_workers: int) -> list[list[int]]:
+    """Group neighbouring parts into tasks of about as many rows each, at least one a worker if there are enough."""
+    total = max(1, sum(part_rows))
+    n_tasks = max(n_workers, -(-total // TASK_ROWS))
+    middles = np.cumsum(part_rows) - np.asarray(part_rows) / 2
+    group_of_part = np.minimum(middles * n_tasks // total, n_tasks - 1)
+    return [np.flatnonzero(group_of_part == k).tolist() for k in np.unique(group_of_part)]
 
 
 def count_parts(
@@ -275,12 +250,11 @@ def count_parts(
     task = train.preparation.task
     drawn = drawn_rows(train.n_rows, seed)
     counted, rows = [], 0
+    encodes = capability(task, EncodesWords) if by_targets else None
     for p in parts:
         first, numbers, table, y = train.raw_part(p)
         wanted = np.zeros(numbers.size, dtype=np.bool_)
-        inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
-        wanted[drawn[inside] - first] = True
-        encodes = capability(task, EncodesWords) if by_targets else None
+        wanted[drawn[slice(*np.searchsorted(drawn, [first, first + numbers.size]))] - first] = True
         no_targets = np.zeros((numbers.size, 0), dtype=np.int64)
         targets = no_targets if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))

@@ -12,11 +12,11 @@ from pipeline.rows.density import is_dense
 from pipeline.rows.description import RowsDescription
 from pipeline.rows.encoding import ENCODING
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.prepared import DATA, SCALE, PreparedRows
-from pipeline.rows.ranges import ranges_of
+from pipeline.rows.prepared import DATA, SCALE
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.encode import encode
+from pipeline.stages.first_rows import look_at_first_rows
 from pipeline.stages.label import about_task, kind_of_task, label, refuse_unlike
 from pipeline.stages.read import StoredFile, read
 from pipeline.stages.scale import scale
@@ -64,9 +64,10 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> I
     missing = sum(file.missing for file in files.values())
     encoded = encode(stage, description, train, missing, data.table.encode, by_targets=not every)
     table |= encoded.fields()
+    plain_table = encoded.encoder is None and train.plan.request is not None
+    compared = encoded.description.preparation.dense and context.params.scale == "none"
+    table |= look_at_first_rows(stage, ids=plain_table, ranges=compared)
     description = scale(stage, encoded.description)
-    if ranges := ranges_of(PreparedRows(store, "train", DATA), encoded.first):
-        table["ranges"] = ranges
     result = {
         "rows_train": description.count("train"),
         "rows_test": description.count("test"),

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
 
+from ikmap.json_values import JsonObject
 from ikmap.tasks import Task as LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import LearnedRecord, PartName, PartRecord, SideRecord, SplitRecord
+from pipeline.record_types import CountsRecord, LearnedRecord, PartName, PartRecord, SideRecord, SplitRecord
 from pipeline.rows.fitted_split import divide
 from pipeline.rows.parts import learned_of
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.split import SHUFFLED_TOGETHER, Split
+from pipeline.rows.split import Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
@@ -40,21 +39,29 @@ def split(
         The rows cannot be split in that way.
     """
     if "test" in files:
-        return {name: _side(file.url, file.parts, Split("all", file.rows)) for name, file in files.items()}
-    train, params = files["train"], stage.context.params
+        return {
+            name: _side(file.url, file.parts, Split("all", file.rows), [part["rows"] for part in file.parts])
+            for name, file in files.items()
+        }
+    train, params, store = files["train"], stage.context.params, stage.context.store
     split_rule = split_rule_of(params)
     n_train = data.split.train_rows(train.rows, train.url)
+    sizes = [int(part["rows"]) for part in train.parts]
     if split_rule is not None:
-        names = [(part["name"], int(part["rows"])) for part in train.parts]
-        args = (stage.context.store, split_rule, names, task, n_train)
-        (record,) = stage.run(split_rows, [Task("divide", args)])
-        return _sides_by_rule(train.url, train.parts, record)
+        names = [part["name"] for part in train.parts]
+        args = (store, split_rule, list(zip(names, sizes, strict=True)), task, n_train)
+        (divided,) = stage.run(split_rows, [Task("divide", args)])
+        chosen = Split("divided", train.rows, sum(divided["counts"]))
+        return _both_sides(train.url, train.parts, chosen, divided["counts"], divided["divided"])
     chosen = Split(data.split.rule, train.rows, n_train, True, params.seed)
-    train_side = _side(train.url, train.parts, chosen)
-    # All other rows are test rows: to shuffle all rows once more would take as long as to store them.
-    test_counts = [part["rows"] - k for part, k in zip(train.parts, train_side["counts"], strict=True)]
-    test_side: SideRecord = {**train_side, "counts": test_counts, "split": asdict(replace(chosen, train=False))}
-    return {"train": train_side, "test": test_side}
+    (counted,) = stage.run(count_train_rows, [Task("divide", (chosen, sizes))])
+    return _both_sides(train.url, train.parts, chosen, counted["counts"])
+
+
+def count_train_rows(chosen: Split, sizes: Sequence[int]) -> CountsRecord:
+    """Task: count the training rows of each of the parts of a file, which have these numbers of rows."""
+    firsts = accumulate(sizes[:-1], initial=0)
+    return {"counts": [chosen.count(first, rows) for first, rows in zip(firsts, sizes, strict=True)]}
 
 
 def split_rows(
@@ -65,30 +72,23 @@ def split_rows(
     return {"divided": fitted_split.as_json(), "counts": counts}
 
 
-def _sides_by_rule(url: str, parts: list[PartRecord], record: SplitRecord) -> dict[str, SideRecord]:
-    """Return training and test rows as :func:`split_rows` has split them."""
-    rows, counts = sum(int(part["rows"]) for part in parts), record["counts"]
-    names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
-    counts_by_name = {"train": counts, "test": [part["rows"] - k for part, k in zip(parts, counts, strict=True)]}
-    return {
-        name: {
-            "url": url,
-            "parts": names,
-            "counts": side_counts,
-            "split": asdict(Split("divided", rows, sum(counts), name == "train")),
-            "divided": record["divided"],
-        }
-        for name, side_counts in counts_by_name.items()
+def _both_sides(
+    url: str, parts: Sequence[PartRecord], chosen: Split, counts: list[int], divided: JsonObject | None = None
+) -> dict[str, SideRecord]:
+    """Return training rows, of which each part has so many, and test rows: all others."""
+    others = [part["rows"] - count for part, count in zip(parts, counts, strict=True)]
+    sides = {
+        "train": _side(url, parts, chosen, counts),
+        "test": _side(url, parts, replace(chosen, train=False), others),
     }
+    if divided is not None:
+        for side in sides.values():
+            side["divided"] = divided
+    return sides
 
 
-def _side(url: str, parts: list[PartRecord], chosen: Split) -> SideRecord:
+def _side(url: str, parts: Sequence[PartRecord], chosen: Split, counts: list[int]) -> SideRecord:
     """Return the rows of a file that are chosen: file, parts, and the number of rows of each."""
-    rows = [int(part["rows"]) for part in parts]
-    firsts = accumulate(rows[:-1], initial=0)
-    # Shuffling very many rows takes a while, in which the workers have nothing to do.
-    with ThreadPoolExecutor(1 if chosen.n_rows <= SHUFFLED_TOGETHER else os.cpu_count()) as pool:
-        counts = list(pool.map(chosen.count, firsts, rows))
     names: list[PartName] = [{"name": part["name"], "rows": part["rows"]} for part in parts]
     return {"url": url, "parts": names, "counts": counts, "split": asdict(chosen)}
 

@@ -17,6 +17,7 @@ from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Stage
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.encode import encode
+from pipeline.stages.first_rows import look_at_first_rows
 from pipeline.stages.ingest import say_weights
 from pipeline.stages.label import about_task, find_task, kind_of_task
 from pipeline.stages.read import total
@@ -93,6 +94,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         encoded = encode(stage, description, source, missing, source.request.encode, by_targets=False)
         description, encoder = encoded.description, encoded.encoder
         table |= encoded.fields()
+        table |= look_at_first_rows(stage, ids=encoder is None and source.plan.request is not None, ranges=False)
     description = scale(stage, description)
     if encoder is not None and not description.preparation.dense:
         nnz = encoder.entries * n_initial
