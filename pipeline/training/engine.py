@@ -404,7 +404,7 @@ def make_rounds(
     peers = Peers(leg, workers, rank)
     n_threads = min(len(pieces), get_worker().state.nthreads)
     with suppress(PeerLost), ThreadPoolExecutor(n_threads) as pool, peers:
-        peers.exchange(None, JOIN_SECONDS)
+        peers.join(JOIN_SECONDS)
         state, began = rounds.restore(arrays) if arrays else rounds.begin(), time.monotonic()
         rounds_made, ends = 0, False
         while (order := rounds.order(state)) is not None and not (ends and rounds.rests(state)):

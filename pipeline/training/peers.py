@@ -4,7 +4,10 @@ A learner whose rounds are short would wait longer for tasks to be handed out th
 makes many rounds. Every worker goes by the same state: it sends its share of a round to all others, directly from
 worker to worker, absorbs the shares of all, and so knows the next order without having to wait for it. Such a leg ends
 after some seconds, where the state can be written without loss. It is given up, with nothing lost but its work, if a
-worker is gone, busy, or has come to another order than the others: rounds are then made by tasks.
+worker is gone, busy, cannot be reached, or has come to another order than the others: rounds are then made by tasks.
+
+The workers of a leg find each other by messages of Dask; then they have connections of their own
+(:mod:`pipeline.training.peer_messages`).
 """
 
 from __future__ import annotations
@@ -18,13 +21,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from distributed import get_worker
 from distributed.utils import sync
 
 from pipeline.record_types import TaskRecord
 from pipeline.running.dispatch import Task, run_ready
+from pipeline.training.peer_messages import Address, Connections
 from pipeline.training.rounds import Arrays
 
 if TYPE_CHECKING:
@@ -41,8 +45,8 @@ OPERATION = "ikmap-peer"
 MOST_LEGS = 8
 """Number of legs whose messages a process keeps: those of older ones came too late."""
 
-END = -1
-"""Number of the message of a worker that has failed."""
+JOIN, END, GONE = -1, -2, -3
+"""Numbers of messages that belong to no exchange: of a worker that begins, one that failed, and one that is gone."""
 
 
 class PeerLost(Exception):
@@ -134,51 +138,98 @@ class Peers:
         self._others = [rank for rank in range(len(self.workers)) if rank != self.rank]
         self._exchanges = 0
         self._early: dict[tuple[int, int], object] = {}
+        self._gone = set[int]()
+        self._connections: Connections | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._send(END, None)
+            self._end()
+        if self._connections is not None:
+            self._connections.close()
         with _lock:
             _boxes.pop((self.leg, self.rank), None)
 
-    def exchange(self, content: object, seconds: float | None = None) -> list[object]:
-        """Send something to all others, wait for what each of them sends, and return the contents of all by number.
-
-        Workers are waited for as long as they are there, or for so many seconds.
+    def join(self, seconds: float) -> None:
+        """Find the other workers, and connect to each of them.
 
         Raises
         ------
         PeerLost
-            A worker is gone or has ended the leg, or did not send anything for so many seconds.
+            A worker did not begin within so many seconds, or cannot be reached.
+        """
+        if not self._others:
+            return
+        box = _box(self.leg, self.rank)
+        try:
+            self._connections = Connections(
+                get_worker(),
+                self.rank,
+                len(self._others),
+                box.put,
+                lambda rank: box.put(pickle.dumps((GONE, rank, None))),
+            )
+            self._tell(JOIN, self._connections.address)
+            self._connections.open(cast("dict[int, Address]", self._await(JOIN, seconds)))
+        except OSError as error:
+            raise PeerLost from error
+
+    def exchange(self, content: object) -> list[object]:
+        """Send something to all others, wait for what each of them sends, and return the contents of all by number.
+
+        Workers are waited for as long as they are there.
+
+        Raises
+        ------
+        PeerLost
+            A worker is gone, or has ended the leg.
         """
         number = self._exchanges
         self._exchanges += 1
-        self._send(number, content)
+        if self._connections is None:
+            return [content]
+        message = pickle.dumps((number, self.rank, content), protocol=5)
+        try:
+            self._connections.send(message)
+        except OSError as error:
+            raise PeerLost from error
+        self.bytes_sent += len(message) * len(self._others)
+        contents = {**self._await(number), self.rank: content}
+        return [contents[rank] for rank in range(len(self.workers))]
+
+    def _await(self, number: int, seconds: float | None = None) -> dict[int, object]:
+        """Wait for the messages of this number of all others, for so many seconds; return their contents by worker."""
         began = looked = time.monotonic()
-        while not all((number, rank) in self._early for rank in self._others):
+        while awaited := [rank for rank in self._others if (number, rank) not in self._early]:
+            if not self._gone.isdisjoint(awaited):
+                raise PeerLost
             try:
                 message = _box(self.leg, self.rank).get(timeout=LOOK_SECONDS)
             except Empty:
                 if seconds is not None and time.monotonic() - began > seconds:
                     raise PeerLost from None
                 if time.monotonic() - looked > LOOK_SECONDS:
-                    self._look([rank for rank in self._others if (number, rank) not in self._early])
+                    self._look(awaited)
                     looked = time.monotonic()
                 continue
             sent_number, sender, sent = pickle.loads(message)
             if sent_number == END:
                 raise PeerLost
-            self._early[sent_number, sender] = sent  # perhaps for the next exchange, as others may be ahead by one
-        contents = {rank: self._early.pop((number, rank)) for rank in self._others}
-        return [content if rank == self.rank else contents[rank] for rank in range(len(self.workers))]
+            if sent_number == GONE:
+                self._gone.add(sender)  # of whom nothing more will come
+            else:
+                self._early[sent_number, sender] = sent  # perhaps for the next exchange: others may be ahead by one
+        return {rank: self._early.pop((number, rank)) for rank in self._others}
 
-    def _send(self, number: int, content: object) -> None:
-        """Send a message to all others, without waiting until it has arrived; if one cannot be sent, the leg ends."""
-        if not self._others:
-            return
+    def _end(self) -> None:
+        """Tell the others that this worker has failed."""
+        if self._others:
+            self._tell(END, None)
+
+    def _tell(self, number: int, content: object) -> None:
+        """Send a message to all others by way of Dask, without waiting until it has arrived."""
         message = pickle.dumps((number, self.rank, content), protocol=5)
         worker = get_worker()
 
@@ -193,7 +244,6 @@ class Peers:
             await asyncio.gather(*map(send, self._others))
 
         worker.loop.add_callback(send_all)
-        self.bytes_sent += len(message) * len(self._others)
 
     def _look(self, ranks: Sequence[int]) -> None:
         """Look whether some workers are there.

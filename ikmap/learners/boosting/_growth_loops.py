@@ -28,6 +28,10 @@ def _of_codes(signature: str) -> tuple[str, ...]:
     return tuple(signature.format(codes=codes) for codes in ("u1[:, ::1]", "u2[:, ::1]"))
 
 
+_TOGETHER = 512
+"""Number of values of a column whose bins are looked up together."""
+
+
 @compiled({"boosting": _of_codes("f8[:, ::1], f8[::1], i8[::1], {codes}")})
 def fill_bins(X, edges, begins, codes):
     """Write the bin of each value: how many of the edges of its column are at or below it.
@@ -40,16 +44,25 @@ def fill_bins(X, edges, begins, codes):
         Where the edges of each column begin.
     """
     n, d = X.shape
-    for i in range(n):
+    column, at = np.empty(_TOGETHER), np.empty(_TOGETHER, dtype=np.uint64)
+    for start in range(0, n, _TOGETHER):
+        size = min(_TOGETHER, n - start)
         for j in range(d):
-            value, low, high = X[i, j], begins[j], begins[j + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if edges[middle] <= value:
-                    low = middle + 1
-                else:
-                    high = middle
-            codes[i, j] = low - begins[j]
+            own = edges[begins[j] : begins[j + 1]]
+            for i in range(size):
+                column[i] = X[start + i, j]
+                at[i] = 0
+            # Many values take each step of the binary search together, without a branch that is guessed wrong.
+            n_left = own.size
+            while n_left > 1:
+                half = np.uint64(n_left >> 1)
+                for i in range(size):
+                    at[i] += half * np.uint64(own[at[i] + half - np.uint64(1)] <= column[i])
+                n_left -= n_left >> 1
+            for i in range(size):
+                if n_left:
+                    at[i] += np.uint64(own[at[i]] <= column[i])
+                codes[start + i, j] = at[i]
 
 
 @compiled({"boosting": "u1[:, ::1], i8, b1[::1]"})

@@ -138,6 +138,7 @@ def test_equal_orders_have_the_same_digest() -> None:
 
 def exchange_often(leg: str, workers: list[str], rank: int) -> Any:
     with Peers(leg, workers, rank) as own:
+        own.join(20)
         return {"lost": False, "contents": [own.exchange((rank, k)) for k in range(60)]}
 
 
@@ -154,7 +155,7 @@ def fail(leg: str, workers: list[str], rank: int) -> Any:
         with Peers(leg, workers, rank) as own:
             if rank == 1:
                 raise OSError("the disk is full")
-            own.exchange(None, 20)
+            own.join(20)
     except PeerLost:
         return {"lost": True}
     return {"lost": False}
@@ -172,8 +173,8 @@ def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> N
 def test_the_same_bits_when_workers_die_between_legs_and_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = stored(tmp_path / "here", rounds=40)
-    stored(tmp_path / "there", rounds=40)
+    params = stored(tmp_path / "here", rounds=120)
+    stored(tmp_path / "there", rounds=120)
     expected = trained(tmp_path / "here", params)
     monkeypatch.setattr(engine, "LEG_SECONDS", 0.2)
     monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
@@ -186,8 +187,10 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
     def ended(number: int) -> None:
         if number == 2:
             kill()
-        if number == 5:
-            Timer(0.15, kill).start()
+        if number == 4:
+            within.start()
+
+    within = Timer(0.1, kill)
 
     class Hurried(WorkerPlugin):
         """Have this process, and each worker that begins anew, wait for a shorter time for workers that are gone."""
@@ -199,6 +202,7 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
     with connect("local", workers=2, memory_limit="1GB") as cluster, noted_legs(ended) as legs:
         cluster.client.register_plugin(Hurried())
         assert trained(tmp_path / "there", params, cluster.client) == expected
+        within.join()
     lost = given_up(legs)
     assert 1 <= sum(lost) < len(lost) / 2
     assert not all(lost[-2:])
