@@ -133,6 +133,7 @@ def run_tasks[R: TaskRecord](
         _end_running(client, running)
         raise
     finally:
+        spent.release()
         client.cancel(list(running), force=True)
 
 
@@ -156,9 +157,13 @@ class _Spent:
         """Take a future, to be released with others."""
         self._futures.append(future)
         if len(self._futures) == RELEASED_TOGETHER:
-            for spent in self._futures:
-                spent.release()
-            self._futures.clear()
+            self.release()
+
+    def release(self) -> None:
+        """Release all futures that were taken."""
+        for future in self._futures:
+            future.release()
+        self._futures.clear()
 
 
 class Work[R: TaskRecord](Protocol):
@@ -216,6 +221,7 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         _end_running(client, running)
         raise
     finally:
+        spent.release()
         client.cancel(list(running), force=True)
 
 
