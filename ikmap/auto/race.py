@@ -25,7 +25,7 @@ from ikmap.auto.trial import Decided, Fold, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
-from ikmap.methods.stacking import words_of
+from ikmap.methods.stacking import PartWord, words_of
 from ikmap.racing import Scores, survivors
 
 PILOT_ROWS = 1000
@@ -57,6 +57,8 @@ FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE = 2
 """Variants of the best candidate that are tried in a round."""
+MOST_BOOSTINGS = 4
+"""Settings of boosting in a sum, at most."""
 FEW_VARIANTS = 8
 """Variants that are tried where no budget is given."""
 VARIANT_TIMES = 2.0
@@ -448,8 +450,12 @@ class Race:
 
     def best_boosting(self) -> Candidate | None:
         """Return the setting of boosting with the least loss on all folds."""
+        return next(iter(self._best_boostings(1)), None)
+
+    def _best_boostings(self, most: int) -> list[Candidate]:
+        """Return so many settings of boosting at most, those with the least losses on all folds, the best first."""
         tried = [own for own in self.candidates if own.learner == BOOSTING and self._complete(own.name)]
-        return min(tried, key=lambda own: float(self._losses(own.name, self.n_done).mean()), default=None)
+        return sorted(tried, key=lambda own: float(self._losses(own.name, self.n_done).mean()))[:most]
 
     # What has been found.
 
@@ -523,7 +529,7 @@ class Race:
     def leaderboard(self) -> list[Entry]:
         """Return what has been tried: the least loss first, then what was dropped, then what could not be tried."""
         entries = [self._entry(own) for own in self.candidates]
-        entries += [own for own in (self._sum(self._summands()), self.smaller) if own is not None]
+        entries += [own for own in (self._sum(self._summands(MOST_BOOSTINGS)), self.smaller) if own is not None]
         entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
         n = self.n_done
         return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.folds < n, entry.loss))
@@ -558,15 +564,14 @@ class Race:
         n_folds = len(self.folds)
         return n_folds * self._fit_seconds(name, self.n_rows * (1 - 1 / n_folds)) / self.n_workers
 
-    def _summands(self) -> list[Candidate]:
-        """Return what sums are made of: the best setting of boosting, and candidates on cells."""
-        best = self.best_boosting()
+    def _summands(self, most: int) -> list[Candidate]:
+        """Return what sums are made of: so many settings of boosting, the best ones, and candidates on cells."""
         on_cells = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
-        return [*([best] if best is not None else []), *on_cells]
+        return [*self._best_boostings(most), *on_cells]
 
     def _smaller_sum(self, seconds: float) -> Entry | None:
         """Return the sum with the least loss, of other parts or fewer, for which there are so many seconds."""
-        parts = self._summands()
+        parts = self._summands(1)
         fewer = [self._sum(some) for size in range(2, len(parts)) for some in combinations(parts, size)]
         affordable = [own for own in fewer if own is not None and self._model_seconds(own) <= seconds]
         return min(affordable, key=lambda own: own.loss, default=None)
@@ -626,11 +631,16 @@ class Race:
         parts = [self._by_name(name) for name in entry.parts]
         scale = next((own.scale for own in parts if own.scale != "none"), "none")
         if entry.weights:
-            options: dict[str, Json] = {
-                "base_models": words_of({own.part: self.settings.get(own.name) for own in parts})
-            }
-            for own in parts:
-                options.update(own.options)
+            # The only setting of boosting is that of the sum; each of several is told by itself.
+            several = sum(own.learner == BOOSTING for own in parts) > 1
+            words = [
+                PartWord(own.part, self.settings.get(own.name), own.options if several and not own.partitioner else {})
+                for own in parts
+            ]
+            options: dict[str, Json] = {"base_models": words_of(words)}
+            for own, word in zip(parts, words, strict=True):
+                if not word.options:
+                    options.update(own.options)
             if self.keeps_models:
                 options["n_folds"] = len(self.folds)
             return Choice(entry, STACKING, "", scale, {STACKING: options})

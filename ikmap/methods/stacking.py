@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from annotated_types import Ge
 
@@ -88,38 +90,53 @@ class BaseModel(Choice):
         return Boosting.about.name, *(name for name, kind in MAPS.items() if issubclass(kind, PsiMap | Forest))
 
 
-class BaseModels(Kind):
-    """Base models with commas between (in TOML also an array), as a text: "boosting,iforest" or "iforest:256:8"."""
+@dataclass(frozen=True)
+class PartWord:
+    """A part of a sum as a word: its name, and what is given of its settings.
 
-    metavar = "NAME[:PSI:C],..."
+    Attributes
+    ----------
+    name : str
+        "boosting", or the name of a map.
+    settings : (int, float) or None
+        psi and C of a map; None: they are chosen.
+    options : mapping of str to value
+        Options of boosting that differ from those of the sum.
+    """
+
+    name: str
+    settings: Settings | None = None
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, word: str) -> PartWord:
+        """Return the part that a word describes.
+
+        Raises
+        ------
+        ValueError
+            The word has something that is no setting of such a part.
+        """
+        name, _, text = word.strip().partition(":")
+        if not text:
+            return cls(name)
+        return (
+            cls(name, options=_options_of(text)) if name == Boosting.about.name else cls(name, _settings_of(name, text))
+        )
 
     @property
-    def schema(self) -> dict[str, Json]:
-        names = "|".join(BaseModel().known)
-        word = rf"({names})(:\d+:\d*\.?\d+(e[+-]?\d+)?)?"
-        return {"type": "string", "pattern": rf"^\s*{word}\s*(,\s*{word}\s*)*$"}
+    def label(self) -> str:
+        """Name that no other part of a sum has."""
+        return ":".join((self.name, *(f"{option}={value}" for option, value in self.options.items())))
 
-    def check(self, value: object) -> str:
-        words = value.split(",") if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-            refuse(value, "names with commas between")
-        own = [word.strip().partition(":") for word in words]
-        Names(BaseModel()).check([name for name, _, _ in own])
-        settings: dict[str, Settings | None] = {}
-        for name, _, text in own:
-            found = _settings_of(name, text)
-            if settings.setdefault(name, found) != found:
-                refuse(f"{name}:{text}" if text else name, f"{name} once, with one psi and one C")
-        return words_of(settings)
+    def __str__(self) -> str:
+        if self.settings is None:
+            return self.label
+        return f"{self.name}:{self.settings[0]}:{str(self.settings[1]).removesuffix('.0')}"
 
 
-def _settings_of(name: str, text: str) -> Settings | None:
-    """Return the psi and C that the word of a base model has; None: they are chosen."""
-    if not text:
-        return None
+def _settings_of(name: str, text: str) -> Settings:
     psi, _, C = text.partition(":")
-    if name == Boosting.about.name:
-        refuse(f"{name}:{text}", f"{name} alone, which has no psi and C")
     try:
         settings = int(psi), float(C)
     except ValueError:
@@ -129,14 +146,59 @@ def _settings_of(name: str, text: str) -> Settings | None:
     return settings
 
 
-def _worded(name: str, settings: Settings | None) -> str:
-    """Return a base model as a word: its name, and its psi and C if they are given."""
-    return name if settings is None else f"{name}:{settings[0]}:{str(settings[1]).removesuffix('.0')}"
+def _options_of(text: str) -> dict[str, Json]:
+    """Return the options of boosting in such words as shrinkage=0.05:max_leaves=12, in their own types."""
+    texts = dict(word.partition("=")[::2] for word in text.split(":"))
+    if unknown := texts.keys() - fields_of(BoostingFields).keys():
+        refuse(
+            f"boosting:{text}",
+            f"no {min(unknown)}, but options of boosting such as boosting:shrinkage=0.05:max_leaves=12",
+        )
+    try:
+        boosting = Boosting.of_record({name: _number(value) for name, value in texts.items()})[0]
+    except ValueError as error:
+        refuse(f"boosting:{text}", f"options of boosting ({error})")
+    return {name: cast("Json", boosting.record()[name]) for name in texts}
 
 
-def words_of(base_models: Mapping[str, Settings | None]) -> str:
-    """Return base models, by name with their psi and C, as the text of ``--base-models``."""
-    return ",".join(_worded(name, settings) for name, settings in base_models.items())
+def _number(text: str) -> object:
+    """Return the number that a text is, or the text for the option to refuse."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class BaseModels(Kind):
+    """Parts of a sum with commas between (in TOML also an array), as a text.
+
+    A map may have psi and C, as in "boosting,iforest:256:8"; boosting may be there several times with options of its
+    own, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
+    """
+
+    metavar = "NAME[:PSI:C],..."
+
+    @property
+    def schema(self) -> dict[str, Json]:
+        names = "|".join(BaseModel().known)
+        word = rf"({names})((:\w+=[^:,\s]+)+|:\d+:\d*\.?\d+(e[+-]?\d+)?)?"
+        return {"type": "string", "pattern": rf"^\s*{word}\s*(,\s*{word}\s*)*$"}
+
+    def check(self, value: object) -> str:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            refuse(value, "names with commas between")
+        Names(BaseModel()).check([word.strip().partition(":")[0] for word in words])
+        parts: dict[str, PartWord] = {}
+        for part in map(PartWord.parse, words):
+            if parts.setdefault(part.label, part) != part:
+                refuse(str(part), f"{part.name} once, with one psi and one C")
+        return words_of(parts.values())
+
+
+def words_of(parts: Iterable[PartWord]) -> str:
+    """Return parts of a sum as the text of ``--base-models``."""
+    return ",".join(map(str, parts))
 
 
 class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
@@ -166,8 +228,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         str,
         BaseModels(),
         Doc(
-            "parts of the sum that stacking makes: boosting, and maps with linear models on their cells, whose psi and "
-            "C are chosen unless they are given, as in iforest:256:8"
+            "parts of the sum that stacking makes: boosting, also with options of its own, as in "
+            "boosting:shrinkage=0.05:max_leaves=12, and maps with linear models on their cells, whose psi and C are "
+            "chosen unless they are given, as in iforest:256:8"
         ),
     ] = "boosting,iforest"
     t: T = 300
@@ -177,10 +240,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
     ] = 5
 
     @property
-    def parts(self) -> dict[str, Settings | None]:
-        """Names of the parts, and their psi and C if they are given."""
-        own = [word.partition(":") for word in self.base_models.split(",")]
-        return {name: _settings_of(name, text) for name, _, text in own}
+    def parts(self) -> dict[str, PartWord]:
+        """The parts by their labels."""
+        return {part.label: part for part in map(PartWord.parse, self.base_models.split(","))}
 
     def fit(self, training: Training) -> tuple[CellsModel, Summary]:
         model, summary, _ = self.fit_out_of_fold(training)
@@ -195,7 +257,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         target, loss = target_of(y, n_classes), loss_of(n_classes)
         folds = self._folds(training)
-        parts = [self._part(name, training, folds) for name in self.parts]
+        parts = [self._part(word, training, folds) for word in self.parts.values()]
         stacked = stack(
             [part.fit for part in parts],
             training.rows,
@@ -231,14 +293,12 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
         return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
 
-    def _part(self, name: str, training: Training, folds: Folds) -> BoostingPart | CellsPart:
-        return (
-            BoostingPart(training, self._boosting)
-            if name == Boosting.about.name
-            else self._cells(name, training, folds)
-        )
+    def _part(self, word: PartWord, training: Training, folds: Folds) -> BoostingPart | CellsPart:
+        if word.name == Boosting.about.name:
+            return BoostingPart(training, self._boosting(word))
+        return self._cells(word, training, folds)
 
-    def _cells(self, name: str, training: Training, folds: Folds) -> CellsPart:
+    def _cells(self, word: PartWord, training: Training, folds: Folds) -> CellsPart:
         """Return a map with the psi, and the C, that are given, or have the least loss on rows that are held out.
 
         As many folds are held out, one after the other, as have enough rows; in order of time, the last ones. Of many
@@ -249,8 +309,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         from ikmap import seed_paths
         from ikmap.seeds import generator
 
-        kind, smallest = _map_kind(name), min(fit.size for fit in folds.fits)
-        if (settings := self.parts[name]) is not None:
+        kind, smallest = _map_kind(word.name), min(fit.size for fit in folds.fits)
+        if (settings := word.settings) is not None:
             return CellsPart(training, kind(t=self.t, psi=min(settings[0], smallest)), settings[1])
         psis = self._psis(kind, smallest)
         of_map, tried = kind(t=self.t, psi=psis[0]), list[dict[Settings, float]]()
@@ -264,9 +324,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         psi, C = best_settings(tried)
         return CellsPart(training, of_map.at({"psi": psi}), C)
 
-    @property
-    def _boosting(self) -> Boosting:
-        return Boosting(**{name: getattr(self, name) for name in fields_of(BoostingFields)})
+    def _boosting(self, word: PartWord) -> Boosting:
+        own = {name: getattr(self, name) for name in fields_of(BoostingFields)}
+        return Boosting(**own | dict(word.options))
 
     def _psis(self, kind: type[BaseMap], n_rows: int) -> list[int]:
         """Return the values of psi to try where a map is fitted on so many rows."""
@@ -278,12 +338,13 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         # The rows of a fold; decisions of all parts and of their sum, targets and what weighs them.
         held = shape.rows_bytes + 8 * shape.n * shape.outputs * (2 * len(self.parts) + 8)
         learning, models = 0.0, 0.0
-        for name, settings in self.parts.items():
-            if name == Boosting.about.name:
-                learning = max(learning, self._boosting.memory(shape))
-                models += self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
+        for word in self.parts.values():
+            if word.name == Boosting.about.name:
+                boosting = self._boosting(word)
+                learning = max(learning, boosting.memory(shape))
+                models += boosting.rounds * shape.outputs * boosting.max_leaves * (40 + 8 * shape.outputs)
                 continue
-            kind = _map_kind(name)
+            kind, settings = _map_kind(word.name), word.settings
             psis = self._psis(kind, max(1, shape.n - -(-shape.n // min(self.n_folds, max(1, shape.n)))))
             of_map = kind(t=self.t, psi=psis[-1] if settings is None else min(settings[0], shape.n))
             of_rows, cells = of_map.memory(info), of_map.t * of_map.n_cells()

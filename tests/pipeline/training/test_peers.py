@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from threading import Timer
 from typing import Any
 
@@ -16,9 +19,10 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Worker, WorkerPlugin, get_worker
 
-from cluster import connect
+from cluster import certificates, connect
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peers
+from pipeline.training.peer_messages import SECRET_BYTES, Connections
 from pipeline.training.peers import PeerLost, Peers, digest, run_leg
 from pipeline.training.train import train
 from tests.pipeline.training.test_engine import Settled, problem_in
@@ -168,6 +172,37 @@ def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> N
     with pytest.raises(OSError, match="the disk is full"):
         run_leg(client, "fail-00000000", fail, dict.fromkeys(workers, ()))
     assert time.monotonic() - began < 15
+
+
+def test_connections_are_encrypted_where_those_of_dask_are(tmp_path: Path) -> None:
+    params = stored(tmp_path / "here", rounds=3)
+    stored(tmp_path / "there", rounds=3)
+    expected = trained(tmp_path / "here", params)
+    certificates.write(tmp_path / "tls", certificates.temporary())
+    options = [f"tls={tmp_path / 'tls'}"]
+    with connect("local", workers=2, memory_limit="1GB", options=options) as cluster, noted_legs() as legs:
+        assert trained(tmp_path / "there", params, cluster.client) == expected
+    assert given_up(legs) == [False]
+
+
+def heard_from(secret: bytes | None) -> list[object]:
+    """Return what a worker hears from one who knows a secret, or, for None, its own; and who is gone then."""
+    heard = SimpleQueue[object]()
+    own = Connections(get_worker(), 0, 1, heard.put, heard.put)
+    with socket.create_connection((own.address.host, own.address.port)) as speaker:
+        known = own.address.secret if secret is None else secret
+        speaker.sendall(known + struct.pack("!I", 7) + struct.pack("!Q", 5) + b"hello")
+        with suppress(OSError):
+            speaker.shutdown(socket.SHUT_WR)
+            speaker.recv(1)  # returns when the worker has closed the connection
+    with suppress(Empty):
+        return [heard.get(timeout=5.0 if secret is None else 0.2), heard.get(timeout=5.0)]
+    return []
+
+
+def test_who_does_not_know_the_secret_is_not_heard(client: Client) -> None:
+    assert client.submit(heard_from, bytes(SECRET_BYTES), pure=False).result() == []
+    assert client.submit(heard_from, None, pure=False).result() == [b"hello", 7]
 
 
 def test_the_same_bits_when_workers_die_between_legs_and_within(

@@ -194,19 +194,23 @@ def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
         (["iforest:256:0.03125", "boosting"], "iforest:256:0.03125,boosting"),
         ("forest:3:1e-7", "forest:3:1e-07"),
         ("anne, anne", "anne"),
+        ("boosting, boosting:max_leaves=12:shrinkage=5e-2", "boosting,boosting:max_leaves=12:shrinkage=0.05"),
+        ("boosting:l2=10,iforest", "boosting:l2=10.0,iforest"),
     ],
 )
 def test_base_models_are_words(given: Any, kept: str) -> None:
     kind = BaseModels()
     assert kind.check(given) == kept == kind.check(kept)
     assert all(re.search(str(kind.schema["pattern"]), text) for text in (kept, kept.replace(",", " , ")))
-    assert words_of(Stacking(base_models=kept).parts) == kept
+    assert words_of(Stacking(base_models=kept).parts.values()) == kept
 
 
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        ("boosting:4:1", "'boosting:4:1', expected boosting alone"),
+        ("boosting:4:1", "'boosting:4:1', expected no 1, but options of boosting such as boosting:shrinkage=0.05"),
+        ("boosting:shrinkage=2", "'boosting:shrinkage=2', expected options of boosting (shrinkage: found 2"),
+        ("boosting:shrinkage=x", "'boosting:shrinkage=x', expected options of boosting (shrinkage: found"),
         ("anne:64", "'anne:64', expected a psi and a C such as anne:256:8"),
         ("anne:x:1", "'anne:x:1', expected a psi and a C"),
         ("anne:0:1", "'anne:0:1', expected a psi >= 1 and a C > 0"),
