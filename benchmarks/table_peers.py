@@ -7,6 +7,7 @@ predicting; those of starting Python and of importing libraries do not count.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -227,6 +228,7 @@ def _xgboost(about: dict[str, Any]) -> Work:
 
 def _flaml(about: dict[str, Any], seconds: float) -> Work:
     automl = _need("flaml.automl")
+    os.environ.pop("PYARROW_IGNORE_TIMEZONE", None)  # it sets that for Spark, and other times would be read then
 
     def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
         known: dict[str, dict[Any, int]] = {}

@@ -71,6 +71,10 @@ class Connections:
     ) -> None:
         self._rank, self._n_others, self._received, self._gone = rank, n_others, received, gone
         self._listens: ssl.SSLContext | None = worker.security.get_listen_args("worker").get("ssl_context")
+        if self._listens is not None:
+            # Tickets to connect again would never be read: what was sent last is lost if a connection that has
+            # something unread is closed.
+            self._listens.num_tickets = 0
         self._connects: ssl.SSLContext | None = worker.connection_args.get("ssl_context")
         # Dask's listener for workers within one process has no interface.
         (interface, *_) = getattr(worker.listeners[0], "bound_address", (LOOPBACK,))
@@ -120,9 +124,11 @@ class Connections:
     def close(self) -> None:
         """Close all connections: what was sent still arrives."""
         self._closed = True
-        for connection in [*self._outgoing.values(), *self._incoming]:
-            with suppress(OSError):
-                connection.close()
+        for connection in self._outgoing.values():
+            connection.close()
+        for connection in self._incoming:
+            with suppress(OSError):  # wakes the thread that waits for more, which closes it
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         """Thread: accept the connections of all others."""

@@ -150,6 +150,8 @@ def verdict(stored: Stored, way: str, place: Path, copy: Path) -> tuple[str, str
         named = any(str(copy / above) in failed.line for above in (place, *place.parents) if above != Path())
         # Another value of an option is no damage that anybody could tell: the line says which option differs.
         named |= place.name == "run.toml" and f"{copy} holds another run: " in failed.line
+        # Nor is another path: the line names it.
+        named |= place.name == "run.toml" and failed.line.endswith(": no such file")
         return (DETECTED if named else TRACEBACK), failed.line
     # A finished run of which something is made again ends as one that was stopped: it is not only reported.
     made_again = isinstance(result.value, dict) and MADE in result.value and MADE not in stored.expected[way]
