@@ -570,9 +570,9 @@ class Race:
         return [*self._best_boostings(most), *on_cells]
 
     def _smaller_sum(self, seconds: float) -> Entry | None:
-        """Return the sum with the least loss, of other parts or fewer, for which there are so many seconds."""
+        """Return the best sum of one setting of boosting and cells, or fewer, for which there are so many seconds."""
         parts = self._summands(1)
-        fewer = [self._sum(some) for size in range(2, len(parts)) for some in combinations(parts, size)]
+        fewer = [self._sum(some) for size in range(2, len(parts) + 1) for some in combinations(parts, size)]
         affordable = [own for own in fewer if own is not None and self._model_seconds(own) <= seconds]
         return min(affordable, key=lambda own: own.loss, default=None)
 

@@ -102,7 +102,8 @@ class CellStackingClassifier(Classifier, StackingEstimator):
         Largest number of rounds of boosting.
     base_models : str, default="boosting,iforest"
         Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
-        psi and C are chosen unless they are given, as in "iforest:256:8".
+        psi and C are chosen unless they are given, as in "iforest:256:8". Boosting may be there several times, with
+        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
     n_partitions : int, default=300
@@ -197,7 +198,8 @@ class CellStackingRegressor(Regressor, StackingEstimator):
         Largest number of rounds of boosting.
     base_models : str, default="boosting,iforest"
         Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
-        psi and C are chosen unless they are given, as in "iforest:256:8".
+        psi and C are chosen unless they are given, as in "iforest:256:8". Boosting may be there several times, with
+        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
     n_partitions : int, default=300

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "base_models": {
-        "description": "Parts of the sum that stacking made, by name.",
+        "description": "Parts of the sum that stacking made, by name, of boosting also by options of its own.",
         "type": "object",
         "additionalProperties": {
             "type": "object",
@@ -147,26 +147,26 @@ def _settings_of(name: str, text: str) -> Settings:
 
 
 def _options_of(text: str) -> dict[str, Json]:
-    """Return the options of boosting in such words as shrinkage=0.05:max_leaves=12, in their own types."""
-    texts = dict(word.partition("=")[::2] for word in text.split(":"))
+    """Return the options of boosting in such words as shrinkage=0.05:max_leaves=12, in their own types and in order."""
+    pairs = [tuple(part.strip() for part in word.partition("=")) for word in text.split(":")]
+    texts = {name: value for name, _, value in pairs}
+    if len(texts) < len(pairs) or not all(name and sign and value for name, sign, value in pairs):
+        refuse(f"boosting:{text}", "options of boosting, each once, such as boosting:shrinkage=0.05:max_leaves=12")
     if unknown := texts.keys() - fields_of(BoostingFields).keys():
-        refuse(
-            f"boosting:{text}",
-            f"no {min(unknown)}, but options of boosting such as boosting:shrinkage=0.05:max_leaves=12",
-        )
+        refuse(f"boosting:{text}", f"options of boosting ({min(unknown)} is none), such as boosting:shrinkage=0.05")
     try:
         boosting = Boosting.of_record({name: _number(value) for name, value in texts.items()})[0]
     except ValueError as error:
         refuse(f"boosting:{text}", f"options of boosting ({error})")
-    return {name: cast("Json", boosting.record()[name]) for name in texts}
+    return {name: cast("Json", boosting.record()[name]) for name in sorted(texts)}
 
 
 def _number(text: str) -> object:
     """Return the number that a text is, or the text for the option to refuse."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class BaseModels(Kind):
@@ -176,12 +176,12 @@ class BaseModels(Kind):
     own, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
     """
 
-    metavar = "NAME[:PSI:C],..."
+    metavar = "NAME[:SETTINGS],..."
 
     @property
     def schema(self) -> dict[str, Json]:
-        names = "|".join(BaseModel().known)
-        word = rf"({names})((:\w+=[^:,\s]+)+|:\d+:\d*\.?\d+(e[+-]?\d+)?)?"
+        (boosting, *maps) = BaseModel().known
+        word = rf"({boosting}(:\w+=[^:,\s]+)*|({'|'.join(maps)})(:\d+:\d*\.?\d+(e[+-]?\d+)?)?)"
         return {"type": "string", "pattern": rf"^\s*{word}\s*(,\s*{word}\s*)*$"}
 
     def check(self, value: object) -> str:

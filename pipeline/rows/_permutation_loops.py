@@ -36,6 +36,7 @@ def walk(numbers, n, half, keys, tables, exchanged):
     half : int
         Number of bits of a half.
     keys : uint64 array (rounds,)
+        Of an even number of rounds.
     tables : uint32 array (rounds, 2^half)
         What each round mixes in for each value of a half. With no columns it is computed for each number.
     exchanged : bool
@@ -45,28 +46,32 @@ def walk(numbers, n, half, keys, tables, exchanged):
     mask = (np.uint64(1) << half) - np.uint64(1)
     known = tables.shape[1] > 0
     outside = np.empty(BLOCK, dtype=np.int64)
+    one, other = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK, dtype=np.uint64)
     for begin in range(0, numbers.size, BLOCK):
         block = numbers[begin : begin + BLOCK]
         n_outside = block.size
         for j in range(n_outside):
             outside[j] = j
-        # Which numbers go round again is found afterwards: a branch in the inner loop would be guessed wrong too often.
+        # All numbers of the block take a round together: a number's rounds wait for each other, those of many do not.
         while n_outside:
+            for j in range(n_outside):
+                left, right = block[outside[j]] >> half, block[outside[j]] & mask
+                one[j], other[j] = (right, left) if exchanged else (left, right)
+            for k in range(0, keys.size, 2):  # a round changes a half and exchanges both, so that two leave them there
+                if known:
+                    for j in range(n_outside):
+                        one[j] ^= np.uint64(tables[k, other[j]])
+                    for j in range(n_outside):
+                        other[j] ^= np.uint64(tables[k + 1, one[j]])
+                else:
+                    for j in range(n_outside):
+                        one[j] ^= mixed(other[j], keys[k], mask)
+                    for j in range(n_outside):
+                        other[j] ^= mixed(one[j], keys[k + 1], mask)
             left_over = 0
             for j in range(n_outside):
                 i = outside[j]
-                left, right = block[i] >> half, block[i] & mask
-                if exchanged:
-                    left, right = right, left
-                if known:
-                    for k in range(keys.size):
-                        left, right = right, left ^ np.uint64(tables[k, right])
-                else:
-                    for k in range(keys.size):
-                        left, right = right, left ^ mixed(right, keys[k], mask)
-                if exchanged:
-                    left, right = right, left
-                block[i] = left << half | right
+                block[i] = (other[j] << half | one[j]) if exchanged else (one[j] << half | other[j])
                 outside[left_over] = i
                 left_over += block[i] >= n
             n_outside = left_over

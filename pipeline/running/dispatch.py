@@ -29,8 +29,6 @@ ARRIVAL_SECONDS = 0.1
 """Seconds between looks while rows may arrive that a task could begin with."""
 SETTLE_SECONDS = 0.5
 """Seconds after which a cancelled task that was on its way to a worker has begun there, or never will."""
-RELEASED_TOGETHER = 64
-"""Number of results that workers are told of together that they are no longer needed."""
 LOSSES = 3
 """Number of workers that may die on a task before it is given up."""
 LOST_SECONDS = 60.0
@@ -93,7 +91,7 @@ def run_tasks[R: TaskRecord](
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
-    watch, stage, spent = _Watch(client), key_split(key), _Spent()
+    watch, stage = _Watch(client), key_split(key)
 
     def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
@@ -120,11 +118,12 @@ def run_tasks[R: TaskRecord](
                     _raise_first(running, future)
                 task = running.pop(future)
                 record = future.result()
-                spent.append(future)
                 n_done, seconds = n_done + 1, seconds + record["seconds"]
                 if task.worker is None:
                     in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
                 fill()
+                # Not before: the client sends messages ten milliseconds apart, so that the next task would wait.
+                future.release()
                 yield task, record
             if running and stop is not None and stop():
                 _end_running(client, running)
@@ -133,37 +132,7 @@ def run_tasks[R: TaskRecord](
         _end_running(client, running)
         raise
     finally:
-        spent.release()
         client.cancel(list(running), force=True)
-
-
-class Releasable(Protocol):
-    """A future, of whatever result."""
-
-    def release(self) -> None: ...
-
-
-class _Spent:
-    """Futures whose results have been taken; Dask is told of many together.
-
-    Its client sends messages ten milliseconds apart, so that each word of a result that is no longer needed would hold
-    up the task that is submitted next.
-    """
-
-    def __init__(self) -> None:
-        self._futures: list[Releasable] = []
-
-    def append(self, future: Releasable) -> None:
-        """Take a future, to be released with others."""
-        self._futures.append(future)
-        if len(self._futures) == RELEASED_TOGETHER:
-            self.release()
-
-    def release(self) -> None:
-        """Release all futures that were taken."""
-        for future in self._futures:
-            future.release()
-        self._futures.clear()
 
 
 class Work[R: TaskRecord](Protocol):
@@ -190,7 +159,8 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
     running: dict[Future[R], Task] = {}
-    watch, losses, stage, spent = _Watch(client), Counter[str](), key_split(key), _Spent()
+    watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
+    spent: list[Future[R]] = []
     try:
         while True:
             more = work.more()  # called before ready(): else rows that come in between would be missed at the end
@@ -199,6 +169,10 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
                 home = {"workers": [task.worker]} if task.worker else {}
                 future = client.submit(measured, function, task.args, stage, key=name, pure=False, **home)
                 running[future] = task
+            # Not before: the client sends messages ten milliseconds apart, so that these tasks would wait.
+            for future in spent:
+                future.release()
+            spent.clear()
             if not running and not more:
                 return
             for future in _next_done(client, running, watch, ARRIVAL_SECONDS if more else LOOK_SECONDS):
@@ -221,7 +195,6 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         _end_running(client, running)
         raise
     finally:
-        spent.release()
         client.cancel(list(running), force=True)
 
 

@@ -14,7 +14,7 @@ from pipeline.record_types import CountsRecord, LearnedRecord, PartName, PartRec
 from pipeline.rows.fitted_split import divide
 from pipeline.rows.parts import learned_of
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.split import Split
+from pipeline.rows.split import SHUFFLED_TOGETHER, Split
 from pipeline.rows.split_rule import SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
@@ -54,14 +54,16 @@ def split(
         chosen = Split("divided", train.rows, sum(divided["counts"]))
         return _both_sides(train.url, train.parts, chosen, divided["counts"], divided["divided"])
     chosen = Split(data.split.rule, train.rows, n_train, True, params.seed)
-    (counted,) = stage.run(count_train_rows, [Task("divide", (chosen, sizes))])
-    return _both_sides(train.url, train.parts, chosen, counted["counts"])
+    tasks: dict[int, list[tuple[int, int]]] = {}
+    for first, rows in zip(accumulate(sizes[:-1], initial=0), sizes, strict=True):
+        tasks.setdefault(first // SHUFFLED_TOGETHER, []).append((first, rows))
+    counted = stage.run(count_train_rows, [Task(f"divide-{k:05d}", (chosen, parts)) for k, parts in tasks.items()])
+    return _both_sides(train.url, train.parts, chosen, [count for own in counted for count in own["counts"]])
 
 
-def count_train_rows(chosen: Split, sizes: Sequence[int]) -> CountsRecord:
-    """Task: count the training rows of each of the parts of a file, which have these numbers of rows."""
-    firsts = accumulate(sizes[:-1], initial=0)
-    return {"counts": [chosen.count(first, rows) for first, rows in zip(firsts, sizes, strict=True)]}
+def count_train_rows(chosen: Split, parts: Sequence[tuple[int, int]]) -> CountsRecord:
+    """Task: count the training rows of some parts of a file, given by their first rows and numbers of rows."""
+    return {"counts": [chosen.count(first, rows) for first, rows in parts]}
 
 
 def split_rows(

@@ -127,8 +127,10 @@ class Connections:
         for connection in self._outgoing.values():
             connection.close()
         for connection in self._incoming:
-            with suppress(OSError):  # wakes the thread that waits for more, which closes it
-                connection.shutdown(socket.SHUT_RDWR)
+            # This wakes the thread that waits for more, which closes the connection. (`SSLSocket.shutdown` would have
+            # it go on without decrypting.)
+            with suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RD)
 
     def _accept(self) -> None:
         """Thread: accept the connections of all others."""
@@ -149,6 +151,8 @@ class Connections:
         rank = None
         with suppress(OSError, EOFError):
             connection.settimeout(OPEN_SECONDS)
+            # Closed at once, so that one who still sends is told, and does not wait for this end to read.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             if self._listens is not None:
                 connection = self._listens.wrap_socket(connection, server_side=True)
             with connection:
@@ -157,7 +161,7 @@ class Connections:
                 (rank,) = _RANK.unpack(_read(connection, _RANK.size))
                 self._incoming.append(connection)
                 connection.settimeout(None)
-                while True:
+                while not self._closed:
                     (size,) = _SIZE.unpack(_read(connection, _SIZE.size))
                     self._received(_read(connection, size))
         if rank is not None:

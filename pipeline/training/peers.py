@@ -87,8 +87,9 @@ _lock = Lock()
 
 def _box(leg: str, rank: int) -> SimpleQueue[bytes]:
     with _lock:
-        while (leg, rank) not in _boxes and len(_boxes) >= MOST_LEGS:
-            del _boxes[next(iter(_boxes))]
+        legs = list(dict.fromkeys(own_leg for own_leg, _ in _boxes if own_leg != leg))
+        for old in [key for key in _boxes if key[0] in legs[: len(legs) - MOST_LEGS]]:
+            del _boxes[old]
         return _boxes.setdefault((leg, rank), SimpleQueue())
 
 

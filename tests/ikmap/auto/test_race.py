@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate
-from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, Race, Trial
+from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, OVERRUN, Race, Trial
 from ikmap.auto.trial import Decided, Searched
 from ikmap.methods.stacking import Stacking
 
@@ -126,6 +126,17 @@ def test_several_settings_of_boosting_are_in_one_sum() -> None:
     by_name = [race._by_name(name) for name in best.parts]
     assert [dict(part.options) for part in parts if not part.settings] == [own.options for own in by_name[:-1]]
     assert choice.options[STACKING].keys() == {"base_models"}
+
+
+def test_a_sum_of_one_setting_of_boosting_is_taken_where_there_is_no_time_for_several() -> None:
+    race = race_of()
+    play(race)
+    best = race.leaderboard()[0]
+    race.budget = race.spent + 0.9 * best.fit_seconds * OVERRUN
+    chosen = race.choice()
+    assert chosen.by_budget
+    assert chosen.entry.parts == (BOOSTING, "iforest")
+    assert best.loss < chosen.entry.loss < min(entry.loss for entry in race.leaderboard() if len(entry.parts) == 1)
 
 
 def test_one_candidate_is_chosen_with_its_settings_where_nothing_adds_to_it() -> None:

@@ -182,6 +182,7 @@ def test_connections_are_encrypted_where_those_of_dask_are(tmp_path: Path) -> No
     options = [f"tls={tmp_path / 'tls'}"]
     with connect("local", workers=2, memory_limit="1GB", options=options) as cluster, noted_legs() as legs:
         assert trained(tmp_path / "there", params, cluster.client) == expected
+        assert cluster.client.submit(heard_from, None, pure=False).result() == []  # as it does not encrypt
     assert given_up(legs) == [False]
 
 
@@ -195,9 +196,12 @@ def heard_from(secret: bytes | None) -> list[object]:
         with suppress(OSError):
             speaker.shutdown(socket.SHUT_WR)
             speaker.recv(1)  # returns when the worker has closed the connection
-    with suppress(Empty):
-        return [heard.get(timeout=5.0 if secret is None else 0.2), heard.get(timeout=5.0)]
-    return []
+    try:
+        return [heard.get(timeout=2.0), heard.get(timeout=2.0)]
+    except Empty:
+        return []
+    finally:
+        own.close()
 
 
 def test_who_does_not_know_the_secret_is_not_heard(client: Client) -> None:

@@ -196,6 +196,7 @@ def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
         ("anne, anne", "anne"),
         ("boosting, boosting:max_leaves=12:shrinkage=5e-2", "boosting,boosting:max_leaves=12:shrinkage=0.05"),
         ("boosting:l2=10,iforest", "boosting:l2=10.0,iforest"),
+        ("boosting:shrinkage=.5: l2=1, boosting:l2=1:shrinkage=0.5", "boosting:l2=1.0:shrinkage=0.5"),
     ],
 )
 def test_base_models_are_words(given: Any, kept: str) -> None:
@@ -208,7 +209,9 @@ def test_base_models_are_words(given: Any, kept: str) -> None:
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        ("boosting:4:1", "'boosting:4:1', expected no 1, but options of boosting such as boosting:shrinkage=0.05"),
+        ("boosting:4:1", "'boosting:4:1', expected options of boosting, each once, such as boosting:shrinkage=0.05"),
+        ("boosting:l2=1:l2=2", "'boosting:l2=1:l2=2', expected options of boosting, each once"),
+        ("boosting:psi=1", "'boosting:psi=1', expected options of boosting (psi is none)"),
         ("boosting:shrinkage=2", "'boosting:shrinkage=2', expected options of boosting (shrinkage: found 2"),
         ("boosting:shrinkage=x", "'boosting:shrinkage=x', expected options of boosting (shrinkage: found"),
         ("anne:64", "'anne:64', expected a psi and a C such as anne:256:8"),
