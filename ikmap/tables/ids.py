@@ -24,7 +24,8 @@ def id_columns(X: Floats) -> list[int]:
     whole = np.arange(X.shape[1])
     for rows in (slice(0, 1), slice(None)):
         cells = X[rows, whole]
-        whole = whole[(np.isnan(cells) | (np.floor(cells) == cells)).all(axis=0)]
+        with np.errstate(invalid="ignore"):  # a damaged file may have NaN that processors signal
+            whole = whole[(np.isnan(cells) | (np.floor(cells) == cells)).all(axis=0)]
     return [j for j in whole.tolist() if numbers_rows(X[:, j])]
 
 

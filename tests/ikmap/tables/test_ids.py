@@ -51,3 +51,9 @@ def test_columns_whose_first_cells_are_missing_or_alone_whole() -> None:
     X = np.column_stack([ids, np.r_[np.nan, ids[1:]], np.r_[0.5, ids[1:]], np.r_[ids[:-1], 0.5], np.full(200, np.nan)])
     assert id_columns(X) == [j for j in range(X.shape[1]) if numbers_rows(X[:, j])] == [0, 1]
     assert id_columns(X[:0]) == id_columns(X[:, :0]) == []
+
+
+def test_nan_that_processors_signal_is_a_missing_cell() -> None:
+    column = np.arange(float(N))
+    column.view(np.uint64)[7] = 0x7FF0000000000001
+    assert id_columns(column[:, None]) == [0]

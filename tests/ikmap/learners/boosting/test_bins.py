@@ -37,7 +37,7 @@ def test_bins_of_dense_and_sparse_rows(max_bins: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 511, 513, 1500])
 def test_bins_are_found_as_by_a_search_of_the_edges(n: int) -> None:
-    """Columns have no edge, one, or numbers of them around powers of two; values are at edges, infinite or missing too."""
+    """Columns have no edge, one, or many; values are at edges, infinite or missing too."""
     random = np.random.default_rng(n)
     edges = [np.sort(random.normal(size=size)) for size in (0, 1, 2, 3, 31, 32, 33, 254, 255)]
     X = random.normal(size=(n, len(edges)))
