@@ -54,6 +54,7 @@ def split(
         chosen = Split("divided", train.rows, sum(divided["counts"]))
         return _both_sides(train.url, train.parts, chosen, divided["counts"], divided["divided"])
     chosen = Split(data.split.rule, train.rows, n_train, True, params.seed)
+    # A task finds the sides of so many rows in a fraction of a second.
     tasks: dict[int, list[tuple[int, int]]] = {}
     for first, rows in zip(accumulate(sizes[:-1], initial=0), sizes, strict=True):
         tasks.setdefault(first // SHUFFLED_TOGETHER, []).append((first, rows))

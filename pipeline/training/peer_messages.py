@@ -37,7 +37,7 @@ _RANK, _SIZE = struct.Struct("!I"), struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a worker of a leg can be spoken to: host, port, and the secret that those who speak have to know."""
+    """Address at which a worker of a leg listens, and the secret that those who speak to it have to know."""
 
     host: str
     port: int

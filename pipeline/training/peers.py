@@ -88,7 +88,7 @@ _lock = Lock()
 def _box(leg: str, rank: int) -> SimpleQueue[bytes]:
     with _lock:
         legs = list(dict.fromkeys(own_leg for own_leg, _ in _boxes if own_leg != leg))
-        for old in [key for key in _boxes if key[0] in legs[: len(legs) - MOST_LEGS]]:
+        for old in [key for key in _boxes if key[0] in legs[: max(0, len(legs) - MOST_LEGS)]]:
             del _boxes[old]
         return _boxes.setdefault((leg, rank), SimpleQueue())
 
@@ -141,6 +141,7 @@ class Peers:
         self._early: dict[tuple[int, int], object] = {}
         self._gone = set[int]()
         self._connections: Connections | None = None
+        self._box = _box(self.leg, self.rank)
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +164,7 @@ class Peers:
         """
         if not self._others:
             return
-        box = _box(self.leg, self.rank)
+        box = self._box
         try:
             self._connections = Connections(
                 get_worker(),
@@ -207,7 +208,7 @@ class Peers:
             if not self._gone.isdisjoint(awaited):
                 raise PeerLost
             try:
-                message = _box(self.leg, self.rank).get(timeout=LOOK_SECONDS)
+                message = self._box.get(timeout=LOOK_SECONDS)
             except Empty:
                 if seconds is not None and time.monotonic() - began > seconds:
                     raise PeerLost from None
@@ -239,7 +240,7 @@ class Peers:
                 await self._call(worker, rank, message)
             except OSError:
                 if number != END:
-                    _box(self.leg, self.rank).put(pickle.dumps((END, rank, None)))
+                    self._box.put(pickle.dumps((END, rank, None)))
 
         async def send_all() -> None:
             await asyncio.gather(*map(send, self._others))

@@ -209,6 +209,16 @@ def test_who_does_not_know_the_secret_is_not_heard(client: Client) -> None:
     assert client.submit(heard_from, None, pure=False).result() == [b"hello", 7]
 
 
+def test_messages_of_several_legs_are_kept_and_those_of_many_are_not() -> None:
+    legs = [f"leg of a test {k}" for k in range(3 * peers.MOST_LEGS)]
+    boxes = [peers._box(leg, rank) for leg in legs[:3] for rank in range(2)]
+    assert boxes == [peers._box(leg, rank) for leg in legs[:3] for rank in range(2)]
+    for leg in legs:
+        peers._box(leg, 0)
+    assert len({leg for leg, _ in peers._boxes}) <= peers.MOST_LEGS + 1
+    assert peers._box(legs[0], 0) is not boxes[0]
+
+
 def test_the_same_bits_when_workers_die_between_legs_and_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
