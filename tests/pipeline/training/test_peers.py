@@ -211,8 +211,9 @@ def test_who_does_not_know_the_secret_is_not_heard(client: Client) -> None:
 
 def test_messages_of_several_legs_are_kept_and_those_of_many_are_not() -> None:
     legs = [f"leg of a test {k}" for k in range(3 * peers.MOST_LEGS)]
-    boxes = [peers._box(leg, rank) for leg in legs[:3] for rank in range(2)]
-    assert boxes == [peers._box(leg, rank) for leg in legs[:3] for rank in range(2)]
+    few = [(leg, rank) for leg in legs[: peers.MOST_LEGS] for rank in range(2)]
+    boxes = [peers._box(*own) for own in few]
+    assert boxes == [peers._box(*own) for own in few]
     for leg in legs:
         peers._box(leg, 0)
     assert len({leg for leg, _ in peers._boxes}) <= peers.MOST_LEGS + 1
