@@ -22,6 +22,8 @@ type MinLeaf = Annotated[
 """Least number of training rows in a leaf of a tree that is grown by labels."""
 PSIS = (1024, 4096, 16384)
 """Numbers of rows of a tree that cross-validation tries."""
+PADDING = 31
+"""Most bytes by which the bins of a row are longer than its columns are many."""
 MOST_BYTES = 1 << 30
 """Largest number of bytes of the bins of all drawn rows."""
 
@@ -90,15 +92,13 @@ class Forest(Map):
         return most if self.max_depth == "none" else min(most, 1 << min(self.max_depth, 30))
 
     def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
-        import numpy as np
-
-        from ikmap.partitioners import draw_subsamples
+        from ikmap.partitioners import draw_subsamples, rows_drawn
         from ikmap.partitioners.forest import Growth, fit_forest
 
         if sample.task is None or sample.targets is None:
             raise ValueError("forest: found no labels, expected rows with labels to grow its trees by")
         draws = draw_subsamples(sample.n_rows, self.t, self.psi, sample.seed)
-        used, position = np.unique(draws, return_inverse=True)
+        used, position = rows_drawn(draws)
         if used.size * sample.n_columns > MOST_BYTES:
             raise DoesNotFit(
                 f"{{partitioner}} forest: {used.size:,} rows of {sample.n_columns:,} columns have more than 1 GiB of "
@@ -108,7 +108,7 @@ class Forest(Map):
         growth = Growth(self.splits, n_tried, None if self.max_depth == "none" else self.max_depth, self.min_leaf)
         return fit_forest(
             sample.take(used),
-            position.reshape(draws.shape),
+            position,
             sample.targets(used),
             sample.seed,
             criterion=self.criterion if sample.n_classes else "squared",
@@ -120,7 +120,7 @@ class Forest(Map):
         drawn = points_drawn(rows.n, self.t, self.psi)
         nodes = 2.0 * self.t * max(1, self.psi // self.min_leaf) * 16
         # The nodes before those that are not used are left out; the drawn rows and their bins; the numbers of the rows.
-        return MapMemory(nodes, nodes + drawn * (rows.row_bytes + rows.d) + self.t * self.psi * 24.0)
+        return MapMemory(nodes, nodes + drawn * (rows.row_bytes + rows.d + PADDING) + self.t * self.psi * 24.0)
 
     def plan_words(self, rows: RowsInfo) -> str:
         return f"psi = {self.psi}, about {points_drawn(rows.n, self.t, self.psi):,.0f} different rows"

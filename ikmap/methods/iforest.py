@@ -121,13 +121,13 @@ class IForest(PsiMap, Path, Sweepable, CellTables):
         import numpy as np
 
         from ikmap.learners.novelty.depths import average_path_length, leaf_depths
-        from ikmap.partitioners import IForestPartitions, draw_subsamples
+        from ikmap.partitioners import IForestPartitions, draw_subsamples, rows_drawn
 
         assert isinstance(model, IForestPartitions)
         draws = draw_subsamples(sample.n_rows, model.n_partitions, model.psi, sample.seed)
-        used, position = np.unique(draws, return_inverse=True)
+        used, position = rows_drawn(draws)
         codes = model.cells(sample.take(used), 1).codes
-        position, points = position.reshape(draws.shape), np.zeros(int(model.offsets[-1]))
+        points = np.zeros(int(model.offsets[-1]))
         for i, start in enumerate(model.offsets[:-1]):
             points[start : start + model.psi] = np.bincount(codes[position[i], i], minlength=model.psi)
         depth = leaf_depths(model.feature, model.right, model.roots, model.offsets) + average_path_length(points)

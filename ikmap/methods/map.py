@@ -177,13 +177,11 @@ class PsiMap(Map, Redrawable):
         return self.psi
 
     def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
-        import numpy as np
 
-        from ikmap.partitioners import draw_subsamples
+        from ikmap.partitioners import draw_subsamples, rows_drawn
 
-        draws = draw_subsamples(sample.n_rows, self.t, self.psi, sample.seed)
-        used, position = np.unique(draws, return_inverse=True)
-        return self.partitions(sample.take(used), position.reshape(draws.shape), sample.seed, n_threads)
+        used, position = rows_drawn(draw_subsamples(sample.n_rows, self.t, self.psi, sample.seed))
+        return self.partitions(sample.take(used), position, sample.seed, n_threads)
 
     def redrawn(
         self, model: Partitions, sample: Sample, number: int, n_threads: int = 1

@@ -17,7 +17,7 @@ from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.mondrian import MondrianPartitions
 from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.partitioners.spheres import SpherePartitions, fit_spheres
-from ikmap.partitioners.subsample import draw_subsamples
+from ikmap.partitioners.subsample import draw_subsamples, rows_drawn
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows
 
@@ -37,6 +37,7 @@ __all__ = [
     "fit_partitions",
     "fit_spheres",
     "fit_voronoi",
+    "rows_drawn",
 ]
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from ikmap._threads import for_each_block
-from ikmap.arrays import Floats
-from ikmap.partitioners._forest_loops import BINS, ENTROPY, GINI, SQUARED, grow_guided
+from ikmap.partitioners._forest_loops import ENTROPY, GINI, SQUARED, WIDTH, grow_guided
 from ikmap.partitioners._iforest_loops import LEAF
+from ikmap.partitioners.bins import bin_edges, bins_of
 from ikmap.partitioners.trees import TreePartitions
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "squared": SQUARED}
+BLOCK = 8192
+"""Number of rows whose bins are found at a time."""
 SPLITS = 1
 """Second number of the seed path of a tree's splits; its subsample uses the path without it."""
 
@@ -48,37 +49,6 @@ class Growth:
     n_tried: int = 1
     max_depth: int | None = None
     min_leaf: int = 5
-
-
-def columns_of(X: Rows) -> Iterator[Floats]:
-    """Yield one column after the other."""
-    if isinstance(X, np.ndarray):
-        yield from X.T
-        return
-    by_column = X.tocsc()
-    for k in range(X.shape[1]):
-        values = np.zeros(X.shape[0])
-        own = slice(by_column.indptr[k], by_column.indptr[k + 1])
-        values[by_column.indices[own]] = by_column.data[own]
-        yield values
-
-
-def bin_edges(X: Rows, max_bins: int = BINS) -> list[Floats]:
-    """Return the edges of the bins of each column, at most one less than bins, ascending.
-
-    A value is in bin b if b edges are at or below it. A column of at most `max_bins` different values has an edge
-    between each two neighbours; in one of more values, each bin has about as many points.
-    """
-    edges = []
-    for column in columns_of(X):
-        values, counts = np.unique(column, return_counts=True)
-        if values.size > max_bins:
-            ends = np.searchsorted(np.cumsum(counts), np.arange(1, max_bins) * column.size / max_bins)
-            values = values[np.unique(np.r_[ends, values.size - 1])]
-        middle = values[:-1] + (values[1:] - values[:-1]) / 2
-        # Of two neighbours without a number between them, the upper one divides them.
-        edges.append(np.where(middle > values[:-1], middle, values[1:]))
-    return edges
 
 
 def whole_numbers(targets: np.ndarray) -> np.ndarray:
@@ -121,14 +91,20 @@ def fit_forest(
     for "best", on the bins of a histogram.
     """
     n_partitions, psi = draws.shape
-    edges = bin_edges(X)
-    codes = np.empty((len(edges), X.shape[0]), dtype=np.uint8)
-    for k, column in enumerate(columns_of(X)):
-        codes[k] = np.searchsorted(edges[k], column, side="right")
+    n, d = X.shape
+    by_column = bin_edges(X, n_threads=n_threads)
+    edges = np.concatenate([*by_column, np.empty(0)])
+    begins = np.r_[0, np.cumsum([own.size for own in by_column], dtype=np.int64)]
+    codes = np.zeros((n, -(-d // WIDTH) * WIDTH), dtype=np.uint8)
+
+    def find_bins(start: int, stop: int) -> None:
+        codes[start:stop, :d] = bins_of(X[start:stop], edges, begins, np.uint8)
+
+    for_each_block(find_bins, n, BLOCK, n_threads)
     if criterion == "squared":
-        classes, numbers, n_outputs = np.zeros(X.shape[0], dtype=np.int32), whole_numbers(targets), 1
+        classes, numbers, n_outputs = np.zeros(n, dtype=np.int32), whole_numbers(targets), 1
     else:
-        classes, numbers = np.asarray(targets, dtype=np.int32), np.ones(X.shape[0], dtype=np.int64)
+        classes, numbers = np.asarray(targets, dtype=np.int32), np.ones(n, dtype=np.int64)
         n_outputs = int(classes.max()) + 1
     shape = (n_partitions, 2 * max(1, psi // growth.min_leaf))
     feature, right = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
@@ -138,7 +114,7 @@ def fit_forest(
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
             state = generator(seed, i, SPLITS).integers(2**64, size=1, dtype=np.uint64)
-            own = np.ascontiguousarray(codes[:, draws[i]]), classes[draws[i]], numbers[draws[i]], n_outputs
+            own = codes, d, draws[i], classes[draws[i]], numbers[draws[i]], n_outputs
             how = CRITERIA[criterion], growth.n_tried, growth.splits == "random", depth, growth.min_leaf
             n_nodes[i] = grow_guided(*own, *how, state, feature[i], cut[i], right[i])
 
@@ -146,13 +122,12 @@ def fit_forest(
     kept = np.arange(shape[1]) < n_nodes[:, None]
     feature, cut = feature[kept], cut[kept]
     threshold = np.zeros(feature.size)
-    begins = np.r_[0, np.cumsum([e.size for e in edges])]
     inner = feature != LEAF
-    threshold[inner] = np.concatenate([*edges, np.empty(0)])[begins[feature[inner]] + cut[inner] - 1]
+    threshold[inner] = edges[begins[feature[inner]] + cut[inner] - 1]
     return ForestPartitions(
         feature=feature,
         threshold=threshold,
         right=right[kept],
         roots=np.r_[0, np.cumsum(n_nodes)],
-        n_features=int(X.shape[1]),
+        n_features=int(d),
     )

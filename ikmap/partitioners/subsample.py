@@ -7,6 +7,9 @@ import numpy as np
 from ikmap.partitioners._subsample_loops import prefix_of_shuffle
 from ikmap.seeds import generator
 
+FEW_ROWS = 16
+"""Rows for each number that is drawn, up to which there is an entry of a table for each row."""
+
 
 def draw_subsamples(n: int, n_partitions: int, psi: int, seed: int, *, disjoint: bool = False) -> np.ndarray:
     """Draw psi distinct row numbers out of n for each of t partitionings.
@@ -51,3 +54,26 @@ def draw_subsamples(n: int, n_partitions: int, psi: int, seed: int, *, disjoint:
         # Position j of a Fisher-Yates shuffle swaps with a uniform position in [j, n).
         prefix_of_shuffle(generator(seed, i).integers(np.arange(psi), n), draws[i])
     return draws
+
+
+def rows_drawn(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ascending row numbers that are drawn, each once, and the place of each draw among them.
+
+    Parameters
+    ----------
+    draws : ndarray of int64, any shape
+        Row numbers >= 0.
+
+    Returns
+    -------
+    used : ndarray of int64, shape (number of different rows,)
+    position : ndarray of int64, of the shape of `draws`
+    """
+    n = int(draws.max(initial=-1)) + 1
+    if n > FEW_ROWS * draws.size:
+        used, position = np.unique(draws, return_inverse=True)
+        return used, position.reshape(draws.shape)
+    # To sort the draws would take much longer.
+    is_drawn = np.zeros(n, dtype=np.bool_)
+    is_drawn[draws] = True
+    return np.flatnonzero(is_drawn), (np.cumsum(is_drawn) - 1)[draws]

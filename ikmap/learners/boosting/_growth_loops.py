@@ -1,4 +1,4 @@
-"""Compiled loops of gradient boosting: bins of rows, histograms of whole numbers, splits, and rows on their way down.
+"""Compiled loops of gradient boosting: histograms of whole numbers, splits, and rows on their way down.
 
 A code of a row is the bin of one column, or says in which of several columns of two bins the row is in the upper bin.
 It is a byte, or two bytes if some column has more bins than a byte tells apart.
@@ -15,8 +15,6 @@ import numpy as np
 from ikmap.compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF
 
-BYTE_BINS = 256
-"""Number of bins that a byte tells apart."""
 MOST_BINS = 1 << 16
 """Number of bins that two bytes tell apart: above the codes of all rows."""
 ROUNDING = 1e-12
@@ -26,43 +24,6 @@ ROUNDING = 1e-12
 def _of_codes(signature: str) -> tuple[str, ...]:
     """Return a signature for codes of one byte, and for those of two."""
     return tuple(signature.format(codes=codes) for codes in ("u1[:, ::1]", "u2[:, ::1]"))
-
-
-_TOGETHER = 512
-"""Number of values of a column whose bins are looked up together."""
-
-
-@compiled({"boosting": _of_codes("f8[:, ::1], f8[::1], i8[::1], {codes}")})
-def fill_bins(X, edges, begins, codes):
-    """Write the bin of each value: how many of the edges of its column are at or below it.
-
-    Parameters
-    ----------
-    edges : (number of all edges,)
-        Ascending edges of each column, column after column.
-    begins : (d + 1,)
-        Where the edges of each column begin.
-    """
-    n, d = X.shape
-    column, at = np.empty(_TOGETHER), np.empty(_TOGETHER, dtype=np.uint64)
-    for start in range(0, n, _TOGETHER):
-        size = min(_TOGETHER, n - start)
-        for j in range(d):
-            own = edges[begins[j] : begins[j + 1]]
-            for i in range(size):
-                column[i] = X[start + i, j]
-                at[i] = 0
-            # Many values take each step of the binary search together, without a branch that is guessed wrong.
-            n_left = own.size
-            while n_left > 1:
-                half = np.uint64(n_left >> 1)
-                for i in range(size):
-                    at[i] += half * np.uint64(own[at[i] + half - np.uint64(1)] <= column[i])
-                n_left -= n_left >> 1
-            for i in range(size):
-                if n_left:
-                    at[i] += np.uint64(own[at[i]] <= column[i])
-                codes[start + i, j] = at[i]
 
 
 @compiled({"boosting": "u1[:, ::1], i8, b1[::1]"})

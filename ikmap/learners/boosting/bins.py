@@ -11,9 +11,10 @@ import numpy as np
 from ikmap import seed_paths
 from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
-from ikmap.learners.boosting._growth_loops import BYTE_BINS, MOST_BINS, fill_bins, fill_bytes, mark_clashes, overlaps
+from ikmap.learners.boosting._growth_loops import MOST_BINS, fill_bytes, mark_clashes, overlaps
+from ikmap.partitioners._bins_loops import BYTE_BINS
 from ikmap.partitioners._iforest_loops import LEAF
-from ikmap.partitioners.forest import bin_edges
+from ikmap.partitioners.bins import bin_edges, bins_of
 from ikmap.rows import Rows, as_dense
 from ikmap.seeds import generator
 
@@ -114,9 +115,7 @@ class Layout:
         for_each_block(work, X.shape[0], BIN_BLOCK, n_threads)
 
     def _bins(self, X: Rows) -> np.ndarray:
-        codes = np.empty(X.shape, dtype=self.dtype)
-        fill_bins(np.ascontiguousarray(as_dense(X)), self.edges, self.begins, codes)
-        return codes
+        return bins_of(X, self.edges, self.begins, self.dtype)
 
     def clashes(self, X: Rows) -> np.ndarray:
         """Return a mask of the columns that share a byte with an earlier one although some row is in both upper bins.

@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.divisions import Division
-from ikmap.learners.boosting._growth_loops import BYTE_BINS
 from ikmap.learners.boosting.bins import Layout, n_edge_rows
 from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
@@ -43,6 +42,7 @@ from ikmap.learners.boosting.piece import (
 )
 from ikmap.learners.rows import Block
 from ikmap.partitioners import ForestPartitions
+from ikmap.partitioners._bins_loops import BYTE_BINS
 from ikmap.partitioners._iforest_loops import LEAF
 from ikmap.rows import Rows
 from ikmap.seeds import generator

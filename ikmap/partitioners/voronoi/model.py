@@ -16,6 +16,7 @@ from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.mapper import Mapper, Place
+from ikmap.partitioners.subsample import rows_drawn
 from ikmap.partitioners.voronoi.device_rows import spread_out
 from ikmap.partitioners.voronoi.fused import Fused, fits
 from ikmap.partitioners.voronoi.products import Products
@@ -66,9 +67,8 @@ class VoronoiPartitions(Partitions):
 
     def part(self, start: int, stop: int) -> VoronoiPartitions:
         """Return the partitionings ``start .. stop - 1``, with their points."""
-        used, members = np.unique(self.members[start:stop], return_inverse=True)
-        shape = (stop - start, self.psi)
-        return VoronoiPartitions(take_rows(self.centers, used), members.reshape(shape).astype(np.int32))
+        used, members = rows_drawn(self.members[start:stop])
+        return VoronoiPartitions(take_rows(self.centers, used), members.astype(np.int32))
 
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points to cells.
@@ -151,8 +151,8 @@ def fit_voronoi(X: Rows, draws: np.ndarray) -> VoronoiPartitions:
     draws : ndarray of int, shape (t, psi)
         Row numbers of each subsample (:func:`~ikmap.partitioners.subsample.draw_subsamples`).
     """
-    used, position = np.unique(draws, return_inverse=True)
+    used, position = rows_drawn(draws)
     points = as_rows(take_rows(X, used))
     first, inverse = distinct_rows(points)
-    members = inverse[position.reshape(draws.shape)].astype(np.int32)
+    members = inverse[position].astype(np.int32)
     return VoronoiPartitions(centers=take_rows(points, first), members=members)

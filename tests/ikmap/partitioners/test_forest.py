@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.partitioners import draw_subsamples
-from ikmap.partitioners.forest import ForestPartitions, Growth, bin_edges, fit_forest, whole_numbers
+from ikmap.partitioners.forest import ForestPartitions, Growth, fit_forest, whole_numbers
 from tests.naive.forest import edges_of, forest_tree
 
 SEED, T = 5, 4
@@ -56,21 +56,6 @@ def test_trees_are_those_of_the_definition(
             criterion=criterion, splits=splits, n_tried=n_tried, max_depth=max_depth, min_leaf=min_leaf,
         )  # fmt: skip
         assert nodes(model, i) == expected
-
-
-@pytest.mark.parametrize("n", [2, 255, 256, 257, 258, 1000, 5000])
-def test_edges(n: int) -> None:
-    rng = np.random.default_rng(n)
-    column = np.r_[rng.normal(size=n), rng.integers(0, 3, n // 2)]
-    (found,) = bin_edges(column[:, None])
-    assert found.tolist() == edges_of(column)
-    assert found.size <= 255
-
-
-def test_values_that_are_next_to_each_other_are_divided() -> None:
-    column = np.array([1.0, np.nextafter(1.0, 2.0)])
-    (edges,) = bin_edges(column[:, None])
-    assert column[0] < edges[0] <= column[1]
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared"])

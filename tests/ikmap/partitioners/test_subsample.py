@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ikmap.partitioners.subsample import draw_subsamples
+from ikmap.partitioners.subsample import draw_subsamples, rows_drawn
 from ikmap.seeds import generator
 from tests.naive.partitioners import subsamples
 
@@ -80,3 +80,13 @@ def test_parts_of_a_seed_have_generators_of_their_own() -> None:
     first = {(seed, path): generator(seed, *path).integers(2**63) for seed in seeds for path in paths}
     for a, b in combinations(first, 2):
         assert first[a] != first[b], (a, b)
+
+
+@pytest.mark.parametrize("n", [1, 40, 10_000])
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 20)])
+def test_rows_that_are_drawn_are_those_of_a_sort(n: int, shape: tuple[int, ...]) -> None:
+    draws = np.random.default_rng(n).integers(0, n, shape)
+    used, position = rows_drawn(draws)
+    expected, places = np.unique(draws, return_inverse=True)
+    np.testing.assert_array_equal(used, expected)
+    np.testing.assert_array_equal(position, places.reshape(shape))

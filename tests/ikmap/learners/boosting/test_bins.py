@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.learners.boosting import bins
-from ikmap.learners.boosting._growth_loops import fill_bins
 from ikmap.learners.boosting.bins import Layout, edge_rows
 from tests.ikmap.learners.boosting.test_growth import one_hot, rows
 from tests.naive import boosting as naive
@@ -33,23 +32,6 @@ def test_bins_of_dense_and_sparse_rows(max_bins: int, dtype: str) -> None:
         assert layout.edges.tolist() == [edge for own in edges for edge in own]
         assert np.array_equal(codes_of(layout, sp.csr_array(X), 3), codes)
     assert dense.first_bins.tolist() == np.r_[0, np.cumsum([len(own) + 1 for own in edges])].tolist()
-
-
-@pytest.mark.parametrize("n", [0, 1, 511, 513, 1500])
-def test_bins_are_found_as_by_a_search_of_the_edges(n: int) -> None:
-    """Columns have no edge, one, or many; values are at edges, infinite or missing too."""
-    random = np.random.default_rng(n)
-    edges = [np.sort(random.normal(size=size)) for size in (0, 1, 2, 3, 31, 32, 33, 254, 255)]
-    X = random.normal(size=(n, len(edges)))
-    for special in (np.nan, np.inf, -np.inf):
-        X[random.random(X.shape) < 0.05] = special
-    for j, own in enumerate(edges):
-        X[::7, j] = random.choice(own, X[::7, j].size) if own.size else 0.0
-    codes = np.empty(X.shape, dtype=np.uint8)
-    fill_bins(X, np.concatenate(edges), np.cumsum([0, *(own.size for own in edges)]), codes)
-    for j, own in enumerate(edges):
-        found = np.searchsorted(own, X[:, j], side="right")
-        assert np.array_equal(codes[:, j], np.where(np.isnan(X[:, j]), 0, found))
 
 
 def test_edges_of_many_rows_are_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
