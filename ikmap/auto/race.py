@@ -233,6 +233,7 @@ class Race:
         self.smaller: Entry | None = None
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
+        self._blends: dict[tuple[str, ...], Blend] = {}
 
     # Which trials come next.
 
@@ -337,6 +338,7 @@ class Race:
     def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
         """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
         seconds = [0.0]
+        self._blends.clear()
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
@@ -498,13 +500,18 @@ class Race:
         constant = self.loss.constant(target, weight)
         return weights_of([self._decisions(name, n_folds) for name in names], target, constant, self.loss, weight)
 
-    def _blend(self, names: Sequence[str], n_folds: int) -> Blend:
-        """Return the sum of the decisions of some candidates."""
+    def _blend(self, names: Sequence[str]) -> Blend:
+        """Return the sum of the decisions of some candidates on all folds; once found, it is known until next round."""
+        if (known := self._blends.get(tuple(names))) is not None:
+            return known
+        n_folds = self.n_done
         rows, decisions = self._held_out(n_folds), [self._decisions(name, n_folds) for name in names]
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         in_time = self.in_time and n_folds > 1
         parts = self._parts(n_folds)
-        return blend(decisions, self.target[rows], parts, self.loss, in_time=in_time, sample_weight=weight)
+        found = blend(decisions, self.target[rows], parts, self.loss, in_time=in_time, sample_weight=weight)
+        self._blends[tuple(names)] = found
+        return found
 
     def _parts(self, n_folds: int) -> Int64s:
         """Return the parts that rows are divided into to weigh sums: folds, or thirds of the only one."""
@@ -581,7 +588,7 @@ class Race:
         n, n_folds = self.n_done, len(self.folds)
         if len(parts) < 2:
             return None
-        blended, rows = self._blend([own.name for own in parts], n), self._held_out(n)
+        blended, rows = self._blend([own.name for own in parts]), self._held_out(n)
         weights = {own.name: weight for own, weight in zip(parts, blended.weights.tolist(), strict=True) if weight > 0}
         if len(weights) < 2:
             return None

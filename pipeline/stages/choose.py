@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -60,9 +61,11 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     names = ", ".join(own.name for own in race.candidates)
     context.events.message(f"choose: tries {names} on {n_used:,} of {n:,} training rows, {limit}")
     while trials := race.next_round():
-        tasks = [Task(own.name, (context.store, params, own, n_used)) for own in trials]
-        records = stage.run(try_candidate, tasks, Progress(race))
-        race.add_round([(own, _result(record)) for own, record in zip(trials, records, strict=True)])
+        # Those that take longest begin first: else one of them may go on alone in the end.
+        ordered = sorted(trials, key=race.expected, reverse=True)
+        tasks = [Task(own.name, (context.store, params, own, n_used)) for own in ordered]
+        records = dict(zip((own.name for own in ordered), stage.run(try_candidate, tasks, Progress(race)), strict=True))
+        race.add_round([(own, _result(records[own.name])) for own in trials])
     try:
         choice = race.choice(lambda one: refusal(params.decided(one.learner, one.partitioner, one.options, one.scale)))
     except ValueError as error:
@@ -131,9 +134,14 @@ class Progress:
     """A watcher of the trials of a race: it tells what is best so far, and never ends a round."""
 
     def __init__(self, race: Race) -> None:
-        board = [entry for entry in race.leaderboard() if entry.folds and not entry.note]
-        self.best = f"; best so far {board[0].name}, loss {board[0].loss:.5g}" if board else ""
+        self._race = race
         self.left = max(0.0, race.budget - race.spent)
+
+    @cached_property
+    def best(self) -> str:
+        """What is best so far; it is found while trials run, not before the first begins."""
+        board = [entry for entry in self._race.leaderboard() if entry.folds and not entry.note]
+        return f"; best so far {board[0].name}, loss {board[0].loss:.5g}" if board else ""
 
     def done(self, task: Task, record: CandidateRecord, skipped: bool) -> TaskProgress:  # noqa: ARG002
         """Return what progress shows of a trial that is done."""

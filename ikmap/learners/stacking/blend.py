@@ -225,7 +225,8 @@ def weights_of(
         if shares is not None:
             first, second = first * shares, second * shares
         slope = np.array([np.sum(first * x) for x in features]) / len(target)
-        curvature = np.array([[np.sum(second * x * z) for z in features] for x in features]) / len(target)
+        curved = [second * x for x in features]
+        curvature = np.array([[np.sum(x * z) for z in features] for x in curved]) / len(target)
         size = float(np.trace(curvature)) / len(features)
         if size == 0.0:
             break

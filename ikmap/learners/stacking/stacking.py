@@ -8,6 +8,7 @@ such rows are more alike in their cells than others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +20,11 @@ from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
 from ikmap.partitioners import SideBySide
-from ikmap.rows import Rows
+from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
+
+AT_ONCE_BYTES = 32 << 20
+"""Bytes of rows up to which models of several folds are learned at the same time, as they take little memory."""
 
 type Fit = Callable[[Int64s], CellsModel]
 """Returns the model that is learned from the rows of these numbers."""
@@ -112,16 +116,18 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
 
     Rows that no fold holds out have decisions of NaN.
     """
-    decisions = np.empty(0)
-    models: list[CellsModel] = []
-    for k, numbers in enumerate(folds.fits):
-        model, held_out = fit(numbers), folds.held_out(k)
-        own = model.decision_function(X[held_out], n_threads)
-        if not models:
-            decisions = np.full((folds.of_row.size, own.shape[1]), np.nan)
+
+    def learn(k: int) -> tuple[Int64s, CellsModel, Floats]:
+        model, held_out = fit(folds.fits[k]), folds.held_out(k)
+        return held_out, model, model.decision_function(X[held_out], n_threads)
+
+    at_once = n_threads if nbytes_of(X) <= AT_ONCE_BYTES else 1
+    with ThreadPoolExecutor(at_once) as pool:
+        learned = list(pool.map(learn, range(folds.n_folds)))
+    decisions = np.full((folds.of_row.size, learned[0][2].shape[1]), np.nan)
+    for held_out, _, own in learned:
         decisions[held_out] = own
-        models.append(model)
-    return decisions, models
+    return decisions, [model for _, model, _ in learned]
 
 
 def stack(
