@@ -40,6 +40,8 @@ MORE_VARIANTS: tuple[Options, ...] = ({"row_share": 0.7}, {"min_leaf": 60}, {"sh
 """Settings that are tried last, for any number of rows."""
 T = 300
 """Partitionings of a map."""
+MANY_LEAVES = 127
+"""Leaves from which on twice as many may be tried."""
 FEW_ROUNDS = 100
 """Rounds of boosting that a trial takes at least, for most rows."""
 
@@ -104,7 +106,8 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
 def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int, *, classes: bool) -> list[Candidate]:
     """Return candidates of boosting that differ from the best one in a setting, and have not been tried.
 
-    Settings that have been tried least often, beside others, come first.
+    Settings that have been tried least often, beside others, come first. Where many leaves are best, twice as many are
+    tried too.
 
     Parameters
     ----------
@@ -113,15 +116,17 @@ def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int, *, classe
     classes : bool
         Whether targets are classes, else numbers.
     """
-    names = {candidate.name for candidate in tried}
+    known = [candidate.options for candidate in tried if candidate.learner == BOOSTING]
     by_rows = VARIANTS[max(least for least in VARIANTS if least <= n_rows)]
-    settings = (*(() if classes else BACKFITTED), *by_rows, *MORE_VARIANTS)
+    leaves = best.options.get("max_leaves")
+    larger = ({"max_leaves": 2 * leaves},) if isinstance(leaves, int) and MANY_LEAVES <= leaves < n_rows // 64 else ()
+    settings = (*(() if classes else BACKFITTED), *by_rows, *larger, *MORE_VARIANTS)
 
     def times_tried(own: Options) -> int:
         return sum(own.items() <= candidate.options.items() for candidate in tried)
 
     changed = map(best.with_options, sorted(settings, key=times_tried))
-    return [own for own in changed if own.name not in names]
+    return [own for own in changed if own.options not in known]
 
 
 def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: int) -> float:

@@ -396,18 +396,23 @@ class Race:
     def _further(self) -> list[Trial]:
         """Return trials of variants of the best setting of boosting so far, if it matters and there is time.
 
-        Variants are tried on a fold or two first; only those that are better there are tried on the others.
+        Variants are tried on a fold or two first; only those that are better there are tried on the others. If a budget
+        is given, those that may be among the best few are, too, as sums are made of these; and once all variants of the
+        best setting have been tried, those of the next best ones follow.
         """
         board, best = self.leaderboard(), self.best_boosting()
         if best is None or not any(self._by_name(part).learner == BOOSTING for part in board[0].parts):
             return []
         left = self._until(board[0]) - self.spent
-        if trials := self._go_on(best, left):
+        if trials := self._go_on(left):
             return trials
         if self.in_haste and len(self._variants) >= FEW_VARIANTS:
             return []
         fit = self.folds[0][0].size
-        fresh = variants(best, self.candidates, fit, classes=self.n_classes > 0)[:VARIANTS_AT_ONCE]
+        fresh: list[Candidate] = []
+        for near in self._best_boostings(self._n_pursued):
+            fresh += variants(near, [*self.candidates, *fresh], fit, classes=self.n_classes > 0)
+        fresh = fresh[:VARIANTS_AT_ONCE]
         trials = [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
         if VARIANT_TIMES * self.expected(Trial(best, 0)) * len(trials) / self.n_workers > left:
             self.limited = True
@@ -415,17 +420,24 @@ class Race:
         self.candidates += fresh
         return trials
 
-    def _go_on(self, best: Candidate, left: float) -> list[Trial]:
-        """Return trials, on the other folds, of variants that were better than the best on the first ones."""
+    @property
+    def _n_pursued(self) -> int:
+        """Number of the best settings of boosting that are to be bettered: all in a sum if a budget is given."""
+        return 1 if self.in_haste else MOST_BOOSTINGS
+
+    def _go_on(self, left: float) -> list[Trial]:
+        """Return trials, on the other folds, of variants that were better on the first ones than one of the best."""
         trials: list[Trial] = []
+        pursued = self._best_boostings(self._n_pursued)
+        bar = pursued[-1] if len(pursued) == self._n_pursued else None
         for own in self._variants:
             known = len(self.results.get(own.name, ()))
             if own.name in self.notes or not 0 < known < self.n_done:
                 continue
             place = f"after {known} of {self.n_done} folds"
             rest = [Trial(own, fold) for fold in range(known, self.n_done)]
-            if self._losses(own.name, known).mean() >= self._losses(best.name, known).mean():
-                self.notes[own.name] = f"dropped {place}: no better than {best.name}"
+            if bar is not None and self._losses(own.name, known).mean() >= self._losses(bar.name, known).mean():
+                self.notes[own.name] = f"dropped {place}: no better than {bar.name}"
             elif sum(map(self.expected, [*trials, *rest])) / self.n_workers > left:
                 self.limited = True
                 self.notes[own.name] = f"left out {place} for time"
@@ -535,8 +547,8 @@ class Race:
 
     def leaderboard(self) -> list[Entry]:
         """Return what has been tried: the least loss first, then what was dropped, then what could not be tried."""
-        entries = [self._entry(own) for own in self.candidates]
-        entries += [own for own in (self._sum(self._summands(MOST_BOOSTINGS)), self.smaller) if own is not None]
+        made = self._mean(), self._sum(self._summands(MOST_BOOSTINGS)), self.smaller
+        entries = [own for own in made if own is not None] + [self._entry(own) for own in self.candidates]
         entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
         n = self.n_done
         return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.folds < n, entry.loss))
@@ -575,6 +587,24 @@ class Race:
         """Return what sums are made of: so many settings of boosting, the best ones, and candidates on cells."""
         on_cells = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
         return [*self._best_boostings(most), *on_cells]
+
+    def _mean(self) -> Entry | None:
+        """Return the mean of the models of all folds of the best setting of boosting, if they are kept.
+
+        Each of them depends by chance on the rows that it holds out, their mean less. Its loss is not known; that of
+        one model, which it has here, is not below it.
+        """
+        best = self.best_boosting()
+        if best is None or not self.keeps_models or self.n_done < len(self.folds):
+            return None
+        one = self._entry(best)
+        return replace(
+            one,
+            name=f"mean of {best.name}",
+            fit_seconds=self._sum_seconds(best.name),
+            row_seconds=len(self.folds) * one.row_seconds,
+            weights={best.name: 1.0},
+        )
 
     def _smaller_sum(self, seconds: float) -> Entry | None:
         """Return the best sum of one setting of boosting and cells, or fewer, for which there are so many seconds."""

@@ -125,20 +125,22 @@ def _add_below(codes, rows, classes, numbers, splits, counts, totals):
     ----------
     splits : (d,)
     counts : (number of classes or 1, d)
-        Where the number of these rows of each class is written; of numbers, of all.
+        Where the number of these rows is written of each class that some row has; of numbers, of all.
     totals : (1, d)
         Where the sums of their numbers are written; unused for classes.
     """
-    counts[:] = 0
     if counts.shape[0] > 1:
         begin = 0
         while begin < rows.size:  # rows of one class stand together
             end = begin + 1
             while end < rows.size and classes[end] == classes[begin]:
                 end += 1
-            _count_below(codes, rows[begin:end], splits, counts[np.uint64(classes[begin])])
+            own_counts = counts[np.uint64(classes[begin])]
+            own_counts[:] = 0
+            _count_below(codes, rows[begin:end], splits, own_counts)
             begin = end
         return
+    counts[:] = 0
     totals[:] = 0
     into, total = counts[0], totals[0]
     for k in range(rows.size):
@@ -288,8 +290,10 @@ def grow_guided(
                     splits[column] = 0
                     n_left = np.int64(0)
                     for k in range(n_outputs):
-                        n_left += counts[k, column]
-                        left[k] = counts[k, column] if n_outputs > 1 else totals[0, column]
+                        left[k] = counts[k, column] if n_outputs == 1 or sums[k] else 0
+                        n_left += left[k]
+                        if n_outputs == 1:
+                            left[k] = totals[0, column]
                         other[k] = sums[k] - left[k]
                     if n_left >= min_leaf and n - n_left >= min_leaf:
                         both = purity(left, n_left, criterion) + purity(other, n - n_left, criterion)

@@ -281,6 +281,44 @@ def grow(
     return n_splits
 
 
+@compiled({"boosting": "i8[:, ::1], i8[::1], i4[::1], i8[::1], i4[::1], i8[::1]"})
+def fill_tree(splits, taken, feature, cut, right, leaves):
+    """Write the nodes of a tree in preorder.
+
+    Parameters
+    ----------
+    splits : (any number, 3)
+        Node, column and cut. The children of split s are the nodes 2 s + 1 and 2 s + 2.
+    taken : (number of leaves - 1,)
+        Numbers of the splits that the tree has.
+    feature, cut, right : (2 * number of leaves - 1,)
+        Column of each node, or LEAF; the first bin that goes right; the right child, or the number of the leaf.
+    leaves : (number of leaves,)
+        Where the node of each leaf is written.
+    """
+    split_of = np.full(2 * splits.shape[0] + 1, -1)
+    for split in taken:
+        split_of[splits[split, 0]] = split
+    waiting = np.empty((leaves.size + 1, 2), np.int64)  # a node, and its parent if it is a right child, else -1
+    waiting[0, 0], waiting[0, 1] = 0, -1
+    height, n_leaves = 1, 0
+    for number in range(feature.size):
+        height -= 1
+        node, parent = waiting[height]
+        if parent >= 0:
+            right[parent] = number
+        split = split_of[node]
+        if split < 0:
+            feature[number], cut[number], right[number] = LEAF, 0, n_leaves
+            leaves[n_leaves] = node
+            n_leaves += 1
+            continue
+        feature[number], cut[number] = splits[split, 1], splits[split, 2]
+        waiting[height, 0], waiting[height, 1] = 2 * split + 2, number
+        waiting[height + 1, 0], waiting[height + 1, 1] = 2 * split + 1, -1
+        height += 2
+
+
 @compiled({"boosting": "u4[::1], f8[::1], f8[::1], f8, f8"})
 def whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
     """Return the sums of the gradients and of the hessians of some rows, each of them as a whole number."""

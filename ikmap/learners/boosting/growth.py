@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ikmap.learners.boosting._growth_loops import best_split
+from ikmap.learners.boosting._growth_loops import best_split, fill_tree
 from ikmap.learners.boosting.bins import Layout
 from ikmap.partitioners._iforest_loops import LEAF
 
@@ -103,8 +103,6 @@ class Node:
         Children, once it has been divided.
     known : bool
         True once it has been divided and the best splits of its children are known.
-    split : bool
-        True if the tree has the split; else its children are only there to be looked at.
     """
 
     number: int
@@ -116,7 +114,6 @@ class Node:
     left: Node | None = None
     right: Node | None = None
     known: bool = False
-    split: bool = False
 
     @property
     def children(self) -> tuple[Node, Node]:
@@ -167,7 +164,8 @@ class Growth:
     Attributes
     ----------
     splits : list of (int, int, int)
-        Number of the node, column and cut of each split that the rows are, or may be, divided by, in order.
+        Number of the node, column and cut of each split that the rows are, or may be, divided by, in order. The tree
+        has some of them; the children of the others are only there to be looked at.
     """
 
     layout: Layout
@@ -182,7 +180,8 @@ class Growth:
         first = int(self.layout.places[self.columns[0]])
         whole = slice(*self.layout.first_bins[first : first + 2].tolist())
         self.root = Node(0, self._count(self.histogram[whole]), self.histogram)
-        self._n_leaves = self._pushed = 1
+        self._pushed = 1
+        self._taken: list[int] = []
         if self.root.n >= 2 * self.settings.min_leaf:
             self._find_split(self.root)
         self._asked: list[Node] = []
@@ -194,14 +193,12 @@ class Growth:
 
     def take(self, splits: Sequence[Split]) -> None:
         """Take over all splits of the tree, in order, from who has found them at once."""
-        self.splits[:] = splits
-        nodes = {0: self.root}
-        for number, (parent, column, cut) in enumerate(splits):
-            node = nodes[parent]
-            node.column, node.cut, node.split = column, cut, True
-            node.left, node.right = (Node(2 * number + k, 0) for k in (1, 2))
-            nodes |= {child.number: child for child in (node.left, node.right)}
-        self._n_leaves, self._heap = 1 + len(splits), [(0.0, 0, Node(0, 0))]
+        self.splits[:], self._taken = splits, list(range(len(splits)))
+        self._heap = [(0.0, 0, Node(0, 0))]
+
+    @property
+    def _n_leaves(self) -> int:
+        return 1 + len(self._taken)
 
     def wanted(self, most: int | None = None) -> list[int]:
         """Split leaves as far as their histograms are known; return the nodes whose histograms are needed to go on.
@@ -219,8 +216,9 @@ class Growth:
                 return [node.children[0].number for node in self._asked]
             heappop(self._heap)
             self._pushed = _push_children(self._heap, best, self._pushed)
-            best.split, best.histogram = True, None
-            self._n_leaves += 1
+            best.histogram = None
+            assert best.left is not None
+            self._taken.append(best.left.number // 2)
         return []
 
     def _next(self, most: int | None) -> list[Node]:
@@ -257,23 +255,12 @@ class Growth:
 
     def tree(self) -> Tree:
         """Return the tree, whose nodes are in preorder."""
-        feature = np.empty(2 * self._n_leaves - 1, dtype=np.int32)
-        cut, right = np.zeros(feature.size, dtype=np.int64), np.empty(feature.size, dtype=np.int32)
-        leaves: list[int] = []
-        stack: list[tuple[Node, int]] = [(self.root, -1)]
-        for number in range(feature.size):
-            node, parent = stack.pop()
-            if parent >= 0:
-                right[parent] = number
-            if node.split:
-                assert node.left is not None
-                assert node.right is not None
-                feature[number], cut[number] = node.column, node.cut
-                stack += [(node.right, number), (node.left, -1)]
-            else:
-                feature[number], right[number] = LEAF, len(leaves)
-                leaves.append(node.number)
-        return Tree(feature, cut, right, np.array(leaves, dtype=np.int64))
+        n_leaves = self._n_leaves
+        feature, right = np.empty(2 * n_leaves - 1, dtype=np.int32), np.empty(2 * n_leaves - 1, dtype=np.int32)
+        cut, leaves = np.empty(feature.size, dtype=np.int64), np.empty(n_leaves, dtype=np.int64)
+        splits = np.array(self.splits, dtype=np.int64).reshape(-1, 3)
+        fill_tree(splits, np.array(self._taken, dtype=np.int64), feature, cut, right, leaves)
+        return Tree(feature, cut, right, leaves)
 
     def _divide(self, node: Node) -> None:
         """Give a node its children, without their splits unless both are too small to have any."""

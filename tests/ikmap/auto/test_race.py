@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate
+from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, variants
 from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, OVERRUN, Race, Trial
 from ikmap.auto.trial import Decided, Searched
 from ikmap.methods.stacking import Stacking
@@ -19,12 +19,14 @@ Outcome = Decided | Searched | str
 Rounds = list[list[tuple[str, str, int]]]
 
 
-def race_of(n: int = 1500, budget: float | None = None, n_folds: int = 3, n_workers: int = 1) -> Race:
+def race_of(
+    n: int = 1500, budget: float | None = None, n_folds: int = 3, n_workers: int = 1, *, keeps_models: bool = False
+) -> Race:
     """A race on n rows, whose targets are numbers."""
     y = np.random.default_rng(0).normal(size=n)
     parts = np.array_split(np.arange(n), n_folds)
     folds = [(np.setdiff1d(np.arange(n), held_out), held_out) for held_out in parts]
-    return Race(CANDIDATES, y, 0, folds, n, 3, budget, n_workers)
+    return Race(CANDIDATES, y, 0, folds, n, 3, budget, n_workers, keeps_models=keeps_models)
 
 
 def outcome_of(race: Race, trial: Trial, noise: Mapping[str, float] = NOISE, seconds: float = 0.01) -> Outcome:
@@ -94,6 +96,28 @@ def test_a_better_variant_for_whose_other_folds_there_is_no_time_is_left_out() -
     assert race.choice().by_budget
 
 
+def test_with_a_budget_the_best_few_settings_go_on_and_settings_near_them_are_tried() -> None:
+    race = race_of(12_000, budget=1000.0)
+    play(race)
+    settings = [own.options for own in race.candidates if own.learner == BOOSTING]
+    assert all(settings.count(own) == 1 for own in settings)
+    assert max(map(len, settings)) >= 2
+    complete = [own.name for own in race.candidates if own.learner == BOOSTING and len(race.results[own.name]) == 3]
+    assert len(complete) >= MOST_BOOSTINGS
+    assert len(complete) < len(settings)
+    assert sum(name.startswith(BOOSTING) for name in race.leaderboard()[0].parts) == MOST_BOOSTINGS
+
+
+def test_twice_as_many_leaves_are_tried_where_many_are_best() -> None:
+    def leaves(own: int, n_rows: int) -> set[object]:
+        best = Candidate(BOOSTING, BOOSTING, options={"max_leaves": own})
+        return {near.options["max_leaves"] for near in variants(best, [best], n_rows, classes=True)}
+
+    assert 254 in leaves(127, 20_000)
+    assert 254 not in leaves(127, 5000)
+    assert 62 not in leaves(31, 20_000)
+
+
 def no_variants(race: Race, own: Trial) -> Outcome:
     """Return the outcome of a trial where no other setting of boosting can learn."""
     return "out of memory" if " " in own.candidate.name else outcome_of(race, own)
@@ -113,6 +137,21 @@ def test_a_sum_wins_where_errors_are_independent() -> None:
     choice = race.choice()
     assert (choice.learner, choice.partitioner, choice.by_budget) == (STACKING, "", False)
     assert choice.options[STACKING]["base_models"] == "boosting,iforest:64:0.5"
+
+
+@pytest.mark.parametrize("keeps_models", [True, False])
+def test_where_boosting_alone_wins_the_mean_of_its_folds_is_taken_if_they_are_kept(keeps_models: bool) -> None:
+    race = race_of(keeps_models=keeps_models)
+    noise = {LINEAR: 6.0, "iforest": 5.0, BOOSTING: 0.3}
+    play(race, lambda race, own: no_variants(race, own) if " " in own.candidate.name else outcome_of(race, own, noise))
+    best, choice = race.leaderboard()[0], race.choice()
+    assert best.parts == (BOOSTING,)
+    assert best.loss == next(entry.loss for entry in race.leaderboard() if entry.name == BOOSTING)
+    if keeps_models:
+        assert choice.options == {STACKING: {"base_models": BOOSTING, "n_folds": 3}}
+        assert race._model_seconds(best) == 0.0
+    else:
+        assert (choice.learner, choice.options) == (BOOSTING, {BOOSTING: {}})
 
 
 def test_several_settings_of_boosting_are_in_one_sum() -> None:

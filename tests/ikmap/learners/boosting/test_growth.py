@@ -147,7 +147,7 @@ def test_only_leaves_that_may_be_split_next_are_looked_at() -> None:
     )
     nodes = [Node(k, 100, np.zeros((999, 2), int), gain, 0, 1) for k, gain in ((1, 5.0), (2, 4.0), (3, 3.0))]
     growth._heap = [(-node.gain, node.number, node) for node in nodes]
-    growth._n_leaves = 3
+    growth._taken = [0, 0]  # two splits, and so three leaves
     assert growth.wanted() == [1]
     assert growth.splits == [(1, 0, 1)]
 
