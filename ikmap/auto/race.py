@@ -233,7 +233,7 @@ class Race:
         self.smaller: Entry | None = None
         self.spent, self.limited = 0.0, False
         self._core, self._rounds = list(candidates), self._plan()
-        self._blends: dict[tuple[str, ...], Blend] = {}
+        self._blends: dict[tuple[int, *tuple[str, ...]], Blend] = {}
 
     # Which trials come next.
 
@@ -514,15 +514,15 @@ class Race:
 
     def _blend(self, names: Sequence[str]) -> Blend:
         """Return the sum of the decisions of some candidates on all folds; once found, it is known until next round."""
-        if (known := self._blends.get(tuple(names))) is not None:
-            return known
         n_folds = self.n_done
+        if (known := self._blends.get((n_folds, *names))) is not None:
+            return known
         rows, decisions = self._held_out(n_folds), [self._decisions(name, n_folds) for name in names]
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         in_time = self.in_time and n_folds > 1
         parts = self._parts(n_folds)
         found = blend(decisions, self.target[rows], parts, self.loss, in_time=in_time, sample_weight=weight)
-        self._blends[tuple(names)] = found
+        self._blends[n_folds, *names] = found
         return found
 
     def _parts(self, n_folds: int) -> Int64s:

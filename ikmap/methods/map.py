@@ -177,7 +177,6 @@ class PsiMap(Map, Redrawable):
         return self.psi
 
     def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
-
         from ikmap.partitioners import draw_subsamples, rows_drawn
 
         used, position = rows_drawn(draw_subsamples(sample.n_rows, self.t, self.psi, sample.seed))
