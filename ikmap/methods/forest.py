@@ -23,7 +23,7 @@ type MinLeaf = Annotated[
 PSIS = (1024, 4096, 16384)
 """Numbers of rows of a tree that cross-validation tries."""
 PADDING = 31
-"""Most bytes by which the bins of a row are longer than its columns are many."""
+"""Most bytes that are added to the bins of a row: 1 less than WIDTH in :mod:`ikmap.partitioners._forest_loops`."""
 MOST_BYTES = 1 << 30
 """Largest number of bytes of the bins of all drawn rows."""
 
@@ -99,7 +99,7 @@ class Forest(Map):
             raise ValueError("forest: found no labels, expected rows with labels to grow its trees by")
         draws = draw_subsamples(sample.n_rows, self.t, self.psi, sample.seed)
         used, position = rows_drawn(draws)
-        if used.size * sample.n_columns > MOST_BYTES:
+        if used.size * (sample.n_columns + PADDING) > MOST_BYTES:
             raise DoesNotFit(
                 f"{{partitioner}} forest: {used.size:,} rows of {sample.n_columns:,} columns have more than 1 GiB of "
                 f"bins; give fewer {{t}} or a smaller {{psi}}, or {{partitioner}} iforest"

@@ -139,7 +139,7 @@ class Progress:
 
     @cached_property
     def best(self) -> str:
-        """What is best so far; it is found while trials run, not before the first begins."""
+        """Text that names the best model so far, found when the first trial of a round is done, while others run."""
         board = [entry for entry in self._race.leaderboard() if entry.folds and not entry.note]
         return f"; best so far {board[0].name}, loss {board[0].loss:.5g}" if board else ""
 
