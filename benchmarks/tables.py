@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import environment
 from benchmarks.harness import ROOT, Options
-from benchmarks.table_peers import BUDGETS, CATBOOST, FLAML, LIGHTGBM, PARTS, PEERS, figures
+from benchmarks.table_peers import BUDGETS, CATBOOST, FLAML, LIGHTGBM, PARTS, PEERS, STOPPING, figures
 from benchmarks.table_sets import SETS, TEST, TRAIN, USUAL, TableSet, is_missing, sets_of, write_sides
 from pipeline.errors import InputError
 
@@ -27,11 +27,13 @@ ABOUT = (
 )
 DEFAULT, IFOREST, FOREST, GIVEN = "default", "iforest", "forest", "given"
 BOOSTING, BOOSTERS, STACK = "boosting", "stack-boosting", "stack"
+SLOWER = "boosting-0.05"
 OURS = {
     DEFAULT: "",
     IFOREST: "--partitioner iforest --t 300 --learner {linear}",
     FOREST: "--partitioner forest --learner {linear}",
     BOOSTING: "--learner boosting",
+    SLOWER: f"--learner boosting --shrinkage {STOPPING['learning_rate']} --rounds {STOPPING['n_estimators']}",
     BOOSTERS: "--learner stacking --base-models boosting",
     STACK: "--learner stacking",
     GIVEN: "--partitioner iforest --learner {linear} {options}",
@@ -43,6 +45,7 @@ QUICK = {
     IFOREST: "--t 20",
     FOREST: "--t 20",
     BOOSTING: "--rounds 20",
+    SLOWER: "--rounds 20",
     BOOSTERS: "--rounds 20",
     STACK: "--rounds 20 --t 20",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, frexp
+from math import exp, frexp, inf
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ikmap.seeds import generator
 from tests.naive.forest import edges_of
 
 MIN_HESSIAN = 1e-3
+LARGEST = {"logistic": 4.0, "squared": inf}
 ROUNDING = 1e-12
 
 
@@ -41,8 +42,11 @@ def drawn(key: int, row: int, share: float) -> bool:
     return z ^ (z >> 31) < int(share * 2.0**64)
 
 
-def score(gradient: float, hessian: float, l2: float) -> float:
-    return gradient * gradient / (hessian + l2) if hessian + l2 > 0 else 0.0
+def score(gradient: float, hessian: float, l2: float, largest: float) -> float:
+    weight = hessian + l2
+    if abs(gradient) > largest * weight:
+        return largest * (2 * abs(gradient) - largest * weight)
+    return gradient * gradient / weight if weight > 0 else 0.0
 
 
 def find_split(
@@ -54,6 +58,7 @@ def find_split(
     min_leaf: int,
     l2: float,
     min_hessian: float,
+    largest: float,
 ) -> None:
     """Give a leaf its best split, if there is one."""
 
@@ -62,7 +67,7 @@ def find_split(
 
     if len(node.rows) < 2 * min_leaf:
         return
-    parent = score(*sums(node.rows), l2)
+    parent = score(*sums(node.rows), l2, largest)
     best = ROUNDING * parent
     for column in columns:
         cuts = sorted({bins[column][r] + 1 for r in node.rows})[:-1]
@@ -72,7 +77,7 @@ def find_split(
             (g, h), (g_right, h_right) = sums(left), sums(right)
             if min(len(left), len(right)) < min_leaf or min(h, h_right) < min_hessian:
                 continue
-            gain = score(g, h, l2) + score(g_right, h_right, l2) - parent
+            gain = score(g, h, l2, largest) + score(g_right, h_right, l2, largest) - parent
             if gain > best:
                 best = gain
                 node.gain, node.column, node.cut = gain, column, cut
@@ -90,6 +95,7 @@ def grow(
     min_leaf: int = 20,
     l2: float = 0.0,
     min_hessian: float = MIN_HESSIAN,
+    largest: float = inf,
 ) -> Node:
     """Grow a tree: of all leaves, that with the largest gain is split next; of equal ones, the older.
 
@@ -101,7 +107,7 @@ def grow(
     fine = [whole(values, 62 - shift, bound) for values, bound in zip((gradient, hessian), bounds, strict=True)]
     columns = list(range(len(bins))) if columns is None else columns
     root = Node(rows)
-    find_split(root, bins, columns, words[0], words[1], min_leaf, l2, min_hessian)
+    find_split(root, bins, columns, words[0], words[1], min_leaf, l2, min_hessian, largest)
     leaves = [root]
     while len(leaves) < max_leaves:
         best = leaves[0]
@@ -115,11 +121,12 @@ def grow(
         right = Node([r for r in best.rows if bins[best.column][r] >= best.cut])
         best.children = [left, right]
         for child in best.children:
-            find_split(child, bins, columns, words[0], words[1], min_leaf, l2, min_hessian)
+            find_split(child, bins, columns, words[0], words[1], min_leaf, l2, min_hessian, largest)
             leaves.append(child)
     for leaf in leaves:
         first, second = (float(sum(numbers[r] for r in leaf.rows)) * unit for numbers, unit in fine)
         leaf.value = -first / (second + l2) if second + l2 > 0 else 0.0
+        leaf.value = min(max(leaf.value, -largest), largest)
     return root
 
 
@@ -213,7 +220,7 @@ def boost(
         largest = float(max(w))
         bounds = (largest, 0.25 * largest) if kind == "logistic" else (largest * bound, largest)
         options = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf, "l2": l2, "min_hessian": least}
-        tree = grow(bins, rows, gradient * w, hessian * w, bounds, **options)
+        tree = grow(bins, rows, gradient * w, hessian * w, bounds, largest=LARGEST[kind], **options)
         leaves = [node for node in preorder(tree) if not node.children]
         for leaf in leaves:
             leaf.value *= shrinkage

@@ -89,14 +89,28 @@ def add_rows(codes, rows, words, columns, first_bins, histogram):
 
 
 @compiled
-def _score(gradient, hessian, l2):
-    """Return by how much the best value of a leaf reduces the loss, times 2."""
-    return gradient * gradient / (hessian + l2) if hessian + l2 > 0.0 else 0.0
+def _score(gradient, hessian, l2, largest):
+    """Return by how much the best value of a leaf reduces the loss, times 2, if none is larger than `largest`."""
+    weight = hessian + l2
+    if abs(gradient) > largest * weight:
+        return largest * (2.0 * abs(gradient) - largest * weight)
+    return gradient * gradient / weight if weight > 0.0 else 0.0
 
 
-@compiled({"boosting": "i8[:, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8, f8, i8, i8, f8, f8"})
+@compiled({"boosting": "i8[:, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8, f8, i8, i8, f8, f8, f8"})
 def best_split(
-    histogram, columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf, min_hessian, l2
+    histogram,
+    columns,
+    places,
+    members,
+    first_bins,
+    gradient_unit,
+    hessian_unit,
+    shift,
+    min_leaf,
+    min_hessian,
+    l2,
+    largest,
 ):
     """Return gain, column and first bin on the right of the best split; the column is LEAF if no split is allowed.
 
@@ -106,6 +120,8 @@ def best_split(
     ----------
     gradient_unit, hessian_unit : float
         Gradient and hessian that a 1 in the sums stands for.
+    largest : float
+        Bound of the value of a leaf, up to its sign.
     """
     low_bits = (np.int64(1) << shift) - 1
     begin, end = first_bins[places[columns[0]]], first_bins[places[columns[0]] + 1]
@@ -114,7 +130,7 @@ def best_split(
         whole_first += histogram[b, 0]
         whole_second += histogram[b, 1]
     n = whole_second & low_bits
-    whole = _score(whole_first * gradient_unit, (whole_second >> shift) * hessian_unit, l2)
+    whole = _score(whole_first * gradient_unit, (whole_second >> shift) * hessian_unit, l2, largest)
     best, best_column, best_cut = ROUNDING * whole, np.int64(LEAF), np.int64(0)
     for k in range(columns.size):
         column = columns[k]
@@ -129,8 +145,9 @@ def best_split(
             right = (histogram[begin + member, 1] >> shift) * hessian_unit
             if n_left < min_leaf or n - n_left < min_leaf or left < min_hessian or right < min_hessian:
                 continue
-            gain = _score(first * gradient_unit, left, l2) + _score((whole_first - first) * gradient_unit, right, l2)
-            gain -= whole
+            of_left = _score(first * gradient_unit, left, l2, largest)
+            of_right = _score((whole_first - first) * gradient_unit, right, l2, largest)
+            gain = of_left + of_right - whole
             if gain > best:
                 best, best_column, best_cut = gain, column, np.int64(1)
             continue
@@ -150,8 +167,9 @@ def best_split(
                 continue
             if right < min_hessian:
                 break
-            gain = _score(first * gradient_unit, left, l2) + _score((whole_first - first) * gradient_unit, right, l2)
-            gain -= whole
+            of_left = _score(first * gradient_unit, left, l2, largest)
+            of_right = _score((whole_first - first) * gradient_unit, right, l2, largest)
+            gain = of_left + of_right - whole
             if gain > best:
                 best, best_column, best_cut = gain, column, b - begin + 1
     return best, best_column, best_cut
@@ -179,7 +197,7 @@ def divide(codes, rows, place, low, high, scratch):
     {
         "boosting": _of_codes(
             "{codes}, i8[:, ::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
-            "f8, f8, i8, i8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
+            "f8, f8, i8, i8, f8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
         )
     }
 )
@@ -199,6 +217,7 @@ def grow(
     min_leaf,
     min_hessian,
     l2,
+    largest,
     histograms,
     splits,
     ranges,
@@ -237,7 +256,7 @@ def grow(
     if rows.size >= 2 * min_leaf:
         gains[0], column_of[0], cut_of[0] = best_split(
             histograms[0], columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf,
-            min_hessian, l2,
+            min_hessian, l2, largest,
         )  # fmt: skip
     n_splits, n_nodes = 0, 1
     while n_splits < most_leaves - 1:
@@ -273,7 +292,7 @@ def grow(
             if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
                 gains[child], column_of[child], cut_of[child] = best_split(
                     histograms[slot_of[child]], columns, places, members, first_bins, gradient_unit, hessian_unit,
-                    shift, min_leaf, min_hessian, l2,
+                    shift, min_leaf, min_hessian, l2, largest,
                 )  # fmt: skip
             if column_of[child] == LEAF:
                 free[n_free] = slot_of[child]

@@ -311,7 +311,8 @@ class Boosting:
             return
         self._residual = sums.largest
         args = self._basis.layout, self._problem.settings.tree, order.growing.scales, self._columns
-        self._growth = Growth(*args, np.require(sums.histograms[0], requirements="W"), self._min_hessian)
+        histogram = np.require(sums.histograms[0], requirements="W")
+        self._growth = Growth(*args, histogram, self._min_hessian, self._problem.loss.largest_value)
         self._order_more()
 
     def _order_more(self) -> None:
@@ -329,16 +330,17 @@ class Boosting:
     def _finish_tree(self, sums: Sums) -> None:
         assert isinstance(self.order, Order)
         assert self.order.growing is not None
-        settings, scales = self._problem.settings, self.order.growing.scales
+        settings, loss, scales = self._problem.settings, self._problem.loss, self.order.growing.scales
         if sums.values is None:
             gradients, hessians = (sums.leaves / (scales.leaf_gradient, scales.leaf_hessian)).T
             weights = hessians + settings.tree.l2
             best = np.divide(-gradients, weights, out=np.zeros(weights.size), where=weights > 0.0)
+            best = np.clip(best, -loss.largest_value, loss.largest_value)
         else:
             best = sums.values
         values = settings.shrinkage * best
         k = len(self._trees) % self._problem.n_outputs
-        if not self._problem.loss.bounded:
+        if not loss.bounded:
             self._residuals[k] = self._residual + float(np.abs(values).max())
         self._trees.append(Grown(self._tree, values))
         made, begun = self._rounds

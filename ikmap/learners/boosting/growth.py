@@ -6,6 +6,7 @@ many leaves are looked at before they are split.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -160,6 +161,8 @@ class Growth:
         Sums of the words of all rows.
     min_hessian : float
         Smallest sum of hessians in a leaf.
+    largest_value : float
+        Bound of the value of a leaf, up to its sign.
 
     Attributes
     ----------
@@ -174,6 +177,7 @@ class Growth:
     columns: np.ndarray
     histogram: np.ndarray
     min_hessian: float = MIN_HESSIAN
+    largest_value: float = math.inf
     splits: list[Split] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -279,11 +283,11 @@ class Growth:
         self.splits.append((node.number, node.column, node.cut))
 
     @property
-    def limits(self) -> tuple[float, float, int, int, float, float]:
+    def limits(self) -> tuple[float, float, int, int, float, float, float]:
         """Gradient and hessian that a 1 in a histogram stands for, and the limits of leaves, for compiled loops."""
         scales, settings = self.scales, self.settings
         units = 1 / scales.gradient, 1 / scales.hessian, scales.shift
-        return *units, settings.min_leaf, self.min_hessian, settings.l2
+        return *units, settings.min_leaf, self.min_hessian, settings.l2, self.largest_value
 
     def _find_split(self, node: Node) -> None:
         of_bytes = self.layout.places, self.layout.members, self.layout.first_bins

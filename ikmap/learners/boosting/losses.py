@@ -28,11 +28,14 @@ class Loss(ABC):
         True if the first derivative has a bound of its own, whatever the margins are.
     largest_hessian : float
         Bound of the second derivative.
+    largest_value : float
+        Bound of the value of a leaf, up to its sign, before it is shrunk.
     """
 
     by_rows: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
     largest_hessian: ClassVar[float] = 1.0
+    largest_value: ClassVar[float] = math.inf
 
     @abstractmethod
     def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:
@@ -66,9 +69,14 @@ class Loss(ABC):
 
 
 class Logistic(Loss):
-    """The logistic loss of the class 1 against the class 0."""
+    """The logistic loss of the class 1 against the class 0.
+
+    Where a class is rare, the second derivative of its first rows is next to 0. Newton's step would then be so long
+    that no later tree could take it back, so it is bounded.
+    """
 
     largest_hessian: ClassVar[float] = 0.25
+    largest_value: ClassVar[float] = 4.0
 
     def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         share = min(max(math.fsum(sums) / n, EPSILON), 1 - EPSILON)

@@ -90,6 +90,36 @@ def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) 
     assert len(losses) == (len(trees) + 1 if options["held_out"] else 0)
 
 
+@pytest.mark.parametrize("at_once", [1, None])
+def test_trees_of_a_rare_class_are_those_of_the_definition(at_once: int | None) -> None:
+    X, y = rows()
+    y = (y > np.sort(y)[-12]).astype(float)
+    settings: dict[str, Any] = {"rounds": 4, "shrinkage": 0.5, "held_out": 0.0}
+    problem = Problem(BoostingSettings(tree=SMALL, **settings), Logistic(), 0, *X.shape, 1, at_once)
+    boosted = solved(Boosting(problem), Held(X, y, problem, [len(X)]))
+    nodes = [
+        node
+        for tree in naive.boost(X, y, "logistic", max_leaves=7, min_leaf=5, l2=0.1, **settings)[0]
+        for node in naive.preorder(tree)
+    ]
+    assert boosted.partitions.feature.tolist() == [node.column if node.children else -1 for node in nodes]
+    assert boosted.coef[:, 0].tolist() == [node.value for node in nodes if not node.children]
+    assert boosted.coef.max() == 0.5 * Logistic.largest_value  # Newton's step would have been longer
+
+
+def test_a_very_rare_class_does_not_spoil_the_margins() -> None:
+    """Without a bound, margins of a few rows are in the thousands, and no later tree can take that back."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    rare = (X[:, 0] > 2.9) ^ (rng.random(20_000) < 0.0005)
+    boosted = boosted_on(X[::2], rare[::2].astype(float), Logistic(), BoostingSettings(rounds=100, held_out=0.0), 0)
+    decided = margins(boosted, X[1::2])[:, 0]
+    assert np.abs(decided).max() < 20
+    losses = Logistic().each(decided, rare[1::2].astype(float))
+    share = rare[1::2].mean()
+    assert losses.mean() < -share * np.log(share) - (1 - share) * np.log(1 - share)
+
+
 def sent(value: Any) -> Any:
     """Return a value as it comes from another process: its arrays cannot be written to."""
     buffers: list[pickle.PickleBuffer] = []
