@@ -13,6 +13,8 @@ type Options = Mapping[str, Json]
 
 BOOSTING, STACKING, LINEAR, CELLS_LEARNERS = "boosting", "stacking", "linear-model", {True: "logistic", False: "ridge"}
 """Names of learners; of those on cells, for classes (True) and for numbers."""
+FOREST = "forest"
+"""Name of the map whose trees are grown by labels."""
 VARIANTS: Mapping[int, tuple[Options, ...]] = {
     0: ({"max_leaves": 8}, {"min_leaf": 5}, {"l2": 10.0}, {"shrinkage": 0.05}, {"column_share": 0.5}),
     2000: (
@@ -96,7 +98,7 @@ def candidates(*, classes: bool, dense: bool) -> list[Candidate]:
         Candidate(LINEAR, LINEAR),
         Candidate("iforest", learner, "iforest"),
         Candidate(BOOSTING, BOOSTING),
-        Candidate("forest", learner, "forest"),
+        Candidate(FOREST, learner, FOREST),
     ]
     if dense:
         found.append(Candidate("anne", learner, "anne", "minmax"))
@@ -129,16 +131,21 @@ def variants(best: Candidate, tried: Sequence[Candidate], n_rows: int, *, classe
     return [own for own in changed if own.options not in known]
 
 
-def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: int) -> float:
+def known_seconds(candidate: Candidate, n_rows: int, n_columns: int, n_classes: int, psi: int = 4096) -> float:
     """Return the seconds that learning takes at least, as far as they are known beforehand, within a factor of a few.
 
     Trees that are grown by labels look at all columns of all rows again and again; with very many columns or classes
     even a trial of a few rows would take minutes.
+
+    Parameters
+    ----------
+    psi : int
+        Number of rows that each tree of a forest is grown on, at most.
     """
     outputs = n_classes if n_classes > 2 else 1
     if candidate.learner == BOOSTING:
         return FEW_ROUNDS * outputs * n_columns * (5.0 * n_rows + 31 * 512.0) * 1e-9
-    if candidate.partitioner == "forest":
-        rows = min(n_rows, 4096)
+    if candidate.partitioner == FOREST:
+        rows = min(n_rows, psi)
         return T * rows * math.log2(max(2, rows)) * max(1.0, n_columns / 2) * 1e-9
     return 0.0

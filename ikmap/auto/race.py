@@ -20,11 +20,21 @@ from typing import Literal
 import numpy as np
 
 from ikmap.arrays import Floats, Int64s
-from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, Options, T, known_seconds, variants
+from ikmap.auto.candidates import (
+    BOOSTING,
+    FOREST,
+    LINEAR,
+    STACKING,
+    Candidate,
+    Options,
+    T,
+    known_seconds,
+    variants,
+)
 from ikmap.auto.trial import Decided, Fold, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
-from ikmap.methods.base_models import Settings, best_settings, enough_folds, loss_of, target_of
+from ikmap.methods.base_models import MOST_C, Settings, best_settings, enough_folds, loss_of, target_of
 from ikmap.methods.stacking import PartWord, words_of
 from ikmap.racing import Scores, survivors
 
@@ -51,8 +61,15 @@ PILOT_SLOPE = 0.4
 """The same, before more than one number of rows is known: much of a pilot's time does not depend on rows."""
 OVERRUN = 1.4
 """By how much a model may take longer than expected: not all of its work is shared out to all cores."""
+TRIED_SHARE = 0.25
+"""Share of a given budget within which all that runs is tried on all folds, also what can no longer win by itself: on
+the first rows it is not sure what adds to a sum."""
 LEAST_WEIGHT = 0.02
 """Weight in a sum at which a candidate that can no longer win is dropped."""
+FOREST_SHARE = 0.2
+"""Share of the budget that the trials of a forest may take for larger trees than psi was chosen for."""
+MOST_PSI = 1 << 16
+"""Most rows that a tree of a forest is grown on."""
 FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE = 2
@@ -170,7 +187,7 @@ def sample_size(n_rows: int) -> int:
 
 def default_budget(n_rows: int) -> float:
     """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows."""
-    return float(round(min(4 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
+    return float(round(min(3 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
 
 
 class Race:
@@ -323,7 +340,8 @@ class Race:
         name = trial.candidate.name
         known = list(self.results.get(name, {}).values())
         fit = self.folds[trial.fold][0].size
-        least = known_seconds(trial.candidate, fit, self.n_columns, self.n_classes)
+        psi = (self.settings[name][0],) if name in self.settings else ()
+        least = known_seconds(trial.candidate, fit, self.n_columns, self.n_classes, *psi)
         if known:
             largest = max(self.folds[fold][0].size for fold in self.results[name])
             return max(own.fit_seconds + own.predict_seconds for own in known) * fit / largest
@@ -352,12 +370,43 @@ class Race:
                 self.pilots[name] = own
             else:
                 self.results.setdefault(name, {})[trial.fold] = own
-        self.settings |= {name: best_settings(tried) for name, tried in self._searched.items()}
+        for name, tried in self._searched.items():
+            self.settings[name] = self._for_fold(name, best_settings(tried))
         self.spent += max(max(seconds), sum(seconds) / self.n_workers)
         if any(trial.kind == "fold" for trial, _ in decided):
             self._drop()
         elif any(trial.kind == "pilot" for trial, _ in decided):
             self._drop_far_behind([trial for trial, _ in decided])
+
+    def _for_fold(self, name: str, settings: Settings) -> Settings:
+        """Return psi and C for all rows of a fold, of which some chose them."""
+        fit = min(fit.size for fit, _ in self.folds)
+        grown = self._grown(name, settings, fit / min(fit, SEARCH_ROWS))
+        own, sizes = self._by_name(name), (fit, self.n_columns, self.n_classes)
+        most = FOREST_SHARE * self.budget * self.n_workers
+        while grown[0] > settings[0] and len(self.folds) * known_seconds(own, *sizes, grown[0]) > most:
+            grown = grown[0] // 2, grown[1] / 2
+        return max(settings, grown)
+
+    def _for_model(self, own: Candidate) -> Settings | None:
+        """Return psi and C of the model of all rows, of which a race has some."""
+        settings = self.settings.get(own.name)
+        if settings is None or self.keeps_models:
+            return settings
+        return self._grown(own.name, settings, self.n_rows / min(fit.size for fit, _ in self.folds))
+
+    def _grown(self, name: str, settings: Settings, times: float) -> Settings:
+        """Return psi and C for so many times the rows.
+
+        Where the largest psi was best, trees of a forest are grown on as large a share of the rows as before, up to
+        :data:`MOST_PSI`: with more rows, finer cells pay, and their weights are shrunk less.
+        """
+        psi, C = settings
+        largest = max(tried for losses in self._searched[name] for tried, _ in losses)
+        if self._by_name(name).partitioner != FOREST or psi < largest:
+            return settings
+        times = max(1.0, min(times, MOST_PSI / psi))
+        return int(psi * times), float(f"{min(C * times, max(C, MOST_C)):.3g}")
 
     def _drop_far_behind(self, trials: Sequence[Trial]) -> None:
         """Leave out what is so far behind after the pilot that more rows will hardly help."""
@@ -380,6 +429,9 @@ class Race:
         running = [own for own in self._core if own.name not in self.notes and own.name in self.results]
         done = self.n_done
         if done == len(self.folds) or len(running) < 2 or self._held_out(done).size < ENOUGH:
+            return
+        rest = [Trial(own, fold) for own in running for fold in range(done, len(self.folds))]
+        if not self.in_haste and self._affords(rest, TRIED_SHARE):
             return
         scores = Scores()
         for i, own in enumerate(running):
@@ -570,13 +622,13 @@ class Race:
         )
 
     def _model_seconds(self, entry: Entry) -> float:
-        """Return the seconds that are left to make a model: none for a sum whose parts are all known.
+        """Return the seconds that are left to make a model: of a sum, those of folds whose models are not known.
 
         The parts of a sum have the same scale, so that none is known if one of them needs another scale.
         """
         plain = all(self._by_name(name).scale == "none" for name in entry.parts)
-        known = self.keeps_models and plain and entry.folds == len(self.folds)
-        return 0.0 if entry.weights and known else entry.fit_seconds
+        known = entry.folds / len(self.folds) if entry.weights and self.keeps_models and plain else 0.0
+        return (1 - known) * entry.fit_seconds
 
     def _sum_seconds(self, name: str) -> float:
         """Return the seconds that a part of a sum is expected to take, whose folds learn from fewer rows each."""
@@ -671,7 +723,7 @@ class Race:
             # The only setting of boosting is that of the sum; each of several is told by itself.
             several = sum(own.learner == BOOSTING for own in parts) > 1
             words = [
-                PartWord(own.part, self.settings.get(own.name), own.options if several and not own.partitioner else {})
+                PartWord(own.part, self._for_model(own), own.options if several and not own.partitioner else {})
                 for own in parts
             ]
             options: dict[str, Json] = {"base_models": words_of(words)}
@@ -684,7 +736,9 @@ class Race:
         (own,) = parts
         if not own.partitioner:
             return Choice(entry, own.learner, "", scale, {own.learner: own.options})
-        psi, C = self.settings[own.name]
+        settings = self._for_model(own)
+        assert settings is not None
+        psi, C = settings
         of_map: dict[str, Json] = {"t": T, "psi": psi, **own.options}
         return Choice(entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": C}})
 

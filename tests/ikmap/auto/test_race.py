@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -194,6 +195,60 @@ def test_many_rows_are_tried_on_few_first() -> None:
     assert race.pilots.keys() == NOISE.keys()
     pilot = Trial(CANDIDATES[0], 0, "pilot")
     assert [rows.size for rows in pilot.rows(race.folds[0])] == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    ("losses", "budget", "n_rows", "of_fold", "of_model"),
+    [
+        ({(1024, 1.0): 2.0, (4096, 4.0): 1.0}, None, 30_000, (8192, 8.0), (12_288, 12.0)),
+        ({(1024, 1.0): 2.0, (4096, 4.0): 1.0}, None, 90_000, (8192, 8.0), (36_864, 36.0)),
+        ({(1024, 1.0): 2.0, (4096, 4.0): 1.0}, None, 10**7, (8192, 8.0), (1 << 16, 64.0)),
+        ({(1024, 1.0): 2.0, (4096, 400.0): 1.0}, None, 30_000, (8192, 512.0), (12_288, 512.0)),
+        ({(1024, 1.0): 1.0, (4096, 4.0): 2.0}, None, 90_000, (1024, 1.0), (1024, 1.0)),
+        ({(1024, 1.0): 2.0, (4096, 4.0): 1.0}, 0.1, 90_000, (4096, 4.0), (18_432, 18.0)),
+    ],
+)
+def test_trees_of_a_forest_are_grown_on_more_rows_where_there_are_more(
+    losses: dict[tuple[int, float], float],
+    budget: float | None,
+    n_rows: int,
+    of_fold: tuple[int, float],
+    of_model: tuple[int, float],
+) -> None:
+    """On a half of the rows psi is chosen; a fold has 20,000 to learn from, and the model all."""
+    n = 30_000
+    y, parts = np.random.default_rng(0).normal(size=n), np.array_split(np.arange(n), 3)
+    folds = [(np.setdiff1d(np.arange(n), held_out), held_out) for held_out in parts]
+    forest = Candidate("forest", "ridge", "forest")
+    race = Race([Candidate(LINEAR, LINEAR), forest], y, 0, folds, n_rows, 3, budget)
+    tried: dict[str, set[object]] = {}
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        tried.setdefault(f"{own.candidate.name} {own.kind}", set()).add(own.settings)
+        return Searched(losses, 0.001) if own.kind == "search" else outcome_of(race, own, seconds=0.001)
+
+    play(race, outcome)
+    assert tried["forest fold"] == {of_fold}
+    psi, C = of_model
+    choice = race.as_options(race._entry(forest))
+    assert (choice.options["forest"]["psi"], choice.options["ridge"]["C"]) == (psi, C)
+
+
+@pytest.mark.parametrize(("budget", "n_tried"), [(None, 1), (1000.0, 3), (2.0, 1)])
+def test_with_a_budget_all_is_tried_on_all_folds_where_that_takes_little(budget: float | None, n_tried: int) -> None:
+    """The cells err where boosting does, but more."""
+    race = race_of(12_000, budget)
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        if " " in own.candidate.name:
+            return "out of memory"
+        if own.candidate.name == "iforest" and own.kind != "search":
+            return outcome_of(race, replace(own, candidate=race._by_name(LINEAR)), {LINEAR: 0.65}, 0.05)
+        return outcome_of(race, own, seconds=0.05)
+
+    play(race, outcome)
+    assert len(race.results["iforest"]) == n_tried
+    assert ("iforest" in race.notes) == (n_tried == 1)
 
 
 def test_a_candidate_that_fails_is_left_out_and_told() -> None:

@@ -95,7 +95,7 @@ def test_trees_of_a_rare_class_are_those_of_the_definition(at_once: int | None) 
     X, y = rows()
     y = (y > np.sort(y)[-12]).astype(float)
     settings: dict[str, Any] = {"rounds": 4, "shrinkage": 0.5, "held_out": 0.0}
-    problem = Problem(BoostingSettings(tree=SMALL, **settings), Logistic(), 0, *X.shape, 1, at_once)
+    problem = Problem(BoostingSettings(tree=SMALL, **settings), Logistic(), 0, len(X), 4, 1, at_once)
     boosted = solved(Boosting(problem), Held(X, y, problem, [len(X)]))
     nodes = [
         node
