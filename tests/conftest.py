@@ -165,6 +165,20 @@ PREFECT_ALONE = {
     "DO_NOT_TRACK": "1",
     # Tests read what runs have logged: two seconds go by before Prefect sends it, unless told otherwise.
     "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.1",
+    # Nothing is scheduled here, nothing is late, and no event starts anything; what a server does for these takes
+    # processor time.
+    **{
+        f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
+        for service in (
+            "CANCELLATION_CLEANUP",
+            "EVENT_PERSISTER",
+            "FOREMAN",
+            "LATE_RUNS",
+            "PAUSE_EXPIRATIONS",
+            "SCHEDULER",
+            "TRIGGERS",
+        )
+    },
 }
 
 

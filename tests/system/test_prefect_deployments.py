@@ -216,10 +216,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, kept: Callable[[str], Path])
             "PREFECT_API_URL": f"{url}/api",
             "PREFECT_SERVER_UI_API_URL": f"{url}/api",
             "PREFECT_WORKER_QUERY_SECONDS": "1",
-            # Nothing is scheduled here, and nothing is late; what the server does for these takes processor time.
-            "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
-            "PREFECT_SERVER_SERVICES_LATE_RUNS_ENABLED": "false",
-            "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_ENABLED": "false",
             "PYTHONPATH": str(ROOT),
         }
     )
