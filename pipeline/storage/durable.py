@@ -87,11 +87,13 @@ def flush(paths: set[str]) -> None:
     OSError
         The disk is full or broken; the error has the path.
     """
-    if len(paths) == 1:
-        _flush(*paths)
-    elif paths:
-        with ThreadPoolExecutor(min(AT_ONCE, len(paths))) as pool:
+    at_once = min(AT_ONCE, len(paths))
+    if at_once > 1:
+        with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(_flush, sorted(paths)))
+    else:
+        for path in sorted(paths):
+            _flush(path)
 
 
 def _flush(path: str) -> None:
