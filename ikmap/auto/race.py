@@ -72,8 +72,8 @@ MOST_PSI = 1 << 16
 """Most rows that a tree of a forest is grown on."""
 FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
-VARIANTS_AT_ONCE = 2
-"""Variants of the best candidate that are tried in a round."""
+VARIANTS_AT_ONCE, MORE_VARIANTS_AT_ONCE = 2, 4
+"""Variants of the best candidate that are tried in a round, and if a budget is given, as rounds take time themselves."""
 MOST_BOOSTINGS = 4
 """Settings of boosting in a sum, at most."""
 FEW_VARIANTS = 8
@@ -356,7 +356,6 @@ class Race:
     def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
         """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
         seconds = [0.0]
-        self._blends.clear()
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
@@ -452,10 +451,12 @@ class Race:
         is given, those that may be among the best few are, too, as sums are made of these; and once all variants of the
         best setting have been tried, those of the next best ones follow.
         """
-        board, best = self.leaderboard(), self.best_boosting()
-        if best is None or not any(self._by_name(part).learner == BOOSTING for part in board[0].parts):
+        if (best := self.best_boosting()) is None:
             return []
-        left = self._until(board[0]) - self.spent
+        leader = self.leaderboard()[0] if self.in_haste else self._leader()
+        if not any(self._by_name(part).learner == BOOSTING for part in leader.parts):
+            return []
+        left = self._until(leader) - self.spent
         if trials := self._go_on(left):
             return trials
         if self.in_haste and len(self._variants) >= FEW_VARIANTS:
@@ -464,13 +465,26 @@ class Race:
         fresh: list[Candidate] = []
         for near in self._best_boostings(self._n_pursued):
             fresh += variants(near, [*self.candidates, *fresh], fit, classes=self.n_classes > 0)
-        fresh = fresh[:VARIANTS_AT_ONCE]
-        trials = [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
-        if VARIANT_TIMES * self.expected(Trial(best, 0)) * len(trials) / self.n_workers > left:
+        fresh = fresh[: VARIANTS_AT_ONCE if self.in_haste else MORE_VARIANTS_AT_ONCE]
+        seconds = VARIANT_TIMES * self.expected(Trial(best, 0)) * self._n_screened / self.n_workers
+        if seconds * min(len(fresh), VARIANTS_AT_ONCE) > left:
             self.limited = True
             return []
+        if seconds:
+            fresh = fresh[: max(VARIANTS_AT_ONCE, int(left / seconds))]
         self.candidates += fresh
-        return trials
+        return [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
+
+    def _leader(self) -> Entry:
+        """Return about the best sum so far, of all parts that have some weight.
+
+        To find out which of them can be left out takes as long as a trial or two.
+        """
+        parts = [own.name for own in self._summands(MOST_BOOSTINGS)]
+        weights = dict(zip(parts, self._weights(parts, self.n_done).tolist(), strict=True))
+        weights = {name: weight for name, weight in weights.items() if weight > LEAST_WEIGHT}
+        seconds = sum(map(self._sum_seconds, weights))
+        return Entry("", tuple(weights), math.nan, math.nan, self.n_done, seconds, math.nan, weights=weights)
 
     @property
     def _n_pursued(self) -> int:
@@ -565,7 +579,7 @@ class Race:
         return weights_of([self._decisions(name, n_folds) for name in names], target, constant, self.loss, weight)
 
     def _blend(self, names: Sequence[str]) -> Blend:
-        """Return the sum of the decisions of some candidates on all folds; once found, it is known until next round."""
+        """Return the sum of the decisions of some candidates on all folds; once found, it is known: results stay."""
         n_folds = self.n_done
         if (known := self._blends.get((n_folds, *names))) is not None:
             return known
