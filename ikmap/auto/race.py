@@ -73,7 +73,7 @@ MOST_PSI = 1 << 16
 FAR_BEHIND = 2.0
 """A candidate on cells whose loss after the pilot is so many times that of the best one is dropped."""
 VARIANTS_AT_ONCE, MORE_VARIANTS_AT_ONCE = 2, 4
-"""Variants of the best candidate that are tried in a round; more if a budget is given, as rounds take time themselves."""
+"""Variants that are tried in a round; more if a budget is given, as rounds take time of their own."""
 MOST_BOOSTINGS = 4
 """Settings of boosting in a sum, at most."""
 FEW_VARIANTS = 8
