@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
-import dask
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - it loads a BLAS of its own
@@ -23,10 +22,6 @@ from tests.support.sizes import SmallSizes
 
 # What other packages that are installed here offer is not ours to test; tests of such packages take this back.
 os.environ["IKMAP_PACKAGES"] = "off"
-
-# Workers would look a hundred times a second at what each of their threads does, for a page that no test reads.
-os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
-dask.config.set({"distributed.worker.profile.enabled": False})
 
 # Temporary files of tests, and of the processes that they start, lie where those of pytest do: `make test` gives a file
 # system in memory, which waits for no disk.

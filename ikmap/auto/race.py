@@ -35,6 +35,7 @@ from ikmap.auto.trial import Decided, Fold, Searched
 from ikmap.json_values import Json
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
 from ikmap.methods.base_models import MOST_C, Settings, best_settings, enough_folds, loss_of, target_of
+from ikmap.methods.forest import Forest
 from ikmap.methods.stacking import PartWord, words_of
 from ikmap.racing import Scores, survivors
 
@@ -380,7 +381,7 @@ class Race:
     def _for_fold(self, name: str, settings: Settings) -> Settings:
         """Return psi and C for all rows of a fold, of which some chose them."""
         fit = min(fit.size for fit, _ in self.folds)
-        grown = self._grown(name, settings, fit / min(fit, SEARCH_ROWS))
+        grown = self._grown(name, settings, min(fit, SEARCH_ROWS), fit)
         own, sizes = self._by_name(name), (fit, self.n_columns, self.n_classes)
         most = FOREST_SHARE * self.budget * self.n_workers
         while grown[0] > settings[0] and len(self.folds) * known_seconds(own, *sizes, grown[0]) > most:
@@ -392,10 +393,10 @@ class Race:
         settings = self.settings.get(own.name)
         if settings is None or self.keeps_models:
             return settings
-        return self._grown(own.name, settings, self.n_rows / min(fit.size for fit, _ in self.folds))
+        return self._grown(own.name, settings, min(fit.size for fit, _ in self.folds), self.n_rows)
 
-    def _grown(self, name: str, settings: Settings, times: float) -> Settings:
-        """Return psi and C for so many times the rows.
+    def _grown(self, name: str, settings: Settings, n_before: int, n_rows: int) -> Settings:
+        """Return psi and C for so many rows, from those for fewer.
 
         Where the largest psi was best, trees of a forest are grown on as large a share of the rows as before, up to
         :data:`MOST_PSI`: with more rows, finer cells pay, and their weights are shrunk less.
@@ -404,7 +405,8 @@ class Race:
         largest = max(tried for losses in self._searched[name] for tried, _ in losses)
         if self._by_name(name).partitioner != FOREST or psi < largest:
             return settings
-        times = max(1.0, min(times, MOST_PSI / psi))
+        most = min(MOST_PSI, Forest(t=T).largest_psi(n_rows, self.n_columns))
+        times = max(1.0, min(n_rows / n_before, most / psi))
         return int(psi * times), float(f"{min(C * times, max(C, MOST_C)):.3g}")
 
     def _drop_far_behind(self, trials: Sequence[Trial]) -> None:
@@ -476,9 +478,9 @@ class Race:
         return [Trial(own, fold) for fold in range(self._n_screened) for own in fresh]
 
     def _leader(self) -> Entry:
-        """Return about the best sum so far, of all parts that have some weight.
+        """Return a quick estimate of the best sum so far: all parts that have some weight are in it.
 
-        To find out which of them can be left out takes as long as a trial or two.
+        To find out which of them can be left out would take as long as a trial or two.
         """
         parts = [own.name for own in self._summands(MOST_BOOSTINGS)]
         weights = dict(zip(parts, self._weights(parts, self.n_done).tolist(), strict=True))

@@ -84,6 +84,11 @@ class Forest(Map):
         fitting = tuple(psi for psi in PSIS if 2 * psi <= n_rows) or (max(1, n_rows // 2),)
         return {"psi": Candidates(fitting, 1, n_rows)}
 
+    def largest_psi(self, n_rows: int, n_columns: int) -> int:
+        """Return a psi, as large as may be, with which the bins of all drawn rows surely fit into a forest's memory."""
+        row_bytes = n_columns + PADDING
+        return n_rows if n_rows * row_bytes <= MOST_BYTES else max(1, MOST_BYTES // (self.t * row_bytes))
+
     def within(self, n_rows: int) -> Forest:
         return self if self.psi <= n_rows else self.at({"psi": max(1, n_rows)})
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, variants
-from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, OVERRUN, Race, Trial
+from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, MOST_PSI, OVERRUN, Race, Trial
 from ikmap.auto.trial import Decided, Searched
 from ikmap.methods.stacking import Stacking
 
@@ -232,6 +232,25 @@ def test_trees_of_a_forest_are_grown_on_more_rows_where_there_are_more(
     psi, C = of_model
     choice = race.as_options(race._entry(forest))
     assert (choice.options["forest"]["psi"], choice.options["ridge"]["C"]) == (psi, C)
+
+
+def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:
+    """Of two million rows of a thousand columns, only as many are drawn as have bins of 1 GiB."""
+    folds, forest = [(np.arange(20_000), np.arange(20_000, 30_000))], Candidate("forest", "ridge", "forest")
+    race = Race([forest], np.zeros(30_000), 0, folds, 2_000_000, 1000)
+    race._searched["forest"] = [{(4096, 4.0): 1.0}]
+    race.settings["forest"] = (4096, 4.0)
+    assert race._for_model(forest) == (4096, 4.0)
+    race.n_columns = 100
+    psi, _ = race._for_model(forest) or (0, 0.0)
+    assert psi == MOST_PSI
+
+
+def test_with_a_budget_sums_are_looked_at_only_in_the_end() -> None:
+    """To find out which parts can be left out, after each round, had taken longer than the trials."""
+    race = race_of(12_000, budget=1000.0)
+    assert len(play(race)) > 10
+    assert not race._blends
 
 
 @pytest.mark.parametrize(("budget", "n_tried"), [(None, 1), (1000.0, 3), (2.0, 1)])
