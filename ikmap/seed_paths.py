@@ -28,6 +28,8 @@ STACKING_FOLDS = 1_000_020
 """Folds of stacking."""
 STACKING_CHOICE = 1_000_021
 """Rows on which stacking chooses psi and C."""
+STACKING_REFITS = 1_000_022
+"""Seeds of further models of the same part of a sum."""
 PERMUTATION = 2_000_001
 """The permutation that splits the rows of a run and puts them in order."""
 BLOCKS = 2_000_002

@@ -562,6 +562,7 @@ class CandidateRecord(TaskRecord):
     fit_seconds: NotRequired[float]
     predict_seconds: NotRequired[float]
     trial_seconds: NotRequired[float]
+    rounds: NotRequired[int]
 
 
 class LeaderboardEntry(TypedDict):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ikmap.arrays import Floats, Int64s
+from ikmap.arrays import Floats
 from ikmap.auto.candidates import BOOSTING, Candidate, Options, T
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.stacking import Folds
@@ -51,18 +51,15 @@ class Decided:
         Seconds of learning, without those in which psi and C are chosen, and of deciding.
     seconds : float
         Seconds of the whole trial.
-    model : CellsModel or None
-        The model that decided, if a sum can have it as a part and its caller has asked for it.
-    name : str
-        Name of the model (:meth:`ikmap.methods.base_models.Part.name_of`).
+    rounds : int
+        Rounds of boosting whose trees were kept.
     """
 
     decisions: Floats
     fit_seconds: float
     predict_seconds: float
     seconds: float
-    model: CellsModel | None = None
-    name: str = ""
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,8 +102,8 @@ class MinMax:
         return scaled
 
 
-def folds_of_sum(y: np.ndarray, seed: int, n_folds: int = Stacking().n_folds) -> list[Fold]:
-    """Return the folds of a sum of all rows: once a race has tried its parts on them, their models are known."""
+def folds_at_random(y: np.ndarray, seed: int, n_folds: int = Stacking().n_folds) -> list[Fold]:
+    """Return the folds of a race of rows in any order, those of stacking."""
     folds = Folds.at_random(y, min(n_folds, y.size), seed)
     return [(fit, folds.held_out(k)) for k, fit in enumerate(folds.fits)]
 
@@ -117,7 +114,6 @@ def run_trial(
     training: Training,
     outside: Training,
     settings: Settings | None = None,
-    numbers: Int64s | None = None,
 ) -> Decided | Searched | str:
     """Do a trial of a race; return its result, or why there is none.
 
@@ -129,9 +125,6 @@ def run_trial(
         Rows to learn from, and rows to decide on.
     settings : (int, float), optional
         psi and C of a candidate on cells.
-    numbers : ndarray of int64, optional
-        Numbers of the rows to learn from, ascending, among all those that a sum would be made of: the model is
-        returned too. Default: it is not.
     """
     began = time.perf_counter()
     if candidate.scale == "minmax":
@@ -154,11 +147,10 @@ def run_trial(
     else:
         decisions = model.decision_function(outside.rows, training.n_threads)
     ended = time.perf_counter()
-    decided = Decided(decisions, fitted - fitting, ended - fitted, ended - began)
-    part = None if numbers is None or kind != "fold" else _part(candidate, training, settings)
-    if part is None or numbers is None or isinstance(model, LinearModel):
-        return decided
-    return replace(decided, model=model, name=part.name_of(numbers))
+    rounds = 0
+    if candidate.learner == BOOSTING and not isinstance(model, LinearModel):
+        rounds = model.partitions.n_partitions // decisions.shape[1]
+    return Decided(decisions, fitted - fitting, ended - fitted, ended - began, rounds)
 
 
 def _scaled(training: Training, scaling: MinMax) -> Training:
@@ -174,9 +166,7 @@ def _map_of(name: str, options: Options) -> BaseMap:
 
 
 def _part(candidate: Candidate, training: Training, settings: Settings | None) -> Part | None:
-    """Return a candidate as a part of a sum; None if it is no part, or if its columns are scaled for each fold."""
-    if candidate.scale != "none":
-        return None
+    """Return a candidate as a part of a sum; None if it is none."""
     if settings is not None:
         psi, C = settings
         return CellsPart(training, _map_of(candidate.partitioner, candidate.options).at({"psi": psi}), C)
@@ -184,7 +174,7 @@ def _part(candidate: Candidate, training: Training, settings: Settings | None) -
 
 
 def _fitted(candidate: Candidate, training: Training, settings: Settings | None) -> CellsModel | LinearModel:
-    if (part := _part(replace(candidate, scale="none"), training, settings)) is not None:
+    if (part := _part(candidate, training, settings)) is not None:
         return part.learn(training)
     learner = method(candidate.learner).of_record(candidate.options)[0]
     assert isinstance(learner, WholeLearner)

@@ -11,7 +11,7 @@ from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Race, sample_size
-from ikmap.auto.trial import Decided, MinMax, fit_choice, folds_of_sum, run_trial
+from ikmap.auto.trial import MinMax, fit_choice, folds_at_random, run_trial
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
 from ikmap.estimators.boosting import probabilities
 from ikmap.estimators.kernels import RowsEstimator
@@ -20,7 +20,6 @@ from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import Training
-from ikmap.model_selection import folds
 from ikmap.seeds import generator
 
 
@@ -76,10 +75,7 @@ class AutoEstimator(RowsEstimator):
             random = generator(seed, seed_paths.CANDIDATE_ROWS)
             sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
         some = _taken(block, sample)
-        whole, known = sample.size == n, dict[str, CellsModel]()
-        # On all rows, the models of folds are parts of a sum.
-        n_folds = min(self.cv, sample.size)
-        all_folds = folds_of_sum(y, seed, n_folds) if whole else folds(sample.size, seed, n_folds)
+        all_folds = folds_at_random(some.y, seed, self.cv)
         dense = isinstance(rows, np.ndarray)
         race = Race(
             candidates(classes=labels is not None, dense=dense),
@@ -90,7 +86,6 @@ class AutoEstimator(RowsEstimator):
             self.n_features_in_,
             self.budget,
             sample_weight=some.sample_weight,
-            keeps_models=whole,
         )
         while trials := race.next_round():
             results = []
@@ -99,11 +94,7 @@ class AutoEstimator(RowsEstimator):
                 inside, outside = (
                     Training(_taken(some, numbers), classes, seed, self._n_threads) for numbers in (fit, held_out)
                 )
-                numbers = fit if whole else None
-                result = run_trial(own.candidate, own.kind, inside, outside, own.settings, numbers)
-                if isinstance(result, Decided) and result.model is not None:
-                    known[result.name] = result.model
-                results.append((own, result))
+                results.append((own, run_trial(own.candidate, own.kind, inside, outside, own.settings)))
             race.add_round(results)
         self.choice_ = choice = race.choice()
         self.leaderboard_ = [
@@ -121,8 +112,7 @@ class AutoEstimator(RowsEstimator):
         if choice.scale == "minmax":
             self._scaling = MinMax.of(rows)
             block = block._replace(rows=self._scaling(rows))
-            known.clear()  # these models have learned from other values
-        training = Training(block, classes, seed, self._n_threads, known=known.get)
+        training = Training(block, classes, seed, self._n_threads)
         self.model_ = fit_choice(choice.learner, choice.partitioner, choice.options, training)
 
 

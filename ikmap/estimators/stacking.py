@@ -27,11 +27,16 @@ class StackingEstimator(RowsEstimator):
     weights_ : dict of str to float
         Weight of each part of the sum by its name; 0 for a part that was left out.
     out_of_fold_ : ndarray of float64, shape (n, K)
-        Decisions on the rows of ``fit``, by models that have not learned from them.
+        Decisions on the rows of ``fit``, by models that have not learned from them. Not there if weights are given.
     """
 
     methods = (Stacking,)
-    renamed: ClassVar[Mapping[str, str]] = PARAMETERS | {"t": "n_partitions", "psi": "max_samples", "n_folds": "cv"}
+    renamed: ClassVar[Mapping[str, str]] = PARAMETERS | {
+        "t": "n_partitions",
+        "psi": "max_samples",
+        "n_folds": "cv",
+        "refits": "n_refits",
+    }
 
     model_: CellsModel
     weights_: dict[str, float]
@@ -44,6 +49,7 @@ class StackingEstimator(RowsEstimator):
         *,
         base_models: str = "boosting,iforest",
         cv: int = 5,
+        n_refits: int = 0,
         n_partitions: int = 300,
         max_samples: int | Literal["auto"] = "auto",
         max_leaf_nodes: int = 31,
@@ -63,6 +69,7 @@ class StackingEstimator(RowsEstimator):
         self.n_estimators = n_estimators
         self.base_models = base_models
         self.cv = cv
+        self.n_refits = n_refits
         self.n_partitions = n_partitions
         self.max_samples = max_samples
         self.max_leaf_nodes = max_leaf_nodes
@@ -86,6 +93,10 @@ class StackingEstimator(RowsEstimator):
         stacking = self._method(Stacking)
         classes = [] if labels is None else labels.tolist()
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
+        if stacking.is_weighed:
+            self.model_, _ = stacking.fit(training)
+            self.weights_ = {name: part.weight for name, part in stacking.parts.items() if part.weight is not None}
+            return
         self.model_, _, stacked = stacking.fit_out_of_fold(training)
         self.out_of_fold_ = stacked.decisions
         self.weights_ = dict(zip(stacking.parts, stacked.weights.tolist(), strict=True))
@@ -103,9 +114,13 @@ class CellStackingClassifier(Classifier, StackingEstimator):
     base_models : str, default="boosting,iforest"
         Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
         psi and C are chosen unless they are given, as in "iforest:256:8". Boosting may be there several times, with
-        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
+        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12". If all parts
+        have weights, as in "boosting@0.4,iforest@0.6", no weights are found by folds.
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
+    n_refits : int, default=0
+        Number of models of all rows that each part is the mean of, with a seed of their own each; 0: those of the
+        folds, or one model of all rows if weights are given.
     n_partitions : int, default=300
         Number t of partitionings of a map.
     max_samples : int or "auto", default="auto"
@@ -141,7 +156,7 @@ class CellStackingClassifier(Classifier, StackingEstimator):
     weights_ : dict of str to float
         Weight of each part of the sum by its name; 0 for a part that was left out.
     out_of_fold_ : ndarray of float64, shape (n, K)
-        Decisions on the rows of ``fit``, by models that have not learned from them.
+        Decisions on the rows of ``fit``, by models that have not learned from them. Not there if weights are given.
     classes_ : ndarray
     n_features_in_ : int
 
@@ -199,9 +214,13 @@ class CellStackingRegressor(Regressor, StackingEstimator):
     base_models : str, default="boosting,iforest"
         Parts of the sum: "boosting", and maps ("iforest", "anne", "inne") with a linear model on their cells, whose
         psi and C are chosen unless they are given, as in "iforest:256:8". Boosting may be there several times, with
-        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
+        options by the names of the command line, as in "boosting,boosting:shrinkage=0.05:max_leaves=12". If all parts
+        have weights, as in "boosting@0.4,iforest@0.6", no weights are found by folds.
     cv : int, default=5
         Number of folds, each held out once from the learning of the parts.
+    n_refits : int, default=0
+        Number of models of all rows that each part is the mean of, with a seed of their own each; 0: those of the
+        folds, or one model of all rows if weights are given.
     n_partitions : int, default=300
         Number t of partitionings of a map.
     max_samples : int or "auto", default="auto"
@@ -237,7 +256,7 @@ class CellStackingRegressor(Regressor, StackingEstimator):
     weights_ : dict of str to float
         Weight of each part of the sum by its name; 0 for a part that was left out.
     out_of_fold_ : ndarray of float64, shape (n, 1)
-        Predictions of the rows of ``fit``, by models that have not learned from them.
+        Predictions of the rows of ``fit``, by models that have not learned from them. Not there if weights are given.
     n_features_in_ : int
 
     Examples

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ikmap.methods.boosting import Boosting
@@ -88,25 +86,27 @@ class Part(ABC):
     def summary(self) -> dict[str, Json]:
         """Fields to report."""
 
-    @property
-    @abstractmethod
-    def settings(self) -> Mapping[str, object]:
-        """All that the model depends on beside the rows and the seed, as JSON values."""
-
     @abstractmethod
     def learn(self, training: Training) -> CellsModel:
         """Return the model that is learned from these rows."""
 
-    def fit(self, numbers: Int64s) -> CellsModel:
-        """Return the model that is learned from the rows of these numbers, or has been learned from them before."""
-        find = self.training.known
-        known = None if find is None else find(self.name_of(numbers))
-        return self.learn(some_of(self.training, numbers)) if known is None else known
+    def fit(self, numbers: Int64s, refit: int = 0) -> CellsModel:
+        """Return the model that is learned from the rows of these numbers.
 
-    def name_of(self, numbers: Int64s) -> str:
-        """Return a name for the model that is learned from the rows of these numbers, 32 hexadecimal digits."""
-        settings = json.dumps(self.settings, sort_keys=True).encode()
-        return blake2b(settings + numbers.astype("<i8").tobytes(), digest_size=16).hexdigest()
+        Parameters
+        ----------
+        numbers : ndarray of int64
+            Ascending numbers of rows.
+        refit : int
+            Which of several models of the same rows it is: each has a seed of its own, the first one that of the run.
+        """
+        from ikmap import seed_paths
+        from ikmap.seeds import generator
+
+        seed = self.training.seed
+        if refit:
+            seed = int(generator(seed, seed_paths.STACKING_REFITS, refit).integers(2**63))
+        return self.learn(replace(some_of(self.training, numbers), seed=seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +118,6 @@ class BoostingPart(Part):
     @property
     def summary(self) -> dict[str, Json]:
         return {}
-
-    @property
-    def settings(self) -> Mapping[str, object]:
-        return {"learner": self.learner.about.name, **self.learner.record()}
 
     def learn(self, training: Training) -> CellsModel:
         return self.learner.fit(training)[0]
@@ -137,10 +133,6 @@ class CellsPart(Part):
     @property
     def summary(self) -> dict[str, Json]:
         return {"psi": self.map.psi, "C": self.C}
-
-    @property
-    def settings(self) -> Mapping[str, object]:
-        return {"map": self.map.about.name, "C": float(self.C), **self.map.record()}
 
     def learn(self, training: Training) -> CellsModel:
         from ikmap.learners.cells_model import CellsModel

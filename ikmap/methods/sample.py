@@ -12,15 +12,10 @@ if TYPE_CHECKING:
     from ikmap.cells import Cells
     from ikmap.divisions import Division
     from ikmap.json_values import Label
-    from ikmap.learners.cells_model import CellsModel
     from ikmap.learners.rows import Block
     from ikmap.methods.about import MapAbout
     from ikmap.rows import Rows
     from ikmap.tasks import Task
-
-
-type KnownModels = Callable[[str], CellsModel | None]
-"""Returns the model of a name, or None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +125,6 @@ class Training:
         Tables on the cells, as those of a :class:`Sample`.
     division : Division or None
         Division of the rows for a learner that holds out some of them; None: rows are divided at random.
-    known : callable or None
-        Returns the model of a part of a sum that has learned from some of these rows before, by the name that
-        :meth:`ikmap.methods.base_models.Part.name_of` gives it, or None if there is none.
     """
 
     block: Block
@@ -143,7 +135,6 @@ class Training:
     task: Task | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     division: Division | None = None
-    known: KnownModels | None = None
 
     @property
     def cells(self) -> Cells:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from annotated_types import Ge
 
+from ikmap.capability import Offers
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.base_models import (
     BaseMap,
@@ -49,7 +50,7 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
         "type": "object",
         "additionalProperties": {
             "type": "object",
-            "required": ["weight", "loss"],
+            "required": ["weight"],
             "properties": {
                 "weight": {
                     "description": "Weight in the sum; 0 for a part that adds nothing and was left out.",
@@ -57,7 +58,8 @@ METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
                     "minimum": 0,
                 },
                 "loss": {
-                    "description": "Mean loss of the part by itself on rows from which it has not learned.",
+                    "description": "Mean loss of the part by itself on rows from which it has not learned; not there "
+                    "if weights are given.",
                     "type": "number",
                     "minimum": 0,
                 },
@@ -102,11 +104,14 @@ class PartWord:
         psi and C of a map; None: they are chosen.
     options : mapping of str to value
         Options of boosting that differ from those of the sum.
+    weight : float or None
+        Weight in the sum, > 0; None: it is found by rows that are held out.
     """
 
     name: str
     settings: Settings | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
+    weight: float | None = None
 
     @classmethod
     def parse(cls, word: str) -> PartWord:
@@ -117,12 +122,14 @@ class PartWord:
         ValueError
             The word has something that is no setting of such a part.
         """
-        name, _, text = word.strip().partition(":")
+        part, sign, weight = word.strip().partition("@")
+        name, _, text = part.partition(":")
+        own = cls(name, weight=_weight_of(word, weight) if sign else None)
         if not text:
-            return cls(name)
-        return (
-            cls(name, options=_options_of(text)) if name == Boosting.about.name else cls(name, _settings_of(name, text))
-        )
+            return own
+        if name == Boosting.about.name:
+            return replace(own, options=_options_of(text))
+        return replace(own, settings=_settings_of(name, text))
 
     @property
     def label(self) -> str:
@@ -130,9 +137,21 @@ class PartWord:
         return ":".join((self.name, *(f"{option}={value}" for option, value in self.options.items())))
 
     def __str__(self) -> str:
-        if self.settings is None:
-            return self.label
-        return f"{self.name}:{self.settings[0]}:{str(self.settings[1]).removesuffix('.0')}"
+        text = self.label
+        if self.settings is not None:
+            text += f":{self.settings[0]}:{_shown(self.settings[1])}"
+        return text if self.weight is None else f"{text}@{_shown(self.weight)}"
+
+
+def _shown(number: float) -> str:
+    return str(number).removesuffix(".0")
+
+
+def _weight_of(word: str, text: str) -> float:
+    weight = _number(text)
+    if not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        refuse(word, "a weight > 0 after @, such as boosting@0.4,forest:4096:8@0.6")
+    return float(weight)
 
 
 def _settings_of(name: str, text: str) -> Settings:
@@ -173,7 +192,8 @@ class BaseModels(Kind):
     """Parts of a sum with commas between (in TOML also an array), as a text.
 
     A map may have psi and C, as in "boosting,iforest:256:8"; boosting may be there several times with options of its
-    own, as in "boosting,boosting:shrinkage=0.05:max_leaves=12".
+    own, as in "boosting,boosting:shrinkage=0.05:max_leaves=12". All parts may have weights, as in
+    "boosting@0.4,forest:4096:8@0.6".
     """
 
     metavar = "NAME[:SETTINGS],..."
@@ -181,18 +201,21 @@ class BaseModels(Kind):
     @property
     def schema(self) -> dict[str, Json]:
         (boosting, *maps) = BaseModel().known
-        word = rf"({boosting}(:\w+=[^:,\s]+)*|({'|'.join(maps)})(:\d+:\d*\.?\d+(e[+-]?\d+)?)?)"
+        number = r"\d*\.?\d+(e[+-]?\d+)?"
+        word = rf"({boosting}(:\w+=[^:@,\s]+)*|({'|'.join(maps)})(:\d+:{number})?)(@{number})?"
         return {"type": "string", "pattern": rf"^\s*{word}\s*(,\s*{word}\s*)*$"}
 
     def check(self, value: object) -> str:
         words = value.split(",") if isinstance(value, str) else value
         if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
             refuse(value, "names with commas between")
-        Names(BaseModel()).check([word.strip().partition(":")[0] for word in words])
+        Names(BaseModel()).check([word.strip().partition("@")[0].partition(":")[0] for word in words])
         parts: dict[str, PartWord] = {}
         for part in map(PartWord.parse, words):
             if parts.setdefault(part.label, part) != part:
-                refuse(str(part), f"{part.name} once, with one psi and one C")
+                refuse(str(part), f"{part.name} once, with one psi, one C and one weight")
+        if len({part.weight is None for part in parts.values()}) > 1:
+            refuse(words_of(parts.values()), "a weight of all parts or of none")
         return words_of(parts.values())
 
 
@@ -201,7 +224,7 @@ def words_of(parts: Iterable[PartWord]) -> str:
     return ",".join(map(str, parts))
 
 
-class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
+class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
     """A sum of models on cells: boosting, and linear models on the cells of maps.
 
     The rows are divided into folds, and each part of the sum learns from all folds but one, for each fold. Weights >= 0
@@ -210,6 +233,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
 
     Folds keep rows of a group together if the run does. In order of time, a fold is held out from models of earlier
     rows, and a part learns from all rows in the end.
+
+    A part can also be the mean of models of all rows, which differ by their seeds (``refits``). If parts are given
+    with their weights, only these are learned, in a fraction of the time; no decisions out of fold are known then.
     """
 
     about: ClassVar[LearnerAbout] = LearnerAbout(
@@ -230,7 +256,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         Doc(
             "parts of the sum that stacking makes: boosting, also with options of its own, as in "
             "boosting:shrinkage=0.05:max_leaves=12, and maps with linear models on their cells, whose psi and C are "
-            "chosen unless they are given, as in iforest:256:8"
+            "chosen unless they are given, as in iforest:256:8. If all have weights, as in boosting@0.4,forest@0.6, "
+            "they learn from all rows alone, and no weights are found by folds"
         ),
     ] = "boosting,iforest"
     t: T = 300
@@ -244,9 +271,51 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
         """The parts by their labels."""
         return {part.label: part for part in map(PartWord.parse, self.base_models.split(","))}
 
+    refits: Annotated[
+        int,
+        Ge(0),
+        Doc(
+            "models of all rows whose mean each part of the sum is, each with a seed of its own; with 0, those of the "
+            "folds, or one if there are none"
+        ),
+    ] = 0
+
+    @property
+    def is_weighed(self) -> bool:
+        """Whether the weights of the parts are given."""
+        return all(part.weight is not None for part in self.parts.values())
+
+    def offered[C](self, kind: type[C]) -> C | None:
+        """Return the learner itself; it decides out of fold only where it finds weights."""
+        if not isinstance(self, kind) or (kind is LearnsOutOfFold and self.is_weighed):
+            return None
+        return self
+
     def fit(self, training: Training) -> tuple[CellsModel, Summary]:
+        if self.is_weighed:
+            return self._fit_weighed(training)
         model, summary, _ = self.fit_out_of_fold(training)
         return model, summary
+
+    def _fit_weighed(self, training: Training) -> tuple[CellsModel, Summary]:
+        """Learn each part from all rows, and add them up by the weights that are given."""
+        from ikmap.learners.stacking.stacking import weighed_sum
+
+        words, folds = self.parts, self._folds(training)
+        parts = [self._part(word, training, folds) for word in words.values()]
+        model = weighed_sum(
+            [part.fit for part in parts],
+            [word.weight or 0.0 for word in words.values()],
+            training.rows,
+            target_of(training.y, len(training.classes)),
+            loss_of(len(training.classes)),
+            learner=self.about.name,
+            refits=max(1, self.refits),
+            n_threads=training.n_threads,
+            sample_weight=training.block.sample_weight,
+        )
+        figures = zip(words.items(), parts, strict=True)
+        return model, {"base_models": {name: {**part.summary, "weight": word.weight} for (name, word), part in figures}}
 
     def fit_out_of_fold(self, training: Training) -> tuple[CellsModel, Summary, OutOfFold]:
         from ikmap.learners.out_of_fold import OutOfFold
@@ -265,6 +334,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             folds,
             loss,
             learner=self.about.name,
+            refits=self.refits,
             n_threads=training.n_threads,
             sample_weight=training.block.sample_weight,
         )
@@ -311,7 +381,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
 
         kind, smallest = _map_kind(word.name), min(fit.size for fit in folds.fits)
         if (settings := word.settings) is not None:
-            return CellsPart(training, kind(t=self.t, psi=min(settings[0], smallest)), settings[1])
+            most = smallest if word.weight is None else training.y.size
+            return CellsPart(training, kind(t=self.t, psi=min(settings[0], most)), settings[1])
         psis = self._psis(kind, smallest)
         of_map, tried = kind(t=self.t, psi=psis[0]), list[dict[Settings, float]]()
         order = list(reversed(range(folds.n_folds)) if folds.in_time else range(folds.n_folds))
@@ -352,8 +423,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold):
             of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs
             learning = max(learning, of_rows.model + of_rows.scratch + of_cells)
             models += of_rows.model + 8 * cells * shape.outputs
-        # Models of all folds, and their sum.
-        return int(held + learning + 2 * self.n_folds * models)
+        # All models and their sum.
+        n_models = max(1, self.refits) + (0 if self.is_weighed else self.n_folds)
+        return int(held + learning + 2 * n_models * models)
 
 
 def _map_kind(name: str) -> type[BaseMap]:

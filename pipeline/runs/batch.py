@@ -45,7 +45,6 @@ from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.storage.durable import promised, write_text
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import TRIED
 from pipeline.storage.verify import stage_is_verified
 from pipeline.training.train import fills_cluster, train
 
@@ -204,7 +203,6 @@ def _stages(
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
-    context.store.delete(TRIED)
     return context, ingested, mapped, selection, learners
 
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
-from ikmap.auto.trial import Decided, Fold, Searched, folds_of_sum, run_trial
+from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
-from ikmap.tasks.capabilities import WeighsRows, capability
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
@@ -28,11 +27,8 @@ from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
-from pipeline.storage.models import TRIED, save_model
 from pipeline.storage.store import Store
 
-KEPT_BYTES = 64 << 20
-"""Most bytes of the model of a trial that is kept for a sum: larger ones would fill the store."""
 LOSSES = {True: "log loss", False: "squared error / 2"}
 """Losses that candidates are compared by, of classes and of numbers."""
 
@@ -73,8 +69,6 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
     for line in leaderboard_lines(result):
         context.events.message(line)
-    if choice.scale != "none":  # models of trials have learned from other values
-        context.store.delete(TRIED)
     return stage.finish(result, [SCALE] if scaled(stage, rows, choice.scale) else [])
 
 
@@ -110,24 +104,12 @@ def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
         workers,
         weight,
         in_time=in_time,
-        keeps_models=is_whole(params, rows, n_used),
     )
 
 
-def is_whole(params: Params, rows: PreparedRows, n_used: int) -> bool:
-    """Return whether a race has all rows, in any order, and the weights that they have in the end.
-
-    Then the models of its folds are parts of a sum.
-    """
-    weighed_together = capability(rows.preparation.task, WeighsRows) is not None
-    return n_used == rows.n_rows and not is_divided(params) and not weighed_together
-
-
 def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
-    """Return the folds of a race: those of a sum of all rows, or of cross-validation."""
-    if is_whole(params, PreparedRows(store, "train"), n_used):
-        return folds_of_sum(y, params.seed)
-    return cv_folds(store, params, n_used)
+    """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any."""
+    return cv_folds(store, params, n_used) if is_divided(params) else folds_at_random(y, params.seed)
 
 
 class Progress:
@@ -168,8 +150,7 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
     fit, held_out = own.rows(folds_of_race(store, params, n_rows, y)[own.fold])
     training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}
-    numbers = fit if is_whole(params, train, n_rows) else None
-    decided = run_trial(own.candidate, own.kind, training, outside, own.settings, numbers)
+    decided = run_trial(own.candidate, own.kind, training, outside, own.settings)
     if isinstance(decided, str):
         return {**record, "failed": decided}
     if isinstance(decided, Searched):
@@ -178,10 +159,6 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
             "losses": [[*settings, loss] for settings, loss in decided.losses.items()],
             "trial_seconds": round(decided.seconds, 6),
         }
-    if decided.model is not None and decided.model.nbytes <= KEPT_BYTES:
-        outputs = [f"{TRIED}/{decided.name}"]
-        save_model(store, outputs[0], decided.model)
-        record |= {"outputs": outputs, "bytes_written": decided.model.nbytes, "temporary": True}
     return {
         **record,
         "decisions": packed_rows(decided.decisions.ravel()),
@@ -189,6 +166,7 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
         "fit_seconds": round(decided.fit_seconds, 6),
         "predict_seconds": round(decided.predict_seconds, 6),
         "trial_seconds": round(decided.seconds, 6),
+        "rounds": decided.rounds,
     }
 
 
@@ -201,7 +179,7 @@ def _result(record: CandidateRecord) -> Decided | Searched | str:
     shape = record["shape"]
     decisions = unpacked_rows(record["decisions"], shape[0] * shape[1]).reshape(shape)
     seconds = record["fit_seconds"], record["predict_seconds"], record["trial_seconds"]
-    return Decided(decisions, *seconds)
+    return Decided(decisions, *seconds, record["rounds"])
 
 
 def _as_result(race: Race, choice: Choice, n_rows: int, *, classes: bool) -> ChooseResult:

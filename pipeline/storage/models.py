@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ikmap.arrays import Array
@@ -18,15 +18,10 @@ from pipeline.storage.store import Store
 if TYPE_CHECKING:
     import numpy as np
 
-    from ikmap.learners.cells_model import CellsModel
-
 MODELS = "models"
 """Group of the store with the models of the learners."""
 OUT_OF_FOLD = "out-of-fold"
 """Group of the store with the decisions on training rows of models that have not learned from them, by learner."""
-
-TRIED = "tried"
-"""Group of the store with the models of trials of a race, until the model of all rows is made."""
 
 CACHED_MODELS = 4
 
@@ -107,20 +102,3 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
 def load_decider(store: Store, name: str, content_hash: str | None = None) -> Decider:
     """Read the model of a learner, as :func:`load_model` does."""
     return cast("Decider", load_model(store, name, Model, content_hash))
-
-
-def tried_models(store: Store) -> Callable[[str], CellsModel | None]:
-    """Return a function from names to the models of trials.
-
-    It returns None for a model that is not there or is damaged, as that can be learned again.
-    """
-    from ikmap.learners.cells_model import CellsModel
-
-    def tried(name: str) -> CellsModel | None:
-        try:
-            there = store.attributes(f"{TRIED}/{name}") is not None
-            return load_model(store, f"{TRIED}/{name}", CellsModel) if there else None
-        except Damaged:
-            return None
-
-    return tried

@@ -28,7 +28,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import MODELS, OUT_OF_FOLD, save_model, tried_models
+from pipeline.storage.models import MODELS, OUT_OF_FOLD, save_model
 from pipeline.storage.store import Store
 from pipeline.training.runner import Runner, TrainingJob
 
@@ -91,7 +91,6 @@ def fit_rows(
         most_rows,
         task,
         division=division,
-        known=tried_models(store),
     )
     outputs, written = [f"{MODELS}/{learner}"], 0
     try:

@@ -120,8 +120,8 @@ BOOSTING = BatchOptions(
     l2=1.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
 )  # fmt: skip
 STACKING = BatchOptions(
-    dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3, max_bins=1024, backfit=20,
-    backfit_l2=100.0,
+    dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3, refits=2, max_bins=1024,
+    backfit=20, backfit_l2=100.0,
 )  # fmt: skip
 SAMPLES = (
     BATCH,
@@ -411,7 +411,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "max_features": {"partitioner": "forest", "max_features": 0.25},
     "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 1.0},
     "row_share": {"row_share": 0.5}, "column_share": {"column_share": 0.5}, "held_out": {"held_out": 0.2},
-    "base_models": {"base_models": "anne,boosting"}, "n_folds": {"n_folds": 4},
+    "base_models": {"base_models": "anne,boosting"}, "n_folds": {"n_folds": 4}, "refits": {"refits": 3},
     "patience": {"patience": 9}, "max_bins": {"max_bins": 999}, "backfit": {"backfit": 5},
     "backfit_l2": {"backfit_l2": 9.0}, "quantile_level": {"quantile_level": 0.9, "task": "regression"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},

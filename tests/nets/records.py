@@ -25,6 +25,7 @@ NEWER_OPTIONS = {
     "patience": "50",
     "max_bins": "256", "backfit": "0", "backfit_l2": "300.0",
     "quantile_level": "null", "base_models": '"boosting,iforest"', "n_folds": "5",
+    "refits": "0",
 }  # fmt: skip
 """Options that were recorded later, with their defaults as JSON; others are found by themselves."""
 

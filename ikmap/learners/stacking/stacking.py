@@ -7,9 +7,10 @@ such rows are more alike in their cells than others are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -26,8 +27,12 @@ from ikmap.seeds import generator
 AT_ONCE_BYTES = 32 << 20
 """Bytes of rows up to which models of several folds are learned at the same time, as they take little memory."""
 
-type Fit = Callable[[Int64s], CellsModel]
-"""Returns the model that is learned from the rows of these numbers."""
+
+class Fit(Protocol):
+    """A part of a sum."""
+
+    def __call__(self, numbers: Int64s, refit: int = 0) -> CellsModel:
+        """Return the model that is learned from the rows of these numbers; with a seed of its own for each refit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +126,16 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
         model, held_out = fit(folds.fits[k]), folds.held_out(k)
         return held_out, model, model.decision_function(X[held_out], n_threads)
 
-    at_once = n_threads if nbytes_of(X) <= AT_ONCE_BYTES else 1
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(_at_once(X, n_threads)) as pool:
         learned = list(pool.map(learn, range(folds.n_folds)))
     decisions = np.full((folds.of_row.size, learned[0][2].shape[1]), np.nan)
     for held_out, _, own in learned:
         decisions[held_out] = own
     return decisions, [model for _, model, _ in learned]
+
+
+def _at_once(X: Rows, n_threads: int) -> int:
+    return n_threads if nbytes_of(X) <= AT_ONCE_BYTES else 1
 
 
 def stack(
@@ -138,12 +146,13 @@ def stack(
     loss: BlendLoss,
     *,
     learner: str,
+    refits: int = 0,
     n_threads: int = 1,
     sample_weight: Floats | None = None,
 ) -> Stacked:
-    """Add up parts, each of which is the mean of models that learned from all folds but one.
+    """Add up parts, each of which is the mean of models that learned from all folds but one, or from all rows.
 
-    If folds follow each other in time, a part is the model that learned from all rows: those of the folds are older.
+    If folds follow each other in time, models learn from all rows: those of the folds are older.
 
     Parameters
     ----------
@@ -156,6 +165,9 @@ def stack(
         Loss by which parts are chosen and weighed.
     learner : str
         Name of the learner, for the model.
+    refits : int
+        Number of models of all rows that a part is the mean of, each with a seed of its own; 0: it is the mean of those
+        of the folds.
     sample_weight : ndarray of float64, shape (n,), optional
         Weights of the rows in the loss.
 
@@ -176,13 +188,56 @@ def stack(
         sample_weight=weight,
     )
     kept = np.flatnonzero(chosen.weights) if chosen.weights.any() else np.array([int(np.argmin(chosen.alone))])
-    terms: list[tuple[float, CellsModel]] = []
-    for p in kept.tolist():
-        models = [fits[p](np.arange(folds.of_row.size))] if folds.in_time else decided[p][1]
-        terms += [(float(chosen.weights[p]) / len(models), model) for model in models]
+    if refits or folds.in_time:
+        models = _refitted([fits[p] for p in kept.tolist()], X, max(1, refits), n_threads)
+    else:
+        models = [decided[p][1] for p in kept.tolist()]
     decisions = np.full(target.shape, np.nan)
     decisions[known] = chosen.decisions
+    terms = _terms(chosen.weights[kept].tolist(), models)
     return Stacked(added_up(terms, chosen.constant, learner), replace(chosen, decisions=decisions))
+
+
+def weighed_sum(
+    fits: Sequence[Fit],
+    weights: Sequence[float],
+    X: Rows,
+    target: Floats,
+    loss: BlendLoss,
+    *,
+    learner: str,
+    refits: int = 1,
+    n_threads: int = 1,
+    sample_weight: Floats | None = None,
+) -> CellsModel:
+    """Add up parts with weights that are given, each of which is the mean of models that learned from all rows.
+
+    Parameters
+    ----------
+    fits : sequence of callable
+        Parts of the sum.
+    weights : sequence of float
+        Weight of each part.
+    X, target, loss, learner, sample_weight
+        As in :func:`stack`.
+    refits : int
+        Number of models of each part.
+    """
+    constant = loss.constant(loss.softened(target, sample_weight), sample_weight)
+    return added_up(_terms(weights, _refitted(fits, X, refits, n_threads)), constant, learner)
+
+
+def _refitted(fits: Sequence[Fit], X: Rows, refits: int, n_threads: int) -> list[list[CellsModel]]:
+    """Return so many models of all rows of each part."""
+    numbers = np.arange(X.shape[0])
+    with ThreadPoolExecutor(_at_once(X, n_threads)) as pool:
+        learning = [[pool.submit(fit, numbers, refit) for refit in range(refits)] for fit in fits]
+        return [[model.result() for model in models] for models in learning]
+
+
+def _terms(weights: Sequence[float], models: Sequence[Sequence[CellsModel]]) -> list[tuple[float, CellsModel]]:
+    """Return all models with their weights, of which those of a part have the same."""
+    return [(weight / len(own), model) for weight, own in zip(weights, models, strict=True) for model in own]
 
 
 def added_up(terms: Sequence[tuple[float, CellsModel]], constant: Floats, learner: str) -> CellsModel:

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, variants
-from ikmap.auto.race import FEW_VARIANTS, MOST_BOOSTINGS, MOST_PSI, OVERRUN, Race, Trial
+from ikmap.auto.race import (
+    ENOUGH_REFITS,
+    FEW_VARIANTS,
+    MOST_BOOSTINGS,
+    MOST_PSI,
+    MOST_REFITS,
+    OVERRUN,
+    REFITS_GAIN,
+    Choice,
+    Race,
+    Trial,
+    _worth,
+)
 from ikmap.auto.trial import Decided, Searched
 from ikmap.methods.stacking import Stacking
 
@@ -20,14 +32,12 @@ Outcome = Decided | Searched | str
 Rounds = list[list[tuple[str, str, int]]]
 
 
-def race_of(
-    n: int = 1500, budget: float | None = None, n_folds: int = 3, n_workers: int = 1, *, keeps_models: bool = False
-) -> Race:
+def race_of(n: int = 1500, budget: float | None = None, n_folds: int = 3, n_workers: int = 1) -> Race:
     """A race on n rows, whose targets are numbers."""
     y = np.random.default_rng(0).normal(size=n)
     parts = np.array_split(np.arange(n), n_folds)
     folds = [(np.setdiff1d(np.arange(n), held_out), held_out) for held_out in parts]
-    return Race(CANDIDATES, y, 0, folds, n, 3, budget, n_workers, keeps_models=keeps_models)
+    return Race(CANDIDATES, y, 0, folds, n, 3, budget, n_workers)
 
 
 def outcome_of(race: Race, trial: Trial, noise: Mapping[str, float] = NOISE, seconds: float = 0.01) -> Outcome:
@@ -137,22 +147,48 @@ def test_a_sum_wins_where_errors_are_independent() -> None:
     assert next(entry.name for entry in reversed(board) if not entry.note) == LINEAR
     choice = race.choice()
     assert (choice.learner, choice.partitioner, choice.by_budget) == (STACKING, "", False)
-    assert choice.options[STACKING]["base_models"] == "boosting,iforest:64:0.5"
+    # Each part learns from all rows, several times.
+    weights = {name: f"{weight:.4g}" for name, weight in board[0].weights.items()}
+    words = f"boosting@{weights[BOOSTING]},iforest:64:0.5@{weights['iforest']}"
+    assert choice.options[STACKING] == {"base_models": words, "refits": MOST_REFITS}
 
 
-@pytest.mark.parametrize("keeps_models", [True, False])
-def test_where_boosting_alone_wins_the_mean_of_its_folds_is_taken_if_they_are_kept(keeps_models: bool) -> None:
-    race = race_of(keeps_models=keeps_models)
+@pytest.mark.parametrize(("times", "refits"), [(100.0, MOST_REFITS), (2.5, 2), (1.5, 0)])
+def test_where_one_candidate_wins_the_mean_of_as_many_models_is_taken_as_there_is_time_for(
+    times: float, refits: int
+) -> None:
+    race = race_of()
     noise = {LINEAR: 6.0, "iforest": 5.0, BOOSTING: 0.3}
     play(race, lambda race, own: no_variants(race, own) if " " in own.candidate.name else outcome_of(race, own, noise))
-    best, choice = race.leaderboard()[0], race.choice()
+    race.budget = race.spent + times * race._seconds([BOOSTING]) * OVERRUN
+    choice, best = race.choice(), race.leaderboard()[0]
     assert best.parts == (BOOSTING,)
     assert best.loss == next(entry.loss for entry in race.leaderboard() if entry.name == BOOSTING)
-    if keeps_models:
-        assert choice.options == {STACKING: {"base_models": BOOSTING, "n_folds": 3}}
-        assert race._model_seconds(best) == 0.0
+    assert choice.by_budget == (refits < MOST_REFITS)
+    if refits:
+        assert choice.options == {STACKING: {"base_models": "boosting@1", "refits": refits}}
     else:
         assert (choice.learner, choice.options) == (BOOSTING, {BOOSTING: {}})
+
+
+def test_several_models_of_fewer_parts_are_preferred_to_one_that_is_hardly_better() -> None:
+    race = race_of()
+    play(race)
+    best = race.leaderboard()[0]
+    seconds = {ENOUGH_REFITS - 1: 1.0, ENOUGH_REFITS: 1.0 + 0.99 * REFITS_GAIN, 0: 1.0}
+    ways = [replace(best, loss=loss, refits=refits) for refits, loss in seconds.items()]
+    assert min(ways, key=_worth).refits == ENOUGH_REFITS
+    assert min(ways[0], replace(ways[1], loss=1.0 + 1.01 * REFITS_GAIN), key=_worth) == ways[0]
+
+
+@pytest.mark.parametrize(("rounds", "times"), [(100, 2.0), (800, 1.25), (1000, 1.0)])
+def test_boosting_of_more_rows_makes_more_rounds_as_long_as_it_may(rounds: int, times: float) -> None:
+    race = race_of()
+    race.results[BOOSTING] = {0: Decided(np.zeros((500, 1)), 1.0, 0.0, 1.0, rounds)}
+    assert race._fit_seconds(BOOSTING, 4000) == 4 * times
+    race.results["iforest"] = race.results[BOOSTING]
+    assert race._fit_seconds("iforest", 4000) == 4
+    assert race._fit_seconds(BOOSTING, 500) == 0.5
 
 
 def test_several_settings_of_boosting_are_in_one_sum() -> None:
@@ -165,14 +201,14 @@ def test_several_settings_of_boosting_are_in_one_sum() -> None:
     parts = Stacking(base_models=str(choice.options[STACKING]["base_models"])).parts.values()
     by_name = [race._by_name(name) for name in best.parts]
     assert [dict(part.options) for part in parts if not part.settings] == [own.options for own in by_name[:-1]]
-    assert choice.options[STACKING].keys() == {"base_models"}
+    assert choice.options[STACKING].keys() == {"base_models", "refits"}
 
 
 def test_a_sum_of_one_setting_of_boosting_is_taken_where_there_is_no_time_for_several() -> None:
     race = race_of()
     play(race)
     best = race.leaderboard()[0]
-    race.budget = race.spent + 0.9 * best.fit_seconds * OVERRUN
+    race.budget = race.spent + 0.9 * race._seconds(best.parts) * OVERRUN
     chosen = race.choice()
     assert chosen.by_budget
     assert chosen.entry.parts == (BOOSTING, "iforest")
@@ -182,6 +218,7 @@ def test_a_sum_of_one_setting_of_boosting_is_taken_where_there_is_no_time_for_se
 def test_one_candidate_is_chosen_with_its_settings_where_nothing_adds_to_it() -> None:
     race = race_of()
     play(race, lambda race, own: outcome_of(race, own, {"iforest": 0.01, LINEAR: 5.0, BOOSTING: 5.0}))
+    race.budget = race.spent + 1.5 * race._seconds(["iforest"]) * OVERRUN  # once, that is
     choice = race.choice()
     assert (choice.learner, choice.partitioner) == ("ridge", "iforest")
     assert choice.options["iforest"]["psi"] == 64
@@ -336,3 +373,20 @@ def test_a_race_depends_on_results_alone(n_workers: int) -> None:
     assert [(entry.name, entry.loss) for entry in race.leaderboard()] == [
         (entry.name, entry.loss) for entry in other.leaderboard()
     ]
+
+
+def test_what_does_not_fit_into_memory_five_times_is_learned_once() -> None:
+    race = race_of()
+    play(race)
+
+    def refusal(one: Choice) -> str:
+        return "too large" if one.options.get(STACKING, {}).get("refits", 0) != 1 else ""
+
+    choice = race.choice(refusal)
+    assert choice.options[STACKING]["refits"] == 1
+    assert choice.entry.parts == race.leaderboard()[0].parts
+    assert not choice.by_budget
+    # Where no sum fits, one candidate is taken.
+    other = race_of()
+    play(other)
+    assert other.choice(lambda one: "too large" if one.learner == STACKING else "").learner == BOOSTING

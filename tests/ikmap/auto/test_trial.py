@@ -1,4 +1,4 @@
-"""Trials of a race whose models are parts of a sum, and the sum that is made of them."""
+"""Trials of a race: what a candidate decides on rows that it has not seen, and the folds that are held out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from ikmap.auto.candidates import BOOSTING, CELLS_LEARNERS, LINEAR, Candidate
-from ikmap.auto.trial import Decided, folds_of_sum, run_trial
+from ikmap.auto.trial import Decided, Searched, folds_at_random, run_trial
 from ikmap.json_values import Label
-from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.methods import Training
-from ikmap.methods.base_models import some_of
-from ikmap.methods.stacking import Stacking
-from tests.support.calls import counted
+from ikmap.methods.base_models import BoostingPart, some_of
+from ikmap.methods.boosting import Boosting
 
 N = 150
 SETTINGS = 16, 2.0
@@ -29,44 +27,43 @@ def training_of(n_classes: int) -> Training:
     return Training(Block(X, np.digitize(y, [-0.5, 0.5][: n_classes - 1]) if classes else y), classes, 3)
 
 
-def tried(training: Training) -> dict[str, CellsModel]:
-    """Return the models of all trials of a race, by name."""
-    candidates = [
-        (Candidate(BOOSTING, BOOSTING, options=OPTIONS), None),
-        (Candidate("iforest", CELLS_LEARNERS[bool(training.classes)], "iforest"), SETTINGS),
-        (Candidate(LINEAR, LINEAR), None),
-        (Candidate("anne", CELLS_LEARNERS[bool(training.classes)], "anne", "minmax"), SETTINGS),
-    ]
-    models: dict[str, CellsModel] = {}
-    for fit, held_out in folds_of_sum(training.y, training.seed):
-        inside, outside = some_of(training, fit), some_of(training, held_out)
-        for candidate, settings in candidates:
-            decided = run_trial(candidate, "fold", inside, outside, settings, fit)
-            assert isinstance(decided, Decided)
-            if decided.model is not None:
-                models[decided.name] = decided.model
-    return models
-
-
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_a_sum_of_models_that_are_known_is_the_one_that_learns_them_itself(n_classes: int) -> None:
+@pytest.mark.parametrize("name", [BOOSTING, LINEAR, "iforest", "anne"])
+def test_a_candidate_decides_on_rows_outside(n_classes: int, name: str) -> None:
     training = training_of(n_classes)
-    learner = Stacking(base_models="boosting,iforest:16:2", **OPTIONS)
-    models = tried(training)
-    assert len(models) == 2 * learner.n_folds  # a linear model, or one of scaled columns, is no part
-    with counted(some_of) as learned:
-        known = learner.fit(replace(training, known=models.get))[0]
-    assert learned.number == 0
-    assert known.content_hash == learner.fit(training)[0].content_hash
+    fit, held_out = folds_at_random(training.y, training.seed)[0]
+    inside, outside = some_of(training, fit), some_of(training, held_out)
+    candidate = {
+        BOOSTING: Candidate(BOOSTING, BOOSTING, options=OPTIONS),
+        LINEAR: Candidate(LINEAR, LINEAR),
+        "iforest": Candidate("iforest", CELLS_LEARNERS[bool(n_classes)], "iforest"),
+        "anne": Candidate("anne", CELLS_LEARNERS[bool(n_classes)], "anne", "minmax"),
+    }[name]
+    settings = SETTINGS if candidate.partitioner else None
+    decided = run_trial(candidate, "fold", inside, outside, settings)
+    assert isinstance(decided, Decided)
+    assert decided.decisions.shape == (held_out.size, n_classes if n_classes > 2 else 1)
+    if name == BOOSTING:
+        model = BoostingPart(training, Boosting(**OPTIONS)).fit(fit)  # type: ignore[arg-type]
+        assert np.array_equal(decided.decisions, model.decision_function(outside.rows))
+        assert 1 <= decided.rounds <= 8
+        assert decided.rounds * decided.decisions.shape[1] == model.partitions.n_partitions
+    else:
+        assert decided.rounds == 0
+    # What rows outside are called changes nothing.
+    other = replace(outside, block=outside.block._replace(y=outside.y[::-1]))
+    again = run_trial(candidate, "fold", inside, other, settings)
+    assert isinstance(again, Decided)
+    assert np.array_equal(again.decisions, decided.decisions)
+    if settings:
+        assert isinstance(run_trial(candidate, "search", inside, outside), Searched)
 
 
-def test_a_model_has_another_name_with_other_settings_or_rows() -> None:
-    training = training_of(2)
-    models = tried(training)
-    for other in ("boosting,iforest:16:1", "boosting,iforest:8:2"):
-        with counted(some_of) as learned:
-            Stacking(base_models=other, **OPTIONS).fit(replace(training, known=models.get))
-        assert learned.number == 5  # of the cells; boosting is known
-    with counted(some_of) as learned:
-        Stacking(base_models="boosting,iforest:16:2", **OPTIONS).fit(replace(training, seed=4, known=models.get))
-    assert learned.number == 10
+def test_each_fold_holds_out_its_share_of_each_class() -> None:
+    y = np.repeat([0, 1], [141, 9])
+    folds = folds_at_random(y, 3)
+    assert sorted(np.concatenate([held_out for _, held_out in folds]).tolist()) == list(range(150))
+    for fit, held_out in folds:
+        assert np.array_equal(np.union1d(fit, held_out), np.arange(150))
+        assert 1 <= y[held_out].sum() <= 2
+    assert len(folds_at_random(np.arange(3), 0)) == 3

@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from ikmap.capability import capability
 from ikmap.divisions import Division, TooFewKeys
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
 from ikmap.learners.stacking.stacking import Fit, Folds, added_up, out_of_fold, stack
-from ikmap.methods import Training
+from ikmap.methods import LearnsOutOfFold, Training
 from ikmap.methods.base_models import BoostingPart, CellsPart
 from ikmap.methods.boosting import Boosting
 from ikmap.methods.iforest import IForest
@@ -101,9 +102,9 @@ def test_a_part_that_is_left_out_leaves_no_cells() -> None:
     of = training(0)
     boosting, cells = parts(of)
 
-    def useless(numbers: np.ndarray) -> CellsModel:
+    def useless(numbers: np.ndarray, refit: int = 0) -> CellsModel:
         rng = np.random.default_rng(numbers.sum())
-        model = cells(numbers)
+        model = cells(numbers, refit)
         noise = rng.normal(size=model.linear.coef.shape)
         return added_up([(1.0, CellsModel(model.partitions, replace(model.linear, coef=noise)))], np.zeros(1), "noise")
 
@@ -112,6 +113,52 @@ def test_a_part_that_is_left_out_leaves_no_cells() -> None:
     assert stacked.blend.weights[0] == 0
     alone = stack([boosting], of.rows, targets(of), folds, SquaredLoss(), learner="stacking")
     assert stacked.model.content_hash == alone.model.content_hash
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_part_may_be_the_mean_of_models_of_all_rows(n_classes: int, given: bool) -> None:
+    """They differ by their seeds, and the first has that of the run; weights are found by folds, or given."""
+    of = training(n_classes)
+    options = {"rounds": 6, "min_leaf": 5, "t": 12, "n_folds": 3}
+    found, summary, before = Stacking(base_models="boosting,iforest:16:2", **options).fit_out_of_fold(of)
+    weights = dict(zip(("boosting", "iforest"), before.weights.tolist(), strict=True))
+    words = "boosting,iforest:16:2"
+    if given:
+        weights = {"boosting": 0.7, "iforest": 0.4}
+        words = "boosting@0.7,iforest:16:2@0.4"
+    learner = Stacking(base_models=words, refits=2, **options)
+    model, told = learner.fit(of)
+    cells, boosting = CellsPart(of, IForest(t=12, psi=16), 2.0), BoostingPart(of, Boosting(rounds=6, min_leaf=5))
+    target, loss = targets(of), LogLoss() if n_classes else SquaredLoss()
+    constant = loss.constant(loss.softened(target))
+    expected = np.repeat(constant[None, :], N, axis=0)
+    for name, part in (("boosting", boosting), ("iforest", cells)):
+        first, second = (part.fit(np.arange(N), refit) for refit in range(2))
+        assert first.content_hash == part.learn(of).content_hash != second.content_hash
+        for own in (first, second):
+            expected += weights[name] / 2 * (own.decision_function(of.rows) - constant)
+    np.testing.assert_allclose(model.decision_function(of.rows), expected, rtol=1e-9, atol=1e-12)
+    assert (capability(learner, LearnsOutOfFold) is None) == given
+    parts_told = cast("dict[str, dict[str, float]]", told["base_models"])
+    assert {name: part["weight"] for name, part in parts_told.items()} == weights
+    if given:
+        assert parts_told["iforest"] == {"psi": 16, "C": 2.0, "weight": 0.4}
+        once = Stacking(base_models=words, **options).fit(of)[0]
+        assert once.content_hash == replace(learner, refits=1).fit(of)[0].content_hash
+    else:
+        assert told == summary
+        assert found.content_hash != model.content_hash
+
+
+def test_psi_and_C_of_parts_with_weights_are_chosen_by_folds_if_they_are_not_given() -> None:
+    of = training(2)
+    chosen = Stacking(t=12, n_folds=3, base_models="iforest").fit_out_of_fold(of)[1]["base_models"]
+    given = Stacking(t=12, n_folds=3, base_models="iforest@1").fit(of)[1]["base_models"]
+    settings, again = (cast("Any", own)["iforest"] for own in (chosen, given))
+    assert (settings["psi"], settings["C"]) == (again["psi"], again["C"])
+    whole = Stacking(t=12, base_models="iforest:5000:1@1").fit(of)[1]["base_models"]
+    assert cast("Any", whole)["iforest"]["psi"] == N
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
@@ -197,6 +244,8 @@ def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
         ("boosting, boosting:max_leaves=12:shrinkage=5e-2", "boosting,boosting:max_leaves=12:shrinkage=0.05"),
         ("boosting:l2=10,iforest", "boosting:l2=10.0,iforest"),
         ("boosting:shrinkage=.5: l2=1, boosting:l2=1:shrinkage=0.5", "boosting:l2=1.0:shrinkage=0.5"),
+        ("boosting@.40, iforest:256:8@1.0", "boosting@0.4,iforest:256:8@1"),
+        ("boosting:l2=1@2e-3,forest@0.25", "boosting:l2=1.0@0.002,forest@0.25"),
     ],
 )
 def test_base_models_are_words(given: Any, kept: str) -> None:
@@ -221,6 +270,12 @@ def test_base_models_are_words(given: Any, kept: str) -> None:
         ("gcws:4:1", "'gcws'"),
         ("anne:4:1,anne", "'anne', expected anne once"),
         (7, "7, expected names with commas between"),
+        ("boosting@0", "'boosting@0', expected a weight > 0 after @, such as boosting@0.4,forest:4096:8@0.6"),
+        ("boosting@", "'boosting@', expected a weight > 0"),
+        ("boosting@1@2", "'boosting@1@2', expected a weight > 0"),
+        ("anne:4:1@inf", "'anne:4:1@inf', expected a weight > 0"),
+        ("boosting@1,anne", "'boosting@1,anne', expected a weight of all parts or of none"),
+        ("anne@1,anne@2", "'anne@2', expected anne once, with one psi, one C and one weight"),
     ],
 )
 def test_base_models_that_are_none(given: Any, fault: str) -> None:
