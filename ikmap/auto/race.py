@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapreplace
 from itertools import combinations
 from typing import Literal
 
@@ -363,7 +364,7 @@ class Race:
 
     def add_round(self, decided: Sequence[tuple[Trial, Decided | Searched | str]]) -> None:
         """Take in the results of all trials of a round: what was decided or found, or why it could not be."""
-        seconds = [0.0]
+        seconds: list[float] = []
         for trial, own in decided:
             name = trial.candidate.name
             if isinstance(own, str):
@@ -379,7 +380,7 @@ class Race:
                 self.results.setdefault(name, {})[trial.fold] = own
         for name, tried in self._searched.items():
             self.settings[name] = self._for_fold(name, best_settings(tried))
-        self.spent += max(max(seconds), sum(seconds) / self.n_workers)
+        self.spent += _makespan(seconds, self.n_workers)
         if any(trial.kind == "fold" for trial, _ in decided):
             self._drop()
         elif any(trial.kind == "pilot" for trial, _ in decided):
@@ -642,10 +643,16 @@ class Race:
     def leaderboard(self) -> list[Entry]:
         """Return what has been tried: the least loss first, then what was dropped, then what could not be tried."""
         made = self._mean(), self._sum(self._summands(MOST_BOOSTINGS)), self.smaller
-        entries = [own for own in made if own is not None] + [self._entry(own) for own in self.candidates]
+        sums = {own.name: own for own in made if own is not None}
+        entries = [*sums.values(), *map(self._entry, self.candidates)]
         entries = [replace(own, note=self.refusals.get(own.name, own.note)) for own in entries]
         n = self.n_done
         return sorted(entries, key=lambda entry: (entry.folds == 0, entry.note != "", entry.folds < n, entry.loss))
+
+    def best_alone(self) -> Entry | None:
+        """Return the candidate with the least loss on all folds so far, or None; sums are not looked at."""
+        tried = [self._entry(own) for own in self.candidates if self._complete(own.name)]
+        return min(tried, key=lambda own: own.loss, default=None)
 
     def _entry(self, own: Candidate) -> Entry:
         folds, note = len(self.results.get(own.name, ())), self.notes.get(own.name, "")
@@ -681,10 +688,9 @@ class Race:
         Each of them depends by chance on its seed, their mean less. Its loss is not known; that of one model, which it
         has here, is not below it.
         """
-        tried = [self._entry(own) for own in self._summands(MOST_BOOSTINGS)]
-        if not tried:
+        best = min(map(self._entry, self._summands(MOST_BOOSTINGS)), key=lambda own: own.loss, default=None)
+        if best is None:
             return None
-        best = min(tried, key=lambda own: own.loss)
         several = self._refitted(replace(best, name=f"mean of {best.name}", weights={best.name: 1.0}))
         return several if several.refits > 1 else None
 
@@ -771,6 +777,14 @@ class Race:
         psi, C = settings
         of_map: dict[str, Json] = {"t": T, "psi": psi, **own.options}
         return Choice(entry, own.learner, own.partitioner, scale, {own.partitioner: of_map, own.learner: {"C": C}})
+
+
+def _makespan(seconds: Sequence[float], n_workers: int) -> float:
+    """Return when the last of some trials is done, where each worker takes the longest one that is left."""
+    free = [0.0] * n_workers
+    for own in sorted(seconds, reverse=True):
+        heapreplace(free, free[0] + own)
+    return max(free)
 
 
 def _worth(entry: Entry) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Protocol
 
 import dask
@@ -86,10 +86,11 @@ def run_tasks[R: TaskRecord](
     """
     if stop is not None and stop():
         return
-    waiting = iter(tasks)
+    waiting = deque(tasks)
     running: dict[Future[R], Task] = {}
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
-    in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
+    at_home = any(task.worker for task in tasks)
+    in_flight = IN_FLIGHT_PER_WORKER if at_home else 1
     n_done, seconds = 0, 0.0
     watch, stage = _Watch(client), key_split(key)
 
@@ -104,8 +105,12 @@ def run_tasks[R: TaskRecord](
     def fill() -> None:
         # Workers may come at any time; an adaptive cluster asks for as many as there are tasks in sight.
         workers = max(1, len(watch.look()), most_workers())
-        for task in islice(waiting, max(0, in_flight * workers - len(running))):
-            submit(task)
+        while waiting:
+            # The last ones go to who is free: in hand of one worker, they would wait while another has nothing to do.
+            ahead = in_flight if at_home or len(waiting) > IN_FLIGHT_PER_WORKER * workers else 1
+            if len(running) >= ahead * workers:
+                break
+            submit(waiting.popleft())
 
     fill()
     try:

@@ -390,3 +390,21 @@ def test_what_does_not_fit_into_memory_five_times_is_learned_once() -> None:
     other = race_of()
     play(other)
     assert other.choice(lambda one: "too large" if one.learner == STACKING else "").learner == BOOSTING
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_workers", "spent"), [([], 2, 0.0), ([3.0, 1.0, 2.0], 1, 6.0), ([1.0, 2.0, 2.0, 2.0], 2, 4.0)]
+)
+def test_a_round_takes_as_long_as_the_worker_that_is_done_last(
+    seconds: list[float], n_workers: int, spent: float
+) -> None:
+    race = race_of(n_workers=n_workers)
+    trials = [Trial(race.candidates[0], fold) for fold in range(len(seconds))]
+    held_out = [np.zeros((fold[1].size, 1)) for fold in race.folds] * 2
+    race.add_round(
+        [
+            (own, Decided(held_out[k], each, 0.0, each))
+            for k, (own, each) in enumerate(zip(trials, seconds, strict=True))
+        ]
+    )
+    assert race.spent == spent
