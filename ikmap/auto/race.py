@@ -12,7 +12,7 @@ an interrupted run has kept, it goes on in the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapreplace
 from itertools import combinations
@@ -118,7 +118,7 @@ class Trial:
     @property
     def name(self) -> str:
         """Name that no other trial of the race has, nor one of an earlier version, whose folds held out other rows."""
-        return f"{self.candidate.name.replace(' ', '-')}-{self.kind}-{self.fold}"
+        return f"{self.candidate.name.replace(' ', '-')}-{self.kind}.{self.fold}"
 
     def rows(self, fold: Fold) -> Fold:
         """Return the rows (fit, held out) of the trial among those of its fold."""
@@ -257,7 +257,7 @@ class Race:
         self.refusals: dict[str, str] = {}
         self.smaller: Entry | None = None
         self.spent, self.left, self.limited = 0.0, math.inf, False
-        self.most_refits = MOST_REFITS
+        self.once: set[str] = set()
         self._core, self._rounds = list(candidates), self._plan()
         self._blends: dict[tuple[int, *tuple[str, ...]], Blend] = {}
 
@@ -536,7 +536,7 @@ class Race:
         if self.in_haste:
             return self.budget * RACE_SHARE
         once = self._seconds(best.parts)
-        refits = min(MOST_REFITS * once, REFITS_SHARE * self.budget)
+        refits = min(self._seconds(best.parts, MOST_REFITS), REFITS_SHARE * self.budget)
         return self.budget - max(LEAST_MODEL_SHARE * self.budget, MODEL_TIMES * once, refits)
 
     def best_boosting(self) -> Candidate | None:
@@ -632,9 +632,9 @@ class Race:
         made = float(np.mean([known.rounds for known in self.results[name].values()]))
         return max(1.0, min(math.sqrt(times_rows), most / max(1.0, made)))
 
-    def _seconds(self, names: Iterable[str]) -> float:
-        """Return the seconds that one model of all rows of each of these candidates is expected to take."""
-        return sum(self._fit_seconds(name, self.n_rows) for name in names) / self.n_workers
+    def _seconds(self, names: Sequence[str], refits: int = 1) -> float:
+        """Return the seconds that so many models of all rows of each of these candidates are expected to take."""
+        return _makespan([self._fit_seconds(name, self.n_rows) for name in names] * refits, self.n_workers)
 
     def _row_seconds(self, name: str) -> float:
         known = self.results[name]
@@ -665,22 +665,31 @@ class Race:
             float(losses.mean()),
             _standard_error(losses),
             folds,
-            self._seconds([own.name]),
+            self._fit_seconds(own.name, self.n_rows) / self.n_workers,
             self._row_seconds(own.name),
             note,
         )
 
     def _refitted(self, entry: Entry) -> Entry:
         """Return a sum each part of which is the mean of several models of all rows, as many as there is time for."""
-        once = self._seconds(entry.parts)
-        refits = int(max(1, min(self.most_refits, self.left / max(once, 1e-9))))
+        most = self._most_refits(entry)
+        refits = next((own for own in range(most, 1, -1) if self._seconds(entry.parts, own) <= self.left), 1)
         row_seconds = refits * sum(map(self._row_seconds, entry.parts))
-        return replace(entry, fit_seconds=refits * once, row_seconds=row_seconds, refits=refits)
+        seconds = self._seconds(entry.parts, refits)
+        return replace(entry, fit_seconds=seconds, row_seconds=row_seconds, refits=refits)
 
     def _summands(self, most: int) -> list[Candidate]:
         """Return what sums are made of: so many settings of boosting, the best ones, and candidates on cells."""
         on_cells = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
         return [*self._best_boostings(most), *on_cells]
+
+    def _most_refits(self, entry: Entry) -> int:
+        """Return the most models of each part that there is sense in, and memory for.
+
+        In order of time, models of boosting hold out the last rows whatever their seed, and would be alike.
+        """
+        alike = self.in_time and any(self._by_name(name).learner == BOOSTING for name in entry.parts)
+        return 1 if alike or entry.name in self.once or entry.name == LINEAR else MOST_REFITS
 
     def _mean(self) -> Entry | None:
         """Return the mean of several models of all rows of the best candidate, if there is time for it.
@@ -694,12 +703,12 @@ class Race:
         several = self._refitted(replace(best, name=f"mean of {best.name}", weights={best.name: 1.0}))
         return several if several.refits > 1 else None
 
-    def _smaller_sum(self, seconds: float) -> Entry | None:
-        """Return the best sum of one setting of boosting and cells, or fewer, that takes at most so many seconds."""
+    def _smaller_sum(self, refits: int) -> Entry | None:
+        """Return the best sum of one setting of boosting and cells, or fewer, with time for so many refits."""
         parts = self._summands(1)
-        fewer = [self._sum(some) for size in range(2, len(parts) + 1) for some in combinations(parts, size)]
-        affordable = [own for own in fewer if own is not None and own.fit_seconds <= seconds]
-        return min(affordable, key=_worth, default=None)
+        fewer = [some for size in range(2, len(parts) + 1) for some in combinations(parts, size)]
+        affordable = [some for some in fewer if self._seconds([own.name for own in some], refits) <= self.left]
+        return min(filter(None, map(self._sum, affordable)), key=_worth, default=None)
 
     def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
         """Return the sum of some candidates, without those that add nothing; None if one alone is left."""
@@ -730,22 +739,28 @@ class Race:
             No candidate could be tried.
         """
         self.left = max(self.budget - self.spent, MODEL_SHARE * self.budget) / OVERRUN
-        for self.most_refits in (MOST_REFITS, 1):
+        board = [entry for entry in self.leaderboard() if entry.folds and not entry.note]
+        refusals = {entry.name: refusal(self.as_options(entry)) for entry in board}
+        # What does not fit into memory several times may fit once.
+        self.once = {entry.name for entry in board if refusals[entry.name] and entry.refits > 1}
+        if self.once:
             board = [entry for entry in self.leaderboard() if entry.folds and not entry.note]
             refusals = {entry.name: refusal(self.as_options(entry)) for entry in board}
-            if not board or not refusals[board[0].name]:
-                break
         if any(not why for why in refusals.values()):  # else the run says why the best one does not fit
             self.refusals = {name: why for name, why in refusals.items() if why}
             board = [entry for entry in board if entry.name not in self.refusals]
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
-        if board[0].weights and board[0].refits < ENOUGH_REFITS:
-            self.smaller = self._smaller_sum(self.left)
-            board = sorted([*board, *([self.smaller] if self.smaller else [])], key=lambda entry: entry.loss)
+        best = board[0]
+        if best.weights and best.refits < ENOUGH_REFITS and best.name not in self.once:
+            self.smaller = self._smaller_sum(ENOUGH_REFITS if best.fit_seconds <= self.left else 1)
+            if self.smaller is not None and not (why := refusal(self.as_options(self.smaller))):
+                board = sorted([*board, self.smaller], key=lambda entry: entry.loss)
+            elif self.smaller is not None:
+                self.refusals[self.smaller.name] = why
         affordable = [entry for entry in board if entry.fit_seconds <= self.left]
         entry = min(affordable, key=_worth) if affordable else min(board, key=lambda own: own.fit_seconds)
-        few = entry.name != LINEAR and self.most_refits * self._seconds(entry.parts) > self.left
+        few = self._seconds(entry.parts, self._most_refits(entry)) > self.left
         return replace(self.as_options(entry), by_budget=self.limited or few or entry is not board[0])
 
     def as_options(self, entry: Entry) -> Choice:
@@ -789,7 +804,7 @@ def _makespan(seconds: Sequence[float], n_workers: int) -> float:
 
 def _worth(entry: Entry) -> float:
     """Return the loss of a model, as if one of few refits had the loss of several."""
-    return entry.loss * (1.0 if entry.refits >= ENOUGH_REFITS else 1.0 + REFITS_GAIN)
+    return entry.loss * (1.0 if entry.refits >= ENOUGH_REFITS or entry.name == LINEAR else 1.0 + REFITS_GAIN)
 
 
 def _standard_error(losses: Floats) -> float:

@@ -93,6 +93,7 @@ class StackingEstimator(RowsEstimator):
         stacking = self._method(Stacking)
         classes = [] if labels is None else labels.tolist()
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
+        self.__dict__.pop("out_of_fold_", None)
         if stacking.is_weighed:
             self.model_, _ = stacking.fit(training)
             self.weights_ = {name: part.weight for name, part in stacking.parts.items() if part.weight is not None}

@@ -106,7 +106,8 @@ class Part(ABC):
         seed = self.training.seed
         if refit:
             seed = int(generator(seed, seed_paths.STACKING_REFITS, refit).integers(2**63))
-        return self.learn(replace(some_of(self.training, numbers), seed=seed))
+        all_rows = numbers.size == self.training.y.size
+        return self.learn(replace(self.training if all_rows else some_of(self.training, numbers), seed=seed))
 
 
 @dataclass(frozen=True, eq=False)

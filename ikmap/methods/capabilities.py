@@ -243,6 +243,23 @@ class DecidesOtherwise(ABC):
         """Return the task with the meaning of the decisions of this learner."""
 
 
+class LearnsSeparately(ABC):
+    """Adds up models that are learned independently of each other, so that a task can learn each of them."""
+
+    @property
+    @abstractmethod
+    def n_models(self) -> int:
+        """Number of the models."""
+
+    @abstractmethod
+    def learn(self, k: int, training: Training) -> Model:
+        """Return the model of number `k`, which is learned from all rows."""
+
+    @abstractmethod
+    def joined(self, models: Sequence[Model], training: Training) -> tuple[Model, Summary]:
+        """Return what ``fit`` does, from all models in order."""
+
+
 class LearnsOutOfFold(ABC):
     """Finds decisions on its training rows by models that have not learned from them, as it learns from the rows.
 

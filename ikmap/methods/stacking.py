@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from annotated_types import Ge
@@ -26,7 +27,7 @@ from ikmap.methods.base_models import (
     target_of,
 )
 from ikmap.methods.boosting import Boosting, BoostingFields
-from ikmap.methods.capabilities import LearnsOutOfFold
+from ikmap.methods.capabilities import LearnsOutOfFold, LearnsSeparately
 from ikmap.methods.fields import Doc, fields_of
 from ikmap.methods.forest import Forest
 from ikmap.methods.iforest import IForest
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ikmap.learners.out_of_fold import OutOfFold
     from ikmap.learners.stacking.stacking import Folds
     from ikmap.methods.learner import Summary
+    from ikmap.model import Model
 
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "base_models": {
@@ -123,7 +125,7 @@ class PartWord:
             The word has something that is no setting of such a part.
         """
         part, sign, weight = word.strip().partition("@")
-        name, _, text = part.partition(":")
+        name, _, text = (each.strip() for each in part.partition(":"))
         own = cls(name, weight=_weight_of(word, weight) if sign else None)
         if not text:
             return own
@@ -224,7 +226,7 @@ def words_of(parts: Iterable[PartWord]) -> str:
     return ",".join(map(str, parts))
 
 
-class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
+class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, Offers):
     """A sum of models on cells: boosting, and linear models on the cells of maps.
 
     The rows are divided into folds, and each part of the sum learns from all folds but one, for each fold. Weights >= 0
@@ -265,20 +267,19 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
     n_folds: Annotated[
         int, Ge(2), Doc("folds of stacking, each held out once from the learning of the parts of the sum")
     ] = 5
+    refits: Annotated[
+        int,
+        Ge(0),
+        Doc(
+            "models of all rows, each with a seed of its own, whose mean each part of the sum is; 0: the models of the "
+            "folds, or one model if the weights are given"
+        ),
+    ] = 0
 
     @property
     def parts(self) -> dict[str, PartWord]:
         """The parts by their labels."""
         return {part.label: part for part in map(PartWord.parse, self.base_models.split(","))}
-
-    refits: Annotated[
-        int,
-        Ge(0),
-        Doc(
-            "models of all rows whose mean each part of the sum is, each with a seed of its own; with 0, those of the "
-            "folds, or one if there are none"
-        ),
-    ] = 0
 
     @property
     def is_weighed(self) -> bool:
@@ -286,47 +287,76 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
         return all(part.weight is not None for part in self.parts.values())
 
     def offered[C](self, kind: type[C]) -> C | None:
-        """Return the learner itself; it decides out of fold only where it finds weights."""
-        if not isinstance(self, kind) or (kind is LearnsOutOfFold and self.is_weighed):
+        """Return the learner itself. Where it finds weights, it decides out of fold; else its models need no others."""
+        if not isinstance(self, kind):
+            return None
+        if kind is LearnsOutOfFold and self.is_weighed:
+            return None
+        if kind is LearnsSeparately and not (self.is_weighed and self._has_settings):
             return None
         return self
 
-    def fit(self, training: Training) -> tuple[CellsModel, Summary]:
-        if self.is_weighed:
-            return self._fit_weighed(training)
-        model, summary, _ = self.fit_out_of_fold(training)
-        return model, summary
+    @property
+    def _has_settings(self) -> bool:
+        """Whether psi and C of all maps are given."""
+        return all(word.settings is not None or word.name == Boosting.about.name for word in self.parts.values())
 
-    def _fit_weighed(self, training: Training) -> tuple[CellsModel, Summary]:
-        """Learn each part from all rows, and add them up by the weights that are given."""
+    @property
+    def n_models(self) -> int:
+        return max(1, self.refits) * len(self.parts)
+
+    def learn(self, k: int, training: Training) -> CellsModel:
+        import numpy as np
+
+        word, refit = list(self.parts.values())[k // max(1, self.refits)], k % max(1, self.refits)
+        return self._part(word, training, lambda: self._folds(training)).fit(np.arange(training.y.size), refit)
+
+    def joined(self, models: Sequence[Model], training: Training) -> tuple[CellsModel, Summary]:
         from ikmap.learners.stacking.stacking import weighed_sum
 
-        words, folds = self.parts, self._folds(training)
-        parts = [self._part(word, training, folds) for word in words.values()]
+        words, refits = self.parts, max(1, self.refits)
+        parts = [self._part(word, training, lambda: self._folds(training)) for word in words.values()]
+        own = cast("Sequence[CellsModel]", models)
         model = weighed_sum(
-            [part.fit for part in parts],
+            [own[begin : begin + refits] for begin in range(0, len(own), refits)],
             [word.weight or 0.0 for word in words.values()],
-            training.rows,
             target_of(training.y, len(training.classes)),
             loss_of(len(training.classes)),
             learner=self.about.name,
-            refits=max(1, self.refits),
-            n_threads=training.n_threads,
             sample_weight=training.block.sample_weight,
         )
         figures = zip(words.items(), parts, strict=True)
         return model, {"base_models": {name: {**part.summary, "weight": word.weight} for (name, word), part in figures}}
+
+    def fit(self, training: Training) -> tuple[CellsModel, Summary]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        from ikmap.learners.stacking.stacking import at_once
+
+        if self.is_weighed:
+            own = self._with_settings(training)
+            with ThreadPoolExecutor(at_once(training.rows, training.n_threads)) as pool:
+                return own.joined(list(pool.map(lambda k: own.learn(k, training), range(own.n_models))), training)
+        model, summary, _ = self.fit_out_of_fold(training)
+        return model, summary
+
+    def _with_settings(self, training: Training) -> Stacking:
+        """Return the learner with psi and C of all maps, which are chosen where they are not given."""
+        folds = cache(lambda: self._folds(training))
+        words: list[PartWord] = []
+        for word in self.parts.values():
+            part = self._part(word, training, folds)
+            words.append(replace(word, settings=(part.map.psi, part.C)) if isinstance(part, CellsPart) else word)
+        return replace(self, base_models=words_of(words))
 
     def fit_out_of_fold(self, training: Training) -> tuple[CellsModel, Summary, OutOfFold]:
         from ikmap.learners.out_of_fold import OutOfFold
         from ikmap.learners.stacking.stacking import stack
 
         n_classes, y = len(training.classes), training.y
-        if y.size < 2:
-            raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         target, loss = target_of(y, n_classes), loss_of(n_classes)
         folds = self._folds(training)
-        parts = [self._part(word, training, folds) for word in self.parts.values()]
+        parts = [self._part(word, training, lambda: folds) for word in self.parts.values()]
         stacked = stack(
             [part.fit for part in parts],
             training.rows,
@@ -359,16 +389,18 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
         from ikmap.learners.stacking.stacking import Folds
 
         division, y = training.division, training.y
+        if y.size < 2:
+            raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         if division is None:
             return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
         return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
 
-    def _part(self, word: PartWord, training: Training, folds: Folds) -> BoostingPart | CellsPart:
+    def _part(self, word: PartWord, training: Training, folds: Callable[[], Folds]) -> BoostingPart | CellsPart:
         if word.name == Boosting.about.name:
             return BoostingPart(training, self._boosting(word))
         return self._cells(word, training, folds)
 
-    def _cells(self, word: PartWord, training: Training, folds: Folds) -> CellsPart:
+    def _cells(self, word: PartWord, training: Training, find_folds: Callable[[], Folds]) -> CellsPart:
         """Return a map with the psi, and the C, that are given, or have the least loss on rows that are held out.
 
         As many folds are held out, one after the other, as have enough rows; in order of time, the last ones. Of many
@@ -379,10 +411,13 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
         from ikmap import seed_paths
         from ikmap.seeds import generator
 
-        kind, smallest = _map_kind(word.name), min(fit.size for fit in folds.fits)
-        if (settings := word.settings) is not None:
-            most = smallest if word.weight is None else training.y.size
-            return CellsPart(training, kind(t=self.t, psi=min(settings[0], most)), settings[1])
+        kind, settings = _map_kind(word.name), word.settings
+        if settings is not None and word.weight is not None:
+            return CellsPart(training, kind(t=self.t, psi=min(settings[0], training.y.size)), settings[1])
+        folds = find_folds()
+        smallest = min(fit.size for fit in folds.fits)
+        if settings is not None:
+            return CellsPart(training, kind(t=self.t, psi=min(settings[0], smallest)), settings[1])
         psis = self._psis(kind, smallest)
         of_map, tried = kind(t=self.t, psi=psis[0]), list[dict[Settings, float]]()
         order = list(reversed(range(folds.n_folds)) if folds.in_time else range(folds.n_folds))
@@ -406,13 +441,14 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
     def memory(self, shape: Shape, rows: int | None = None) -> int:
         row_bytes = shape.rows_bytes / max(1, shape.n)
         info = RowsInfo(shape.n, shape.d, row_bytes, shape.nnz is None)
-        # The rows of a fold; decisions of all parts and of their sum, targets and what weighs them.
-        held = shape.rows_bytes + 8 * shape.n * shape.outputs * (2 * len(self.parts) + 8)
+        is_separate = self.is_weighed and self._has_settings
+        # All rows, and those of a fold; decisions of all parts and of their sum, targets and what weighs them.
+        held = shape.rows_bytes * (1 if is_separate else 2) + 8 * shape.n * shape.outputs * (2 * len(self.parts) + 8)
         learning, models = 0.0, 0.0
         for word in self.parts.values():
             if word.name == Boosting.about.name:
                 boosting = self._boosting(word)
-                learning = max(learning, boosting.memory(shape))
+                learning = max(learning, replace(boosting, solver="memory").memory(shape))
                 models += boosting.rounds * shape.outputs * boosting.max_leaves * (40 + 8 * shape.outputs)
                 continue
             kind, settings = _map_kind(word.name), word.settings
@@ -423,8 +459,10 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, Offers):
             of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs
             learning = max(learning, of_rows.model + of_rows.scratch + of_cells)
             models += of_rows.model + 8 * cells * shape.outputs
-        # All models and their sum.
-        n_models = max(1, self.refits) + (0 if self.is_weighed else self.n_folds)
+        # All models and their sum; a task learns one, or adds up those that others have learned.
+        if is_separate:
+            return int(held + max(learning, 2 * max(1, self.refits) * models))
+        n_models = max(1, self.refits) if self.is_weighed else self.n_folds + self.refits
         return int(held + learning + 2 * n_models * models)
 
 

@@ -53,7 +53,8 @@ def _note(choice: Metrics, n_models: int) -> str:
     if choice.get("by_budget") is True:
         chosen = (
             f"Chosen: {name}, the best of what the budget had seconds for. The budget decided, and not the losses "
-            "alone: with more seconds (--budget), or on another machine, another model may be chosen."
+            "alone: with more seconds (--budget), or on another machine, another model may be chosen, or be learned "
+            "more often."
         )
     else:
         chosen = f"Chosen: {name}, which has the least {loss} of {plural(n_models, 'model')}. The losses alone decided."

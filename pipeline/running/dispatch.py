@@ -242,6 +242,12 @@ def worker_addresses(client: Client) -> list[str]:
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
 
+def tasks_of_a_host(client: Client, n_tasks: int) -> int:
+    """Return how many of so many tasks run at the same time on the machine that has the most of them."""
+    hosts = Counter(worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
+    return max(1, min(-(-n_tasks // max(1, len(hosts))), max(hosts.values(), default=1)))
+
+
 def lost_seconds() -> float:
     """Return the seconds without workers after which a run gives up; Dask's configuration may allow more."""
     return float(dask.config.get("ikmap.lost-seconds", LOST_SECONDS))

@@ -1,4 +1,4 @@
-"""Stacking: a sum of models on cells, whose weights are chosen by rows from which the models have not learned.
+"""Stacking: a sum of models on cells, whose weights are given or chosen by rows from which no model has learned.
 
 Each model is partitionings and a linear model on their cells, and so is the sum: the partitionings side by side, with
 the weights of the cells scaled. Weights of cells are never learned anew from rows that grew the cells by their labels:
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 
 AT_ONCE_BYTES = 32 << 20
-"""Bytes of rows up to which models of several folds are learned at the same time, as they take little memory."""
+"""Bytes of rows up to which several models are learned at the same time, as they take little memory."""
 
 
 class Fit(Protocol):
@@ -126,7 +127,7 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
         model, held_out = fit(folds.fits[k]), folds.held_out(k)
         return held_out, model, model.decision_function(X[held_out], n_threads)
 
-    with ThreadPoolExecutor(_at_once(X, n_threads)) as pool:
+    with ThreadPoolExecutor(at_once(X, n_threads)) as pool:
         learned = list(pool.map(learn, range(folds.n_folds)))
     decisions = np.full((folds.of_row.size, learned[0][2].shape[1]), np.nan)
     for held_out, _, own in learned:
@@ -134,7 +135,8 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
     return decisions, [model for _, model, _ in learned]
 
 
-def _at_once(X: Rows, n_threads: int) -> int:
+def at_once(X: Rows, n_threads: int) -> int:
+    """Return how many models are learned at the same time in one process."""
     return n_threads if nbytes_of(X) <= AT_ONCE_BYTES else 1
 
 
@@ -199,40 +201,35 @@ def stack(
 
 
 def weighed_sum(
-    fits: Sequence[Fit],
+    models: Sequence[Sequence[CellsModel]],
     weights: Sequence[float],
-    X: Rows,
     target: Floats,
     loss: BlendLoss,
     *,
     learner: str,
-    refits: int = 1,
-    n_threads: int = 1,
     sample_weight: Floats | None = None,
 ) -> CellsModel:
-    """Add up parts with weights that are given, each of which is the mean of models that learned from all rows.
+    """Add up parts with weights that are given.
 
     Parameters
     ----------
-    fits : sequence of callable
-        Parts of the sum.
+    models : sequence of sequences of CellsModel
+        For each part, the models of all rows whose mean it is.
     weights : sequence of float
         Weight of each part.
-    X, target, loss, learner, sample_weight
+    target, loss, learner, sample_weight
         As in :func:`stack`.
-    refits : int
-        Number of models of each part.
     """
     constant = loss.constant(loss.softened(target, sample_weight), sample_weight)
-    return added_up(_terms(weights, _refitted(fits, X, refits, n_threads)), constant, learner)
+    return added_up(_terms(weights, models), constant, learner)
 
 
 def _refitted(fits: Sequence[Fit], X: Rows, refits: int, n_threads: int) -> list[list[CellsModel]]:
     """Return so many models of all rows of each part."""
-    numbers = np.arange(X.shape[0])
-    with ThreadPoolExecutor(_at_once(X, n_threads)) as pool:
-        learning = [[pool.submit(fit, numbers, refit) for refit in range(refits)] for fit in fits]
-        return [[model.result() for model in models] for models in learning]
+    numbers, times = np.arange(X.shape[0]), range(refits)
+    with ThreadPoolExecutor(at_once(X, n_threads)) as pool:
+        models = list(pool.map(lambda own: own[0](numbers, own[1]), product(fits, times)))
+    return [models[p * refits : (p + 1) * refits] for p in range(len(fits))]
 
 
 def _terms(weights: Sequence[float], models: Sequence[Sequence[CellsModel]]) -> list[tuple[float, CellsModel]]:

@@ -378,18 +378,55 @@ def test_a_race_depends_on_results_alone(n_workers: int) -> None:
 def test_what_does_not_fit_into_memory_five_times_is_learned_once() -> None:
     race = race_of()
     play(race)
+    best = race.leaderboard()[0]
 
     def refusal(one: Choice) -> str:
-        return "too large" if one.options.get(STACKING, {}).get("refits", 0) != 1 else ""
+        return "too large" if one.entry.name == best.name and one.options[STACKING]["refits"] != 1 else ""
 
     choice = race.choice(refusal)
-    assert choice.options[STACKING]["refits"] == 1
-    assert choice.entry.parts == race.leaderboard()[0].parts
+    assert (choice.entry.name, choice.options[STACKING]["refits"]) == (best.name, 1)
     assert not choice.by_budget
+    # What fits several times is still learned so.
+    assert next(entry.refits for entry in race.leaderboard() if entry.name == "mean of boosting") == MOST_REFITS
     # Where no sum fits, one candidate is taken.
     other = race_of()
     play(other)
     assert other.choice(lambda one: "too large" if one.learner == STACKING else "").learner == BOOSTING
+
+
+def test_a_smaller_sum_has_to_fit_into_memory_too() -> None:
+    race = race_of()
+    play(race)
+    best = race.leaderboard()[0]
+    race.budget = race.spent + 0.9 * race._seconds(best.parts) * OVERRUN
+    choice = race.choice(lambda one: "too large" if one.entry.parts == (BOOSTING, "iforest") else "")
+    assert race.smaller is not None
+    assert race.smaller.parts == (BOOSTING, "iforest")
+    assert choice.entry.parts == (BOOSTING,)
+    assert next(entry.note for entry in race.leaderboard() if entry.name == race.smaller.name) == "too large"
+
+
+def test_a_linear_model_that_wins_is_taken_as_it_cannot_be_learned_several_times() -> None:
+    race = race_of()
+    play(race, lambda race, own: no_variants(race, own) if " " in own.candidate.name else outcome_of(race, own))
+    board = {entry.name: entry for entry in race.leaderboard()}
+    several = board["mean of boosting"]
+    linear = replace(board[LINEAR], loss=0.999 * several.loss)
+    assert min(several, linear, key=_worth) is linear
+    assert race._most_refits(linear) == 1
+
+
+@pytest.mark.parametrize(("in_time", "refits"), [(True, 0), (False, MOST_REFITS)])
+def test_in_order_of_time_boosting_is_learned_once(in_time: bool, refits: int) -> None:
+    """It holds out the last rows, whatever its seed."""
+    race = race_of()
+    race.in_time = in_time
+    noise = {LINEAR: 6.0, "iforest": 5.0, BOOSTING: 0.3}
+    play(race, lambda race, own: no_variants(race, own) if " " in own.candidate.name else outcome_of(race, own, noise))
+    choice = race.choice()
+    assert choice.entry.parts == (BOOSTING,)
+    assert choice.entry.refits == refits
+    assert not choice.by_budget
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
-from pipeline.training.whole_runner import fit_rows
+from pipeline.training.whole_runner import Fitting, fit_rows
 from tests.support.calls import killed_at
 from tests.support.in_process import InProcess, on_worker
 from tests.support.metrics import check_metrics
@@ -249,13 +249,13 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, s
         return int(needed / memory.USABLE) + 1
 
     assert memory.worker_limit() is None
-    task = ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1])
-    without_limit = fit_rows(*task)
+    fitting = Fitting(ctx.store, ctx.params, "kernel-svm", None, 16, CLASSIFICATION.of([0, 1]))
+    without_limit = fit_rows(fitting, 1)
     with on_worker(limit(1000)):
-        assert fit_rows(*task)["content_hash"] == without_limit["content_hash"]
+        assert fit_rows(fitting, 1)["content_hash"] == without_limit["content_hash"]
     message = r"^training kernel-svm would need about .* without kernel-svm$"
     with on_worker(limit(150)), pytest.raises(DoesNotFit, match=message):
-        fit_rows(*task)
+        fit_rows(fitting, 1)
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

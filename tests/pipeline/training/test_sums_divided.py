@@ -20,8 +20,9 @@ from ikmap.methods.stacking import Stacking
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
+from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
-from tests.support.calls import counted
+from tests.support.calls import counted, killed_at
 from tests.support.one_process import Command, one_process
 
 pytestmark = pytest.mark.slow
@@ -91,6 +92,37 @@ def test_stacking_divides_and_weighs_rows_as_the_run_does(table: Path, tmp_path:
     model, summary = learner.fit(training)
     assert metrics["stacking"]["content_hash"] == model.content_hash
     assert metrics["stacking"]["base_models"] == summary["base_models"]
+
+
+@pytest.mark.parametrize("kill", [0, 1, 2, 5])
+def test_a_task_learns_each_model_of_a_sum_with_weights(table: Path, tmp_path: Path, kill: int) -> None:
+    """It is killed in the middle of a model, or as the models are added up, and goes on with those that it has."""
+    base_models = "boosting@0.5,iforest:16:2@0.7"
+    words = f"--learner stacking --t 10 --base-models {base_models} --refits 2 --weight w"
+    if kill:
+        with killed_at(save_model, kill):
+            run(table, tmp_path / "run", words)
+    with counted(Stacking.learn, note=lambda given: given["k"]) as learned:
+        metrics, rows = run(table, tmp_path / "run", words)
+    assert list(learned.notes) == list(range(max(0, kill - 1), 4))
+    options = {"rounds": 12, "shrinkage": 0.5, "max_leaves": 5, "min_leaf": 4, "held_out": 0.2, "t": 10}
+    model, summary = Stacking(base_models=base_models, refits=2, **options).fit(training_of(rows, ""))  # type: ignore[arg-type]
+    assert metrics["stacking"]["content_hash"] == model.content_hash
+    assert metrics["stacking"]["base_models"] == summary["base_models"]
+    store = Store(tmp_path / "run" / "store.zarr")
+    assert store.attributes(f"{MODELS}/stacking-parts/000") is None
+    assert store.attributes(f"{MODELS}/stacking") is not None
+
+
+def test_psi_and_C_of_a_sum_with_weights_may_be_left_to_it(table: Path, tmp_path: Path) -> None:
+    with counted(Stacking.joined) as joined:
+        metrics, rows = run(table, tmp_path / "run", "--learner stacking --t 10 --base-models boosting@0.5,iforest@0.7")
+    assert joined.number == 1
+    chosen = metrics["stacking"]["base_models"]["iforest"]
+    options = {"rounds": 12, "shrinkage": 0.5, "max_leaves": 5, "min_leaf": 4, "held_out": 0.2, "t": 10}
+    given = f"boosting@0.5,iforest:{chosen['psi']}:{chosen['C']}@0.7"
+    model = Stacking(base_models=given, **options).fit(training_of(rows, ""))[0]  # type: ignore[arg-type]
+    assert metrics["stacking"]["content_hash"] == model.content_hash
 
 
 def test_a_quantile_takes_no_weights(table: Path, tmp_path: Path) -> None:

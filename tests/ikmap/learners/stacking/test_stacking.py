@@ -157,7 +157,9 @@ def test_psi_and_C_of_parts_with_weights_are_chosen_by_folds_if_they_are_not_giv
     given = Stacking(t=12, n_folds=3, base_models="iforest@1").fit(of)[1]["base_models"]
     settings, again = (cast("Any", own)["iforest"] for own in (chosen, given))
     assert (settings["psi"], settings["C"]) == (again["psi"], again["C"])
-    whole = Stacking(t=12, base_models="iforest:5000:1@1").fit(of)[1]["base_models"]
+    # With these, no folds are made: all rows may be of one group.
+    alike = replace(of, division=Division(np.zeros(N), in_time=False))
+    whole = Stacking(t=12, base_models="iforest:5000:1@1").fit(alike)[1]["base_models"]
     assert cast("Any", whole)["iforest"]["psi"] == N
 
 
