@@ -283,7 +283,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
 
     @property
     def is_weighed(self) -> bool:
-        """Whether the weights of the parts are given."""
+        """True if the weights of the parts are given."""
         return all(part.weight is not None for part in self.parts.values())
 
     def offered[C](self, kind: type[C]) -> C | None:
@@ -298,7 +298,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
 
     @property
     def _has_settings(self) -> bool:
-        """Whether psi and C of all maps are given."""
+        """True if psi and C of all maps are given."""
         return all(word.settings is not None or word.name == Boosting.about.name for word in self.parts.values())
 
     @property

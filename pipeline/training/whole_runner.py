@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -56,7 +58,7 @@ class WholeRunner(Runner):
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a task needs to train a learner on all training rows, or cells.
+    """Arguments of the tasks that train a learner on all training rows, or cells.
 
     Attributes
     ----------
@@ -92,6 +94,14 @@ class Fitting:
     def group(self) -> str:
         """Group of the store with the models that are learned separately, until they are added up."""
         return f"{MODELS}/{self.learner}-parts"
+
+    @contextmanager
+    def naming_options(self) -> Iterator[None]:
+        """Turn an error for too few groups or times into one that names the options of the run."""
+        try:
+            yield
+        except TooFewKeys as error:
+            raise InputError(f"--learner {self.learner}, --split-by {self.params.split_by}: {error}") from None
 
     def training(self, n_threads: int) -> tuple[Training, Shape, int]:
         """Read all rows; return them with the settings of the run, their sizes, and the bytes that were read."""
@@ -130,7 +140,8 @@ def learn_model(fitting: Fitting, n_threads: int, k: int) -> TaskRecord:
     training, _, size = fitting.training(n_threads)
     separate, output = fitting.separate, f"{fitting.group}/{k:03d}"
     assert separate is not None
-    model = separate.learn(k, training)
+    with fitting.naming_options():
+        model = separate.learn(k, training)
     save_model(fitting.store, output, model)
     return {"bytes_read": size, "bytes_written": model.nbytes, "outputs": [output], "temporary": True}
 
@@ -144,21 +155,20 @@ def fit_rows(fitting: Fitting, n_threads: int) -> TrainedRecord:
         An SVM with a kernel has more support vectors than this worker has memory for.
     """
     training, shape, size = fitting.training(n_threads)
-    store, params, learner, method = fitting.store, fitting.params, fitting.learner, fitting.method
+    store, learner, method = fitting.store, fitting.learner, fitting.method
     outputs, written = [f"{MODELS}/{learner}"], 0
     try:
-        if (separate := fitting.separate) is not None:
-            models = [load_model(store, f"{fitting.group}/{k:03d}", Model) for k in range(separate.n_models)]
-            model, summary = separate.joined(models, training)
-        elif (honest := capability(method, LearnsOutOfFold)) is not None:
-            model, summary, out_of_fold = honest.fit_out_of_fold(training)
-            outputs.append(f"{OUT_OF_FOLD}/{learner}")
-            save_model(store, outputs[-1], out_of_fold)
-            written = out_of_fold.nbytes
-        else:
-            model, summary = method.fit(training)
-    except TooFewKeys as error:
-        raise InputError(f"--learner {learner}, --split-by {params.split_by}: {error}") from None
+        with fitting.naming_options():
+            if (separate := fitting.separate) is not None:
+                models = [load_model(store, f"{fitting.group}/{k:03d}", Model) for k in range(separate.n_models)]
+                model, summary = separate.joined(models, training)
+            elif (honest := capability(method, LearnsOutOfFold)) is not None:
+                model, summary, out_of_fold = honest.fit_out_of_fold(training)
+                outputs.append(f"{OUT_OF_FOLD}/{learner}")
+                save_model(store, outputs[-1], out_of_fold)
+                written = out_of_fold.nbytes
+            else:
+                model, summary = method.fit(training)
     except WorkingSetTooLarge as error:
         limit = worker_limit()
         assert limit is not None

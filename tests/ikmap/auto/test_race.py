@@ -272,7 +272,7 @@ def test_trees_of_a_forest_are_grown_on_more_rows_where_there_are_more(
 
 
 def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:
-    """Of two million rows of a thousand columns, only as many are drawn as have bins of 1 GiB."""
+    """A forest draws only as many of two million rows of a thousand columns as have bins of 1 GiB."""
     folds, forest = [(np.arange(20_000), np.arange(20_000, 30_000))], Candidate("forest", "ridge", "forest")
     race = Race([forest], np.zeros(30_000), 0, folds, 2_000_000, 1000)
     race._searched["forest"] = [{(4096, 4.0): 1.0}]

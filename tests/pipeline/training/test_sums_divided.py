@@ -112,6 +112,22 @@ def test_a_task_learns_each_model_of_a_sum_with_weights(table: Path, tmp_path: P
     store = Store(tmp_path / "run" / "store.zarr")
     assert store.attributes(f"{MODELS}/stacking-parts/000") is None
     assert store.attributes(f"{MODELS}/stacking") is not None
+    # A model that is lost is made again, with those that it was made of.
+    store.delete(f"{MODELS}/stacking")
+    again, _ = run(table, tmp_path / "run", words)
+    assert again["stacking"]["content_hash"] == model.content_hash
+    assert store.attributes(f"{MODELS}/stacking") is not None
+
+
+def test_one_group_is_too_few_for_boosting_in_a_sum_with_weights(table: Path, tmp_path: Path) -> None:
+    head, *lines = table.read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    two = [",".join([a, b, f"g{k % 2}", *rest]) for k, (a, b, _, *rest) in enumerate(rows)]
+    table.write_text("\n".join([head, *two]) + "\n")
+    words = "--learner stacking --t 10 --base-models boosting@0.5,iforest:16:2@0.7 --split-by group:who"
+    message = r"^--learner stacking, --split-by group:who: found the same group in all \d+ rows"
+    with pytest.raises(InputError, match=message):
+        run(table, tmp_path / "run", words)
 
 
 def test_psi_and_C_of_a_sum_with_weights_may_be_left_to_it(table: Path, tmp_path: Path) -> None:
