@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 from distributed import get_worker
 from distributed.utils import sync
@@ -38,15 +38,10 @@ LEG_SECONDS = 5.0
 """Seconds after which a leg ends as soon as the state can be written without loss."""
 JOIN_SECONDS = 10.0
 """Seconds in which the workers of a leg have to begin, or it is given up: they may be busy with other tasks."""
-LOOK_SECONDS = 0.5
-"""Seconds between looks, while nothing arrives, at whether the others are there."""
 OPERATION = "ikmap-peer"
 """Name of the message in Dask's protocol between workers."""
 MOST_LEGS = 8
 """Number of legs whose messages a process keeps: those of older ones came too late."""
-
-JOIN, END, GONE = -1, -2, -3
-"""Numbers of messages that belong to no exchange: of a worker that begins, one that failed, and one that is gone."""
 
 
 class PeerLost(Exception):
@@ -80,12 +75,15 @@ type LegTask = Callable[..., LegRecord]
 # Messages between workers
 
 
-_boxes: dict[tuple[str, int], SimpleQueue[bytes]] = {}
-"""Messages that have arrived in this process, by leg and number of the worker."""
+type _Message = tuple[int, Address | None]
+"""Number of a worker, and its address; None if it has failed, or cannot be reached."""
+
+_boxes: dict[tuple[str, int], SimpleQueue[_Message]] = {}
+"""Messages that have arrived in this process by way of Dask, by leg and number of the worker."""
 _lock = Lock()
 
 
-def _box(leg: str, rank: int) -> SimpleQueue[bytes]:
+def _box(leg: str, rank: int) -> SimpleQueue[_Message]:
     with _lock:
         legs = list(dict.fromkeys(own_leg for own_leg, _ in _boxes if own_leg != leg))
         for old in [key for key in _boxes if key[0] in legs[: max(0, len(legs) - MOST_LEGS)]]:
@@ -96,7 +94,7 @@ def _box(leg: str, rank: int) -> SimpleQueue[bytes]:
 def _receive(leg: str, rank: int, message: bytes) -> str:
     """Take in a message from another worker, or one with nothing in it, which asks whether this worker is there."""
     if message:
-        _box(leg, rank).put(message)
+        _box(leg, rank).put(pickle.loads(message))
     return "OK"
 
 
@@ -137,9 +135,6 @@ class Peers:
 
     def __post_init__(self) -> None:
         self._others = [rank for rank in range(len(self.workers)) if rank != self.rank]
-        self._exchanges = 0
-        self._early: dict[tuple[int, int], object] = {}
-        self._gone = set[int]()
         self._connections: Connections | None = None
         self._box = _box(self.leg, self.rank)
 
@@ -148,7 +143,7 @@ class Peers:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._end()
+            self._tell(None)
         if self._connections is not None:
             self._connections.close()
         with _lock:
@@ -164,17 +159,10 @@ class Peers:
         """
         if not self._others:
             return
-        box = self._box
         try:
-            self._connections = Connections(
-                get_worker(),
-                self.rank,
-                len(self._others),
-                box.put,
-                lambda rank: box.put(pickle.dumps((GONE, rank, None))),
-            )
-            self._tell(JOIN, self._connections.address)
-            self._connections.open(cast("dict[int, Address]", self._await(JOIN, seconds)))
+            self._connections = Connections(get_worker(), self.rank, len(self._others))
+            self._tell(self._connections.address)
+            self._connections.open(self._addresses(seconds))
         except OSError as error:
             raise PeerLost from error
 
@@ -188,66 +176,46 @@ class Peers:
         PeerLost
             A worker is gone, or has ended the leg.
         """
-        number = self._exchanges
-        self._exchanges += 1
         if self._connections is None:
             return [content]
-        message = pickle.dumps((number, self.rank, content), protocol=5)
         try:
-            self._connections.send(message)
-        except OSError as error:
+            contents, n_bytes = self._connections.exchange(content, self._look)
+        except (OSError, EOFError) as error:
             raise PeerLost from error
-        self.bytes_sent += len(message) * len(self._others)
-        contents = {**self._await(number), self.rank: content}
-        return [contents[rank] for rank in range(len(self.workers))]
+        self.bytes_sent += n_bytes
+        return [content if rank == self.rank else contents[rank] for rank in range(len(self.workers))]
 
-    def _await(self, number: int, seconds: float | None = None) -> dict[int, object]:
-        """Wait for the messages of this number of all others, for so many seconds; return their contents by worker."""
-        began = looked = time.monotonic()
-        while awaited := [rank for rank in self._others if (number, rank) not in self._early]:
-            if not self._gone.isdisjoint(awaited):
-                raise PeerLost
+    def _addresses(self, seconds: float) -> dict[int, Address]:
+        """Wait for the addresses of all others, for so many seconds."""
+        addresses, ends = dict[int, Address](), time.monotonic() + seconds
+        while len(addresses) < len(self._others):
             try:
-                message = self._box.get(timeout=LOOK_SECONDS)
+                rank, address = self._box.get(timeout=max(0.0, ends - time.monotonic()))
             except Empty:
-                if seconds is not None and time.monotonic() - began > seconds:
-                    raise PeerLost from None
-                if time.monotonic() - looked > LOOK_SECONDS:
-                    self._look(awaited)
-                    looked = time.monotonic()
-                continue
-            sent_number, sender, sent = pickle.loads(message)
-            if sent_number == END:
+                raise PeerLost from None
+            if address is None:
                 raise PeerLost
-            if sent_number == GONE:
-                self._gone.add(sender)  # of whom nothing more will come
-            else:
-                self._early[sent_number, sender] = sent  # perhaps for the next exchange: others may be ahead by one
-        return {rank: self._early.pop((number, rank)) for rank in self._others}
+            addresses[rank] = address
+        return addresses
 
-    def _end(self) -> None:
-        """Tell the others that this worker has failed."""
-        if self._others:
-            self._tell(END, None)
-
-    def _tell(self, number: int, content: object) -> None:
-        """Send a message to all others by way of Dask, without waiting until it has arrived."""
-        message = pickle.dumps((number, self.rank, content), protocol=5)
+    def _tell(self, address: Address | None) -> None:
+        """Tell the others the address of this worker, or that it has failed, without waiting until they know."""
+        message = pickle.dumps((self.rank, address), protocol=5)
         worker = get_worker()
 
         async def send(rank: int) -> None:
             try:
                 await self._call(worker, rank, message)
             except OSError:
-                if number != END:
-                    self._box.put(pickle.dumps((END, rank, None)))
+                self._box.put((rank, None))
 
         async def send_all() -> None:
             await asyncio.gather(*map(send, self._others))
 
-        worker.loop.add_callback(send_all)
+        if self._others:
+            worker.loop.add_callback(send_all)
 
-    def _look(self, ranks: Sequence[int]) -> None:
+    def _look(self, ranks: Iterable[int]) -> None:
         """Look whether some workers are there.
 
         Raises

@@ -320,7 +320,8 @@ class Sums:
             self.lacking = True
             return self
         assert self.values is None
-        self.histograms = self.histograms + other.histograms
+        self.histograms = np.require(self.histograms, requirements="W")
+        self.histograms += other.histograms
         self.leaves = self.leaves + other.leaves
         self.losses = np.concatenate([self.losses, other.losses], axis=1)
         self.largest = max(self.largest, other.largest)
