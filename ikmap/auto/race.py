@@ -199,7 +199,8 @@ def sample_size(n_rows: int) -> int:
 
 def default_budget(n_rows: int) -> float:
     """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows."""
-    return float(round(min(1.0 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))))
+    seconds = min(0.5 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))
+    return round(2 * seconds) / 2
 
 
 class Race:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
+from threading import Thread
 
 import numpy as np
 
@@ -18,13 +20,13 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress
+from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress, TaskRecord
 from pipeline.resolve import flag
 from pipeline.rows.folds import division_of, is_divided
 from pipeline.rows.prepared import DATA, SCALE, PreparedRows
 from pipeline.rows.row_weights import weight_rule, weights_of
 from pipeline.rows.split_rule import goes_by_time
-from pipeline.running.dispatch import Task, worker_addresses
+from pipeline.running.dispatch import Task, run_tasks, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
@@ -52,11 +54,13 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     n, n_used = rows.n_rows, min(rows.n_rows, params.cv_rows)
     if params.cv_rows == Params.cv_rows:
         n_used = sample_size(n)
-    race = begin(context, rows, n_used)
     stage = Stage(context, "choose", None, n_used)
-    limit = f"for at most {race.budget:.0f} s with the model (--budget)"
+    race = begin(stage, rows, n_used)
+    limit = f"for at most {race.budget:g} s with the model (--budget)"
     names = ", ".join(own.name for own in race.candidates)
     context.events.message(f"choose: tries {names} on {n_used:,} of {n:,} training rows, {limit}")
+    # What weighs sums takes two tenths of a second to import: while the first trials go on.
+    Thread(target=import_module, args=("scipy.optimize",), daemon=True).start()
     while trials := race.next_round():
         # Those that take longest begin first: else one of them may go on alone in the end.
         ordered = sorted(trials, key=race.expected, reverse=True)
@@ -85,27 +89,49 @@ def scaled(stage: Stage, rows: PreparedRows, scale: str) -> bool:
     return True
 
 
-def begin(context: Context, rows: PreparedRows, n_used: int) -> Race:
+class SampleRecord(TaskRecord):
+    """The record of a task that draws the sample of a race; never written to disk.
+
+    Attributes
+    ----------
+    y : ndarray, shape (n,)
+        Targets.
+    weight : ndarray of float64, shape (n,), or None
+        Weights that the data give the rows.
+    folds : list of (ndarray, ndarray)
+        For each fold, the rows of the sample to learn from, and those held out.
+    """
+
+    y: np.ndarray
+    weight: np.ndarray | None
+    folds: list[Fold]
+
+
+def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
     """Return the race of a run, before its first round."""
-    params, preparation = context.params, rows.preparation
-    task, _, y, weight = cv_sample(context.store, params, n_used)
-    n_classes = len(task.codec.classes)
-    folds = folds_of_race(context.store, params, n_used, y)
-    workers = max(1, len(worker_addresses(context.client)))
-    own = candidates(classes=n_classes > 0, dense=preparation.dense)
-    in_time = goes_by_time(params.split_by)
+    params, preparation, client = stage.context.params, rows.preparation, stage.context.client
+    # On a worker: which rows are in the sample is found out by compiled loops, which this process would have to load.
+    draw = Task("sample", (stage.context.store, params, n_used))
+    ((_, sample),) = run_tasks(client, stage.key, draw_sample, [draw])
+    n_classes = len(preparation.task.codec.classes)
     return Race(
-        own,
-        y,
+        candidates(classes=n_classes > 0, dense=preparation.dense),
+        sample["y"],
         n_classes,
-        folds,
+        sample["folds"],
         rows.n_rows,
         preparation.n_columns,
         params.budget,
-        workers,
-        weight,
-        in_time=in_time,
+        max(1, len(worker_addresses(client))),
+        sample["weight"],
+        in_time=goes_by_time(params.split_by),
     )
+
+
+def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
+    """Task: return the targets, the weights and the folds of the rows by which candidates are compared."""
+    _, _, y, weight = cv_sample(store, params, n_rows)
+    return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y)}
 
 
 def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
