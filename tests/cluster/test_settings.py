@@ -216,6 +216,7 @@ def test_tunnel() -> None:
 # --- scheduler files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scheduler_file(tmp_path: Path) -> None:
     said: list[str] = []
     with cluster.connect("local", workers=1, memory_limit="1GB", options=["tls=off"], say=said.append) as handle:

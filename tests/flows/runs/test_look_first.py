@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster import address
 from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.look_first import look_at_data
@@ -94,7 +95,10 @@ def test_a_file_or_url_for_a_data_set_is_taken_as_input(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["--cluster tcp://127.0.0.1:1", "--cluster tcp://127.0.0.1:1 --run-dir a/b/c"])
-def test_a_refused_cluster_leaves_no_directory(words: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_cluster_leaves_no_directory(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(address, "ANSWER_SECONDS", 0.3)
     (folder / "rows.csv").write_text("a,b,label\n1,2,0\n2,1,1\n")
     assert (
         run_command(import_module("flows.batch").main, ["--input", "rows.csv", "--test-size", "0.5", *words.split()])

@@ -72,6 +72,7 @@ def test_a_base_model_that_is_none_is_named(names: str) -> None:
         CellStackingClassifier(base_models=names).fit([[0.0], [1.0]], [0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_stacking_learns_many_classes_of_which_some_are_in_one_fold_only(weighted: bool) -> None:
     X, y = many_classes()
