@@ -43,7 +43,7 @@ GREETING_BYTES = SECRET_BYTES + _NUMBER.size
 """Bytes of the secret and of the number of a worker that connects."""
 
 type _Steps[T] = Generator[int, None, T]
-"""What goes on as far as it can without waiting; then it yields the event that it waits for."""
+"""Generator that sends or receives as far as it can without waiting, then yields the event that it waits for."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Connections:
                 Thread(target=self._greet, args=(connection,), name=f"ikmap-peer-{n_accepted}", daemon=True).start()
 
     def _greet(self, connection: socket.socket) -> None:
-        """Thread: keep a connection once who has made it has shown that it is another worker."""
+        """Thread: keep a connection if its other end knows the secret, and so is another worker; else close it."""
         with suppress(OSError):
             connection.settimeout(OPEN_SECONDS)
             # Closed at once, so that one who still sends is told, and does not wait for this end to read.

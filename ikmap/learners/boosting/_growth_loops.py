@@ -19,13 +19,13 @@ from ikmap.partitioners._iforest_loops import LEAF
 MOST_BINS = 1 << 16
 """Number of bins that two bytes tell apart: above the codes of all rows."""
 AHEAD = 16
-"""How many rows ahead memory is asked for: rows of a node stand anywhere, so that each is far from the one before."""
+"""Number of rows by which a loop asks for memory ahead, as the rows of a node may stand far apart."""
 FAR_AHEAD = 64
-"""The same, where a row takes less time than memory does."""
+"""Number of rows by which a loop asks ahead that is done with a row sooner than memory answers."""
 LINE_BYTES = 64
-"""Bytes of memory that come at once."""
+"""Bytes of memory that the processor fetches at once."""
 MOST_LINES = 4
-"""How many times as many are asked for, of a row: more that stand together come by themselves."""
+"""Most lines of a row that a loop asks for: the processor fetches those that follow by itself."""
 ROUNDING = 1e-12
 """Gain, as a share of the score of the whole leaf, that a split must exceed."""
 
@@ -73,7 +73,7 @@ def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
 
 @compiled
 def _far_apart(rows):
-    """Return whether most of these rows, in ascending order, have others between them: memory is then asked for."""
+    """Return whether most of these rows, in ascending order, have others between them, so that a loop asks ahead."""
     return rows.size > 0 and rows[rows.size - 1] - rows[0] > 2 * rows.size
 
 
