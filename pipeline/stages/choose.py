@@ -59,7 +59,7 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     limit = f"for at most {race.budget:g} s with the model (--budget)"
     names = ", ".join(own.name for own in race.candidates)
     context.events.message(f"choose: tries {names} on {n_used:,} of {n:,} training rows, {limit}")
-    # The weights of sums need SciPy's optimiser, which takes two tenths of a second to import: the first trials hide it.
+    # The weights of sums need SciPy's optimiser, which takes .2 s to import: the first trials hide it.
     Thread(target=import_module, args=("scipy.optimize",), daemon=True).start()
     while trials := race.next_round():
         # Those that take longest begin first: else one of them may go on alone in the end.
