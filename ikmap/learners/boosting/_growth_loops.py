@@ -10,10 +10,14 @@ sum holds the sum of the hessians and the number of rows.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ikmap._lockstep_loops import meet
 from ikmap._simd import prefetch
-from ikmap.compiled import compiled
+from ikmap.compiled import compiled, group
+from ikmap.learners.boosting._loss_loops import derive
 from ikmap.partitioners._iforest_loops import LEAF
 
 MOST_BINS = 1 << 16
@@ -28,6 +32,30 @@ MOST_LINES = 4
 """Most lines of a row that a loop asks for: the processor fetches those that follow by itself."""
 ROUNDING = 1e-12
 """Gain, as a share of the score of the whole leaf, that a split must exceed."""
+DIVIDED_ROWS = 1 << 13
+"""Number of rows from which on several threads divide them."""
+ROW_COST, MEETING_COST = 3, 1500
+"""Rough nanoseconds that a thread takes to look a row up, and that threads take to wait for each other."""
+ALONE, BY_ROWS, BY_BYTES = 0, 1, 2
+"""Ways in which threads make a histogram: one does, or each adds up some rows, or each adds up some bytes."""
+
+
+@group("i8, i8, i8[::1], i8[::1], i8[:, :, ::1], f8[:, ::1], i8[:, :, ::1]")
+class Workspace(NamedTuple):
+    """Numbers and arrays that a thread of a team grows a tree with, beside the rows.
+
+    Number of the thread; number of threads; the numbers by which they wait for each other
+    (:func:`~ikmap._lockstep_loops.meet`). The arrays are those of all threads: of each, a number of rows, a histogram,
+    and for two children the gain, the column and the cut of a split.
+    """
+
+    thread: int
+    n_threads: int
+    meeting: np.ndarray
+    counts: np.ndarray
+    partial: np.ndarray
+    gains: np.ndarray
+    splits: np.ndarray
 
 
 def _of_codes(signature: str) -> tuple[str, ...]:
@@ -61,14 +89,6 @@ def fill_bytes(codes, places, members, stored):
                 stored[i, places[j]] = codes[i, j]
             elif codes[i, j]:
                 stored[i, places[j]] = members[j]
-
-
-@compiled({"boosting": "f8[::1], f8[::1], f8, f8, i8, i8[:, ::1]"})
-def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
-    """Write the two words of each row: its gradient as a whole number; its hessian, shifted, plus 1."""
-    for i in range(gradient.size):
-        words[i, 0] = np.int64(np.rint(gradient[i] * gradient_scale))
-        words[i, 1] = (np.int64(np.rint(hessian[i] * hessian_scale)) << shift) + 1
 
 
 @compiled
@@ -197,8 +217,8 @@ def best_split(
     return best, best_column, best_cut
 
 
-@compiled({"boosting": _of_codes("{codes}, u4[::1], i8, i8, i8, u4[::1]")})
-def divide(codes, rows, place, low, high, scratch):
+@compiled
+def _divide_alone(codes, rows, place, low, high, scratch):
     """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number."""
     n_left, n_right = np.uint64(0), np.uint64(0)
     place, width, last = np.uint64(place), np.uint64(codes.shape[1]), rows.size - 1
@@ -218,17 +238,228 @@ def divide(codes, rows, place, low, high, scratch):
     return np.int64(n_left)
 
 
+@compiled
+def _divide_apart(codes, rows, place, low, high, scratch):
+    """Write the rows whose byte is not in [low, high) from the begin of `scratch`, the others from its end on.
+
+    Return the number of the former. The latter are in the opposite order.
+    """
+    n_left, n_right = np.uint64(0), np.uint64(rows.size - 1)
+    place, width, last = np.uint64(place), np.uint64(codes.shape[1]), rows.size - 1
+    far_apart = _far_apart(rows)
+    for i in range(rows.size):
+        if far_apart:
+            prefetch(codes, np.uint64(rows[min(i + FAR_AHEAD, last)]) * width + place)
+        row = rows[i]
+        code = np.int64(codes[np.uint64(row), place])
+        left = np.uint64((code < low) | (code >= high))
+        # Without a branch that is guessed wrong: what is written to the wrong end, a later row writes over.
+        scratch[n_left] = row
+        scratch[n_right] = row
+        n_left += left
+        n_right -= np.uint64(1) - left
+    return np.int64(n_left)
+
+
+@compiled({"boosting": _of_codes("{codes}, u4[::1], i8, i8, i8, u4[::1], {{Workspace}}")})
+def divide(codes, rows, place, low, high, scratch, space):
+    """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number.
+
+    All threads of a team call it, and all are done when it returns; it returns -1 if one of them has given up. They
+    meet again before they call it the next time.
+
+    Parameters
+    ----------
+    scratch : (m,)
+    """
+    m, thread, n_threads, counts, meeting = rows.size, space.thread, space.n_threads, space.counts, space.meeting
+    if n_threads == 1:
+        return _divide_alone(codes, rows, place, low, high, scratch)
+    if m < DIVIDED_ROWS:
+        if thread == 0:
+            counts[0] = _divide_alone(codes, rows, place, low, high, scratch)
+        return counts[0] if meet(meeting, n_threads) else np.int64(-1)
+    begin, end = m * thread // n_threads, m * (thread + 1) // n_threads
+    counts[thread] = _divide_apart(codes, rows[begin:end], place, low, high, scratch[begin:end])
+    if not meet(meeting, n_threads):
+        return np.int64(-1)
+    before, n_left = np.int64(0), np.int64(0)
+    for k in range(n_threads):
+        if k < thread:
+            before += counts[k]
+        n_left += counts[k]
+    for i in range(counts[thread]):
+        rows[before + i] = scratch[begin + i]
+    first_right = n_left + begin - before
+    for i in range(end - begin - counts[thread]):
+        rows[first_right + i] = scratch[end - 1 - i]
+    return n_left if meet(meeting, n_threads) else np.int64(-1)
+
+
+@compiled
+def _way(m, n_bytes, n_bins, n_threads):
+    """Return the way in which so many threads make a histogram of m rows.
+
+    By rough nanoseconds: a value and a bin take one, a row that is looked up and waiting for others more.
+    """
+    if n_threads == 1:
+        return ALONE
+    alone = m * (n_bytes + ROW_COST) + 2 * n_bins
+    by_rows = m * (n_bytes + ROW_COST) // n_threads + 3 * n_bins + MEETING_COST
+    by_bytes = m * (-(-n_bytes // n_threads) + ROW_COST) + 2 * n_bins // n_threads
+    if alone <= min(by_rows, by_bytes):
+        return ALONE
+    return BY_ROWS if by_rows < by_bytes else BY_BYTES
+
+
+@compiled(
+    {"boosting": _of_codes("{codes}, u4[::1], i8[:, ::1], i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], {{Workspace}}")}
+)
+def fill_histogram(codes, rows, words, columns, first_bins, histogram, rest, space):
+    """Write the sums of the words of some rows to the histogram of each byte, and take them from another histogram.
+
+    All threads of a team call it, and all are done when it returns; it returns False if one of them has given up.
+
+    Parameters
+    ----------
+    columns : (any number,)
+        Numbers of the bytes; the bins of others hold anything afterwards.
+    histogram : (number of all bins, 2)
+    rest : (number of all bins, 2) or (0, 2)
+        Histogram of more rows, of which that of the other ones is left.
+    """
+    m, n_bins = rows.size, histogram.shape[0]
+    thread, n_threads, partial, meeting = space.thread, space.n_threads, space.partial, space.meeting
+    way = _way(m, columns.size, n_bins, n_threads)
+    if way == BY_ROWS:
+        own = partial[thread]
+        own[:] = 0
+        add_rows(codes, rows[m * thread // n_threads : m * (thread + 1) // n_threads], words, columns, first_bins, own)
+        if not meet(meeting, n_threads):
+            return False
+        begin, end = n_bins * thread // n_threads, n_bins * (thread + 1) // n_threads
+        histogram[begin:end] = partial[0, begin:end]
+        for k in range(1, n_threads):
+            for b in range(begin, end):
+                histogram[b, 0] += partial[k, b, 0]
+                histogram[b, 1] += partial[k, b, 1]
+        _take_from(rest, histogram, begin, end)
+    elif way == BY_BYTES:
+        n_bytes = columns.size
+        own_columns = columns[n_bytes * thread // n_threads : n_bytes * (thread + 1) // n_threads]
+        for column in own_columns:
+            histogram[first_bins[column] : first_bins[column + 1]] = 0
+        if own_columns.size:
+            add_rows(codes, rows, words, own_columns, first_bins, histogram)
+        for column in own_columns:
+            _take_from(rest, histogram, first_bins[column], first_bins[column + 1])
+    elif thread == 0:
+        histogram[:] = 0
+        add_rows(codes, rows, words, columns, first_bins, histogram)
+        _take_from(rest, histogram, 0, n_bins)
+    return meet(meeting, n_threads)
+
+
+@compiled
+def _take_from(rest, histogram, begin, end):
+    """Take some bins of a histogram from those of another one, if there is one."""
+    for b in range(begin, min(end, rest.shape[0])):
+        rest[b, 0] -= histogram[b, 0]
+        rest[b, 1] -= histogram[b, 1]
+
+
+@compiled
+def _best_of(space, k, n_columns):
+    """Return gain, column and cut of the best split that threads have found: of equal ones, of the first column."""
+    gain, column, cut = 0.0, np.int64(LEAF), np.int64(0)
+    for thread in range(min(space.n_threads, n_columns)):
+        own, of_thread = space.gains[thread, k], space.splits[thread, k, 0]
+        if of_thread != LEAF and (column == LEAF or own > gain or (own == gain and of_thread < column)):
+            gain, column, cut = own, of_thread, space.splits[thread, k, 1]
+    return gain, column, cut
+
+
 @compiled(
     {
         "boosting": _of_codes(
-            "{codes}, i8[:, ::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
-            "f8, f8, i8, i8, f8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1]"
+            "{codes}, {{Derivation}}, u4[::1], u4[::1], i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], {{Workspace}}"
+        )
+    }
+)
+def begin_tree(codes, derived, kept, rows, columns, first_bins, histogram, nothing, space):
+    """Derive all rows, take up those that a tree grows on, and write the sums of their words to the histogram.
+
+    All threads of a team call it.
+
+    Parameters
+    ----------
+    kept, rows : (m,)
+        Numbers of the rows of the tree, and where they are written.
+    columns, first_bins, histogram
+        As those of :func:`fill_histogram`.
+    nothing : (0, 2)
+
+    Returns
+    -------
+    float
+        Largest gradient for a weight of 1; -1 if a thread has given up.
+    """
+    thread, n_threads, n, m = space.thread, space.n_threads, derived.margin.size, kept.size
+    space.gains[thread, 0] = derive(derived, n * thread // n_threads, n * (thread + 1) // n_threads)
+    start, stop = m * thread // n_threads, m * (thread + 1) // n_threads
+    rows[start:stop] = kept[start:stop]
+    if not meet(space.meeting, n_threads):
+        return -1.0
+    if not fill_histogram(codes, rows, derived.words, columns, first_bins, histogram, nothing, space):
+        return -1.0
+    largest = 0.0
+    for k in range(n_threads):
+        largest = max(largest, space.gains[k, 0])
+    return largest
+
+
+@compiled
+def _whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
+    """Return the sums of the gradients and of the hessians of some rows, each of them as a whole number."""
+    first = second = np.int64(0)
+    for i in range(rows.size):
+        ahead = np.uint64(rows[min(i + FAR_AHEAD, rows.size - 1)])
+        prefetch(gradient, ahead)
+        prefetch(hessian, ahead)
+        row = np.uint64(rows[i])
+        first += np.int64(np.rint(gradient[row] * gradient_scale))
+        second += np.int64(np.rint(hessian[row] * hessian_scale))
+    return first, second
+
+
+@compiled({"boosting": "u4[::1], i8, i8, i8[:, ::1], f8[::1], f8[::1], f8, f8, i8[:, ::1]"})
+def sums_of_leaves(rows, start, stop, ranges, gradient, hessian, gradient_scale, hessian_scale, sums):
+    """Write the sums of the gradients and of the hessians of the rows of each leaf, as whole numbers.
+
+    Parameters
+    ----------
+    start, stop : int
+        The rows before and after are left out.
+    ranges : (number of leaves, 2)
+        Between which of the rows those of each leaf stand.
+    sums : (number of leaves, 2)
+    """
+    for leaf in range(ranges.shape[0]):
+        own = rows[max(start, ranges[leaf, 0]) : max(start, min(stop, ranges[leaf, 1]))]
+        sums[leaf, 0], sums[leaf, 1] = _whole_sums(own, gradient, hessian, gradient_scale, hessian_scale)
+
+
+@compiled(
+    {
+        "boosting": _of_codes(
+            "{codes}, {{Derivation}}, u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+            "f8, f8, i8, i8, f8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1], f8, f8, i8[:, ::1], {{Workspace}}"
         )
     }
 )
 def grow(
     codes,
-    words,
+    derived,
     rows,
     scratch,
     columns_of_bytes,
@@ -246,11 +477,16 @@ def grow(
     histograms,
     splits,
     ranges,
+    leaf_gradient,
+    leaf_hessian,
+    sums,
+    space,
 ):
     """Grow a whole tree whose rows are all here: split the leaf of the largest gain, of equal ones the older.
 
     It is what :class:`ikmap.learners.boosting.growth.Growth` does node by node, with the histogram of one child made
-    from its rows, and that of the other by subtraction.
+    from its rows, and that of the other by subtraction. All threads of a team call it: each does its share of every
+    step, and finds for itself, from the same numbers, what the next step is.
 
     Parameters
     ----------
@@ -264,14 +500,21 @@ def grow(
         Where the node, the column and the cut of each split are written. The children of split s are the nodes 2 s + 1
         and 2 s + 2.
     ranges : (2 * most leaves - 1, 2)
-        Where it is written between which of the rows those of each node stand.
+        Where it is written between which of the rows those of each node stand. Each thread has its own.
+    leaf_gradient, leaf_hessian : float
+        Factors of the sums of leaves.
+    sums : (2 * most leaves - 1, 2)
+        Where the sums of the gradients and of the hessians of the rows of each leaf are written, as whole numbers. Each
+        thread has its own, for a share of the rows.
 
     Returns
     -------
     int
-        Number of splits.
+        Number of splits; -1 if a thread has given up.
     """
     most_nodes, most_leaves = ranges.shape[0], histograms.shape[0]
+    thread, n_threads, meeting = space.thread, space.n_threads, space.meeting
+    own_columns = columns[thread::n_threads].copy()
     gains = np.zeros(most_nodes)
     column_of, cut_of = np.full(most_nodes, LEAF, np.int64), np.zeros(most_nodes, np.int64)
     slot_of, free = np.zeros(most_nodes, np.int64), np.arange(most_leaves)
@@ -279,10 +522,14 @@ def grow(
     free[: most_leaves - 1] = np.arange(most_leaves - 1, 0, -1)
     ranges[0, 0], ranges[0, 1] = 0, rows.size
     if rows.size >= 2 * min_leaf:
-        gains[0], column_of[0], cut_of[0] = best_split(
-            histograms[0], columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf,
-            min_hessian, l2, largest,
-        )  # fmt: skip
+        if own_columns.size:
+            space.gains[thread, 0], space.splits[thread, 0, 0], space.splits[thread, 0, 1] = best_split(
+                histograms[0], own_columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf,
+                min_hessian, l2, largest,
+            )  # fmt: skip
+        if not meet(meeting, n_threads):
+            return -1
+        gains[0], column_of[0], cut_of[0] = _best_of(space, 0, columns.size)
     n_splits, n_nodes = 0, 1
     while n_splits < most_leaves - 1:
         node, most = -1, 0.0
@@ -294,7 +541,10 @@ def grow(
         column, cut, slot = column_of[node], cut_of[node], slot_of[node]
         begin, end, member = ranges[node, 0], ranges[node, 1], members[column]
         low, high = (member, member + 1) if member else (cut, np.int64(MOST_BINS))
-        middle = begin + divide(codes, rows[begin:end], places[column], low, high, scratch)
+        n_left = divide(codes, rows[begin:end], places[column], low, high, scratch, space)
+        if n_left < 0:
+            return -1
+        middle = begin + n_left
         column_of[node] = LEAF  # it is no leaf any more that could be split
         splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = node, column, cut
         left, right = n_nodes, n_nodes + 1
@@ -304,24 +554,37 @@ def grow(
         if n_splits == most_leaves - 1 or ranges[large, 1] - ranges[large, 0] < 2 * min_leaf:
             free[n_free] = slot
             n_free += 1
+            if not meet(meeting, n_threads):  # before the next division, all have taken in what this one returned
+                return -1
             continue
         n_free -= 1
         slot_of[small], slot_of[large] = free[n_free], slot
-        own, rest = histograms[slot_of[small]], histograms[slot]
-        own[:] = 0
-        add_rows(codes, rows[ranges[small, 0] : ranges[small, 1]], words, columns_of_bytes, first_bins, own)
-        for b in range(own.shape[0]):
-            rest[b, 0] -= own[b, 0]
-            rest[b, 1] -= own[b, 1]
-        for child in (small, large):
+        own, of_small = histograms[slot_of[small]], rows[ranges[small, 0] : ranges[small, 1]]
+        if not fill_histogram(
+            codes, of_small, derived.words, columns_of_bytes, first_bins, own, histograms[slot], space
+        ):  # fmt: skip
+            return -1
+        if own_columns.size:
+            for k, child in enumerate((small, large)):
+                if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
+                    space.gains[thread, k], space.splits[thread, k, 0], space.splits[thread, k, 1] = best_split(
+                        histograms[slot_of[child]], own_columns, places, members, first_bins, gradient_unit,
+                        hessian_unit, shift, min_leaf, min_hessian, l2, largest,
+                    )  # fmt: skip
+        if not meet(meeting, n_threads):
+            return -1
+        for k, child in enumerate((small, large)):
             if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
-                gains[child], column_of[child], cut_of[child] = best_split(
-                    histograms[slot_of[child]], columns, places, members, first_bins, gradient_unit, hessian_unit,
-                    shift, min_leaf, min_hessian, l2, largest,
-                )  # fmt: skip
+                gains[child], column_of[child], cut_of[child] = _best_of(space, k, columns.size)
             if column_of[child] == LEAF:
                 free[n_free] = slot_of[child]
                 n_free += 1
+    leaves = ranges[:n_nodes].copy()
+    for split in range(n_splits):
+        leaves[splits[split, 0]] = 0
+    start, stop = rows.size * thread // n_threads, rows.size * (thread + 1) // n_threads
+    of_rows = derived.gradient, derived.hessian
+    sums_of_leaves(rows, start, stop, leaves, *of_rows, leaf_gradient, leaf_hessian, sums)
     return n_splits
 
 
@@ -363,40 +626,11 @@ def fill_tree(splits, taken, feature, cut, right, leaves):
         height += 2
 
 
-@compiled({"boosting": "u4[::1], f8[::1], f8[::1], f8, f8"})
-def whole_sums(rows, gradient, hessian, gradient_scale, hessian_scale):
-    """Return the sums of the gradients and of the hessians of some rows, each of them as a whole number."""
-    first = second = np.int64(0)
-    for i in range(rows.size):
-        ahead = np.uint64(rows[min(i + FAR_AHEAD, rows.size - 1)])
-        prefetch(gradient, ahead)
-        prefetch(hessian, ahead)
-        row = np.uint64(rows[i])
-        first += np.int64(np.rint(gradient[row] * gradient_scale))
-        second += np.int64(np.rint(hessian[row] * hessian_scale))
-    return first, second
-
-
-@compiled({"boosting": "u4[::1], i8[:, ::1], f8[::1], f8[::1], f8, f8, i8[:, ::1]"})
-def sums_of_leaves(rows, ranges, gradient, hessian, gradient_scale, hessian_scale, sums):
-    """Write the sums of the gradients and of the hessians of the rows of each leaf, as whole numbers.
-
-    Parameters
-    ----------
-    ranges : (number of leaves, 2)
-        Between which of the rows those of each leaf stand.
-    sums : (number of leaves, 2)
-    """
+@compiled({"boosting": "u4[::1], i8, i8, i8[:, ::1], f8[::1], f8[::1]"})
+def add_values(rows, start, stop, ranges, values, margin):
+    """Add the value of each leaf to the margin of its rows, as far as these stand in [start, stop)."""
     for leaf in range(ranges.shape[0]):
-        own = rows[ranges[leaf, 0] : ranges[leaf, 1]]
-        sums[leaf, 0], sums[leaf, 1] = whole_sums(own, gradient, hessian, gradient_scale, hessian_scale)
-
-
-@compiled({"boosting": "u4[::1], i8[:, ::1], f8[::1], f8[::1]"})
-def add_values(rows, ranges, values, margin):
-    """Add the value of each leaf to the margin of its rows."""
-    for leaf in range(ranges.shape[0]):
-        for i in range(ranges[leaf, 0], ranges[leaf, 1]):
+        for i in range(max(start, ranges[leaf, 0]), min(stop, ranges[leaf, 1])):
             margin[np.uint64(rows[i])] += values[leaf]
 
 

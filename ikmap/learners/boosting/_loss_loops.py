@@ -1,32 +1,93 @@
-"""Compiled loops of the losses of gradient boosting: gradients and hessians by the margins of rows."""
+"""Compiled loops of the losses of gradient boosting: derivatives by the margins of rows, and their words."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ikmap.compiled import compiled
+from ikmap.compiled import compiled, group
+
+LOGISTIC, SQUARED, QUANTILE = 0, 1, 2
+"""Numbers of the losses."""
+BLOCK = 1024
+"""Number of rows whose derivatives are in the processor's cache while their words are written."""
 
 
-@compiled({"boosting": "f8[::1], f8[::1], f8[::1], f8[::1]"})
-def logistic_gradient(margin, target, gradient, hessian):
-    """Write the derivatives of log(1 + exp(margin)) - target * margin, for targets 0 and 1."""
-    for i in range(margin.size):
-        probability = 1.0 / (1.0 + np.exp(-margin[i]))
-        gradient[i] = probability - target[i]
-        hessian[i] = probability * (1.0 - probability)
+@group("i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, i8, i8[:, ::1]")
+class Derivation(NamedTuple):
+    """Numbers and arrays by which the derivatives of rows are found, and where they are written.
+
+    Number of the loss and, for a quantile, its level; margins, targets and weights (empty: ones) of all rows; where
+    their gradients and hessians are written, times the weights; factors by which these become whole numbers, and bits
+    by which those of hessians are shifted; where the two words of each row are written.
+    """
+
+    loss: int
+    level: float
+    margin: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+    gradient_scale: float
+    hessian_scale: float
+    shift: int
+    words: np.ndarray
 
 
-@compiled({"boosting": "f8[::1], f8[::1], f8[::1], f8[::1]"})
-def squared_gradient(margin, target, gradient, hessian):
-    """Write the derivatives of (margin - target)^2 / 2."""
-    for i in range(margin.size):
-        gradient[i] = margin[i] - target[i]
-        hessian[i] = 1.0
+@compiled({"boosting": "i8, f8, f8[::1], f8[::1], f8[::1], f8[::1]"})
+def fill_derivatives(loss, level, margin, target, gradient, hessian):
+    """Write gradient and hessian of each row.
+
+    The losses are log(1 + exp(margin)) - target * margin, for targets 0 and 1; (margin - target)^2 / 2; and the pinball
+    loss of a quantile, with hessians of 1.
+    """
+    if loss == LOGISTIC:
+        for i in range(margin.size):
+            probability = 1.0 / (1.0 + np.exp(-margin[i]))
+            gradient[i] = probability - target[i]
+            hessian[i] = probability * (1.0 - probability)
+    elif loss == SQUARED:
+        for i in range(margin.size):
+            gradient[i] = margin[i] - target[i]
+            hessian[i] = 1.0
+    else:
+        for i in range(margin.size):
+            gradient[i] = -level if target[i] > margin[i] else 1.0 - level
+            hessian[i] = 1.0
 
 
-@compiled({"boosting": "f8[::1], f8[::1], f8, f8[::1], f8[::1]"})
-def quantile_gradient(margin, target, level, gradient, hessian):
-    """Write the derivatives of the pinball loss of a quantile, with hessians of 1."""
-    for i in range(margin.size):
-        gradient[i] = -level if target[i] > margin[i] else 1.0 - level
-        hessian[i] = 1.0
+@compiled
+def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
+    """Write the two words of each row: its gradient as a whole number; its hessian, shifted, plus 1."""
+    for i in range(gradient.size):
+        words[i, 0] = np.int64(np.rint(gradient[i] * gradient_scale))
+        words[i, 1] = (np.int64(np.rint(hessian[i] * hessian_scale)) << shift) + 1
+
+
+@compiled({"boosting": "{Derivation}, i8, i8"})
+def derive(rows, start, stop):
+    """Write gradient, hessian and words of the rows in [start, stop); return the largest gradient for a weight of 1.
+
+    The largest gradient is only found for a loss that has no bound of it.
+    """
+    largest = 0.0
+    for begin in range(start, stop, BLOCK):
+        end = min(stop, begin + BLOCK)
+        gradient, hessian, words = rows.gradient[begin:end], rows.hessian[begin:end], rows.words[begin:end]
+        fill_derivatives(rows.loss, rows.level, rows.margin[begin:end], rows.target[begin:end], gradient, hessian)
+        if rows.weight.size:
+            weight = rows.weight[begin:end]
+            if rows.loss == SQUARED:
+                for i in range(weight.size):
+                    if weight[i] > 0.0:
+                        largest = max(largest, abs(gradient[i]))
+            for i in range(weight.size):
+                gradient[i] *= weight[i]
+                hessian[i] *= weight[i]
+        elif rows.loss == SQUARED:
+            for i in range(gradient.size):
+                largest = max(largest, abs(gradient[i]))
+        fill_words(gradient, hessian, rows.gradient_scale, rows.hessian_scale, rows.shift, words)
+    return largest

@@ -54,9 +54,9 @@ class Layout:
     members: np.ndarray
 
     @classmethod
-    def of(cls, X: Rows, max_bins: int = BYTE_BINS) -> Layout:
+    def of(cls, X: Rows, max_bins: int = BYTE_BINS, n_threads: int | None = 1) -> Layout:
         """Return the bins, at most so many for a column, and bytes for some rows."""
-        edges = bin_edges(X, max_bins)
+        edges = bin_edges(X, max_bins, n_threads)
         begins = np.r_[0, np.cumsum([own.size for own in edges], dtype=np.int64)]
         every = np.concatenate([*edges, np.empty(0)])
         two_bins = np.flatnonzero(np.diff(begins) == 1)

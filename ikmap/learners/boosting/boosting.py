@@ -126,6 +126,8 @@ class Problem:
         rounds.
     cut : float or None
         Place from which on rows are held out (:meth:`ikmap.divisions.Division.cut`); None: they are drawn by the seed.
+    n_threads : int
+        Number of threads that find the edges of bins.
     """
 
     settings: BoostingSettings
@@ -136,6 +138,7 @@ class Problem:
     n_outputs: int
     at_once: int | None = None
     cut: float | None = None
+    n_threads: int = 1
 
     @property
     def drawn(self) -> Drawn:
@@ -240,7 +243,7 @@ class Boosting:
         problem, loss = self._problem, self._problem.loss
         if not looked.kept:
             raise ValueError("boosting: found no row to learn from whose weight is above 0")
-        layout = Layout.of(_joined(looked.rows), problem.settings.max_bins)
+        layout = Layout.of(_joined(looked.rows), problem.settings.max_bins, problem.n_threads)
         kept, self._held = (math.fsum(weights) for weights in looked.weights)
         starts = tuple(loss.start(sums, kept, looked.targets) for sums in looked.sums)
         self._basis = Basis(layout, starts, problem.cut)
@@ -449,7 +452,7 @@ def boost(
     leaf-wise growth on histograms. The result has the same bits for any number of threads, since histograms are sums of
     whole numbers.
     """
-    state = Boosting(replace(problem.divided(division), at_once=1))
+    state = Boosting(replace(problem.divided(division), at_once=1, n_threads=n_threads))
     places = None if division is None else problem.places(division)
     piece = Piece(whole_piece(Block(X, targets, sample_weight), n_threads), problem.drawn, places)
     while state.order is not None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikmap.arrays import Floats
-from ikmap.learners.boosting._loss_loops import logistic_gradient, quantile_gradient, squared_gradient
+from ikmap.learners.boosting._loss_loops import LOGISTIC, QUANTILE, SQUARED, fill_derivatives
 
 EPSILON = 1e-12
 """Least share of a class for the first margin."""
@@ -22,6 +22,10 @@ class Loss(ABC):
 
     Attributes
     ----------
+    number : int
+        Number by which compiled loops know the loss.
+    level : float
+        For a quantile, the share of the targets that are below it.
     by_rows : bool
         True if the value of a leaf needs all of its rows at once, and not only sums over them.
     bounded : bool
@@ -32,6 +36,8 @@ class Loss(ABC):
         Bound of the value of a leaf, up to its sign, before it is shrunk.
     """
 
+    number: ClassVar[int]
+    level: float
     by_rows: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
     largest_hessian: ClassVar[float] = 1.0
@@ -51,9 +57,9 @@ class Loss(ABC):
             The targets, if the loss is one :attr:`by_rows`.
         """
 
-    @abstractmethod
     def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
         """Write the first and the second derivative of the loss of each row by its margin."""
+        fill_derivatives(self.number, self.level, margin, target, gradient, hessian)
 
     @abstractmethod
     def each(self, margin: Floats, target: Floats) -> Floats:
@@ -75,15 +81,14 @@ class Logistic(Loss):
     that no later tree could take it back, so it is bounded.
     """
 
+    number: ClassVar[int] = LOGISTIC
+    level: float = 0.0
     largest_hessian: ClassVar[float] = 0.25
     largest_value: ClassVar[float] = 4.0
 
     def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         share = min(max(math.fsum(sums) / n, EPSILON), 1 - EPSILON)
         return float(np.log(share / (1 - share)))
-
-    def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
-        logistic_gradient(margin, target, gradient, hessian)
 
     def each(self, margin: Floats, target: Floats) -> Floats:
         losses: Floats = np.logaddexp(0.0, margin) - target * margin
@@ -93,13 +98,12 @@ class Logistic(Loss):
 class Squared(Loss):
     """Loss of numbers: half of the squared error."""
 
+    number: ClassVar[int] = SQUARED
+    level: float = 0.0
     bounded: ClassVar[bool] = False
 
     def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return math.fsum(sums) / n
-
-    def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
-        squared_gradient(margin, target, gradient, hessian)
 
     def each(self, margin: Floats, target: Floats) -> Floats:
         losses: Floats = (margin - target) ** 2 / 2
@@ -121,13 +125,11 @@ class Quantile(Loss):
 
     level: float
 
+    number: ClassVar[int] = QUANTILE
     by_rows: ClassVar[bool] = True
 
     def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return float(np.quantile(np.concatenate(targets), self.level))
-
-    def gradient(self, margin: Floats, target: Floats, gradient: Floats, hessian: Floats) -> None:
-        quantile_gradient(margin, target, self.level, gradient, hessian)
 
     def each(self, margin: Floats, target: Floats) -> Floats:
         residual = target - margin

@@ -7,30 +7,32 @@ from an order that has them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
 from ikmap import seed_paths
+from ikmap._lockstep import Team
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import (
     MOST_BINS,
+    ROW_COST,
+    Workspace,
     add_in_blocks,
     add_leaves,
-    add_rows,
     add_tree,
     add_values,
     backfit,
+    begin_tree,
     divide,
     fill_drawn,
-    fill_words,
+    fill_histogram,
     find_leaves,
     grow,
     sums_of_leaves,
 )
+from ikmap.learners.boosting._loss_loops import Derivation, derive
 from ikmap.learners.boosting.bins import Layout, edge_rows
 from ikmap.learners.boosting.growth import Growth, Scales, Split, Tree
 from ikmap.learners.boosting.losses import Loss
@@ -40,14 +42,11 @@ from ikmap.seeds import generator
 
 SUM_ROWS = 4096
 """Number of rows whose losses are added up at a time. Pieces begin at multiples of it, so that sums are the same."""
-MANY_ROWS = 1 << 15
-"""Number of rows from which on margins are computed by several threads."""
-PARALLEL_WORK = 1 << 18
-"""Number of values from which on a histogram is made by several threads."""
-DIVIDED_ROWS = 1 << 17
-"""Number of rows of a node from which on several threads divide them."""
-WHOLE_TREE_WORK = 1 << 23
-"""Number of values from which on several threads make the histograms of a tree, one after the other."""
+DERIVE_COST, ADD_COST, LEAF_COST, DIVIDE_COST, WALK_COST = 6, 2, 3, 2, 50
+"""Rough nanoseconds that it takes for a row to derive it, to add the value of its leaf, to add it to the sums of its
+leaf, to put it among the rows of a child, and to find its leaf."""
+GROW_COST = 3
+"""Rough nanoseconds that a tree takes for a byte of a row."""
 BACKFIT_SHARE = 0.3
 """Share of the way to its best value that backfitting takes each leaf: the others are on their way too."""
 WHOLE_TREE_BYTES = 1 << 26
@@ -357,19 +356,25 @@ class _Rows:
         Number of the tree.
     order : ndarray of uint32
         Numbers of the rows, those of a node one after the other.
+    derivation : Derivation
+        Where their derivatives are.
     largest : float
-        Largest gradient, up to its sign, for a loss without a bound of its own.
+        Largest gradient, up to its sign.
     splits : list of (int, int, int)
         Splits that they are divided by.
     ranges : list of (int, int)
         Where the rows of each node begin and end.
+    sums : ndarray of int64, shape (number of nodes, 2), or None
+        Sums of the gradients and hessians of each leaf, of a tree that has been grown at once.
     """
 
     tree: int
     order: np.ndarray
+    derivation: Derivation
     largest: float
     splits: list[tuple[int, int, int]] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
+    sums: np.ndarray | None = None
 
     def of(self, node: int) -> np.ndarray:
         """Return the rows of a node."""
@@ -401,7 +406,7 @@ class Piece:
     def __init__(self, rows: PieceRows, drawn: Drawn, places: Floats | None = None) -> None:
         assert rows.start % SUM_ROWS == 0
         self._rows, self._drawn, self._n, self._places = rows, drawn, rows.stop - rows.start, places
-        self._pool = ThreadPoolExecutor(rows.n_threads) if rows.n_threads > 1 else None
+        self._team = Team(rows.n_threads)
         self._has_sides = False
         self._layout: Layout | None = None
         self._n_trees = 0
@@ -466,10 +471,13 @@ class Piece:
         if order.growing is None:
             nothing = np.empty((0, 0))
             return Sums(nothing, nothing, losses_of_blocks)
-        rows = self._divided(order, order.growing)
         histograms = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64)
-        for node, histogram in zip(order.wanted, histograms, strict=True):
-            self._add_rows(rows.of(node), order.growing.bytes, histogram)
+        if order.wanted == (0,):
+            rows = self._begin_tree(order.tree, order.growing, histograms[0])
+        else:
+            rows = self._divided(order, order.growing)
+            for node, histogram in zip(order.wanted, histograms, strict=True):
+                self._fill_histogram(rows.of(node), order.growing.bytes, histogram)
         leaves, values = self._leaves(order, rows)
         return Sums(histograms, leaves, losses_of_blocks, rows.largest, values)
 
@@ -529,6 +537,13 @@ class Piece:
             self._gradient, self._hessian = zeros((n,), np.float64), zeros((n,), np.float64)
             self._words = zeros((n, 2), np.int64)
             self._order, self._scratch = zeros((n,), np.uint32), zeros((n,), np.uint32)
+            n_bins, n_threads = int(self._first_bins[-1]), self._rows.n_threads
+            self._shared = (
+                np.zeros(n_threads, dtype=np.int64),
+                np.empty((n_threads, n_bins, 2), dtype=np.int64),
+                np.empty((n_threads, 2)),
+                np.empty((n_threads, 2, 2), dtype=np.int64),
+            )
         self._starts = basis.starts
         self._margin[:] = np.array(basis.starts)[:, None]
         self._n_trees, self._growing = 0, None
@@ -568,7 +583,12 @@ class Piece:
         assert self._layout is not None
         margin, tree, growing = self._margin[number % self._drawn.n_outputs], grown.tree, self._growing
         if growing is not None and growing.tree == number and growing.order.size == self._kept.size:
-            add_values(growing.order, growing.ranges_of(tree.leaves), np.array(grown.values), margin)
+            ranges, own = growing.ranges_of(tree.leaves), np.array(grown.values)
+
+            def add(start: int, stop: int) -> None:
+                add_values(growing.order, start, stop, ranges, own, margin)
+
+            self._team.share(add, growing.order.size, ADD_COST)
             others = self._held
         elif self._weight is not None:
             others = np.concatenate([self._kept, self._held])
@@ -579,7 +599,7 @@ class Piece:
         def walk(start: int, stop: int) -> None:
             add_tree(self._codes, others[start:stop], *nodes, margin)
 
-        self._each(walk, others.size, MANY_ROWS)
+        self._team.share(walk, others.size, WALK_COST)
         if self._drawn.backfits:
             self._leaves_of[number % self._drawn.n_outputs].add(self._codes, nodes[:4], grown.values)
 
@@ -602,12 +622,29 @@ class Piece:
 
     # The tree that grows
 
+    def _begin_tree(self, tree: int, growing: Growing, histogram: np.ndarray) -> _Rows:
+        """Return the rows of a tree that begins to grow, and write the histogram of all of them."""
+        derivation, kept, numbers = self._derivation(tree, growing.scales), self._rows_of(growing.key), growing.bytes
+        order, nothing = self._order[: kept.size], np.empty((0, 2), dtype=np.int64)
+
+        def work(space: Workspace) -> float:
+            of_bytes = np.array(numbers), self._first_bins, histogram, nothing
+            largest: float = begin_tree(self._codes, derivation, kept, order, *of_bytes, space)
+            return largest
+
+        cost = self._n * DERIVE_COST + kept.size * (numbers.size + ROW_COST)
+        rows = self._growing = _Rows(tree, order, derivation, self._together(work, cost))
+        rows.ranges.append((0, order.size))
+        return rows
+
     def _divided(self, order: Order, growing: Growing) -> _Rows:
         """Return the rows of the tree that grows, divided by its splits."""
         rows = self._growing
         if rows is None or rows.tree != order.tree or rows.splits != order.splits[: len(rows.splits)]:
-            largest = self._derive(order.tree % self._drawn.n_outputs, growing.scales)
-            rows = self._growing = _Rows(order.tree, self._rows_of(growing.key), largest)
+            derivation, kept = self._derivation(order.tree, growing.scales), self._rows_of(growing.key)
+            self._order[: kept.size] = kept
+            rows = _Rows(order.tree, self._order[: kept.size], derivation, self._derive(derivation))
+            self._growing = rows
             rows.ranges.append((0, rows.order.size))
         for split in order.splits[len(rows.splits) :]:
             self._divide(rows, *split)
@@ -617,61 +654,56 @@ class Piece:
     def grows(self, growth: Growth) -> bool:
         """Return whether the piece, which has all rows, is to grow a whole tree at once.
 
-        Else threads share out the rows of each node, or the histograms of all leaves would take much memory.
+        Else the histograms of all leaves would take much memory.
         """
-        assert self._growing is not None
-        bins = growth.settings.max_leaves * growth.histogram.nbytes
-        values = self._growing.order.size * growth.columns.size
-        return bins <= WHOLE_TREE_BYTES and (self._pool is None or values < WHOLE_TREE_WORK)
+        return growth.settings.max_leaves * growth.histogram.nbytes <= WHOLE_TREE_BYTES
 
     def grow(self, growth: Growth, growing: Growing) -> list[Split]:
         """Return the splits of the tree that grows, of which the histogram of all rows is known, and make them."""
-        rows, settings = self._growing, growth.settings
+        rows, settings, scales = self._growing, growth.settings, growing.scales
         assert rows is not None
         assert self._layout is not None
         histograms = np.empty((settings.max_leaves, *growth.histogram.shape), dtype=np.int64)
         histograms[0] = growth.histogram
-        splits = np.empty((settings.max_leaves - 1, 3), dtype=np.int64)
-        ranges = np.empty((2 * settings.max_leaves - 1, 2), dtype=np.int64)
-        codes = self._codes, self._words, rows.order, self._scratch, np.array(growing.bytes), self._first_bins
+        n_nodes = 2 * settings.max_leaves - 1
+        codes = self._codes, rows.derivation, rows.order, self._scratch, np.array(growing.bytes), self._first_bins
         of_columns = growth.columns, self._layout.places, self._layout.members
-        n = grow(*codes, *of_columns, *growth.limits, histograms, splits, ranges)
+        sums = np.zeros((self._team.n_threads, n_nodes, 2), dtype=np.int64)
+
+        def work(space: Workspace) -> tuple[int, np.ndarray, np.ndarray]:
+            splits, ranges = np.empty((n_nodes // 2, 3), dtype=np.int64), np.empty((n_nodes, 2), dtype=np.int64)
+            of_leaves = scales.leaf_gradient, scales.leaf_hessian, sums[space.thread]
+            n_splits = grow(*codes, *of_columns, *growth.limits, histograms, splits, ranges, *of_leaves, space)
+            return n_splits, splits, ranges
+
+        n, splits, ranges = self._together(work, GROW_COST * rows.order.size * growing.bytes.size)
         rows.splits = [(node, column, cut) for node, column, cut in splits[:n].tolist()]
         rows.ranges = [(begin, end) for begin, end in ranges[: 2 * n + 1].tolist()]
+        rows.sums = sums.sum(axis=0)
         return rows.splits
 
     def _rows_of(self, key: int | None) -> np.ndarray:
-        numbers = self._kept
-        if key is not None:
-            drawn = np.empty(self._n, dtype=np.bool_)
-            fill_drawn(np.uint64(key), _limit(self._drawn.row_share), self._rows.start, drawn)
-            numbers = numbers[drawn[numbers]]
-        order = self._order[: numbers.size]
-        order[:] = numbers
-        return order
+        """Return the numbers of the rows that a tree grows on, drawn by its key."""
+        if key is None:
+            return self._kept
+        drawn = np.empty(self._n, dtype=np.bool_)
+        fill_drawn(np.uint64(key), _limit(self._drawn.row_share), self._rows.start, drawn)
+        numbers: np.ndarray = self._kept[drawn[self._kept]]
+        return numbers
 
-    def _derive(self, k: int, scales: Scales) -> float:
-        """Write the words of all rows; return the largest gradient for a loss without a bound of its own.
+    def _derivation(self, tree: int, scales: Scales) -> Derivation:
+        """Return what the derivatives of all rows are found by for a tree, and where they are written."""
+        k, loss = tree % self._drawn.n_outputs, self._drawn.loss
+        weight = np.empty(0) if self._weight is None else self._weight
+        of_rows = self._margin[k], self._target(k), weight, self._gradient, self._hessian
+        factors = scales.gradient, scales.hessian, scales.shift
+        return Derivation(loss.number, loss.level, *of_rows, *factors, self._words)
 
-        Gradients and hessians are those of rows times their weights; the largest gradient is that of a weight of 1.
-        """
-        loss, margin, target, weight = self._drawn.loss, self._margin[k], self._target(k), self._weight
+    def _derive(self, derivation: Derivation) -> float:
+        """Write derivatives and words of all rows; return the largest gradient for a weight of 1."""
         largest: list[float] = []
-
-        def derive(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            gradient, hessian = self._gradient[part], self._hessian[part]
-            loss.gradient(margin[part], target[part], gradient, hessian)
-            if not loss.bounded:
-                own = gradient if weight is None else gradient[weight[part] > 0.0]
-                largest.append(float(np.abs(own).max(initial=0.0)))
-            if weight is not None:
-                gradient *= weight[part]
-                hessian *= weight[part]
-            fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, self._words[part])
-
-        self._each(derive, self._n, MANY_ROWS)
-        return max(largest, default=0.0)
+        self._team.share(lambda *part: largest.append(derive(derivation, *part)), self._n, DERIVE_COST)
+        return max(largest)
 
     def _divide(self, rows: _Rows, node: int, column: int, cut: int) -> None:
         assert self._layout is not None
@@ -683,41 +715,30 @@ class Piece:
         rows.ranges += [(begin, middle), (middle, end)]
 
     def _divided_at(self, rows: np.ndarray, place: int, low: int, high: int) -> int:
-        """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number.
+        """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number."""
 
-        Several threads divide a part of the rows each; then what goes left of all parts is put together.
-        """
-        lefts: dict[int, tuple[int, int]] = {}
+        def work(space: Workspace) -> int:
+            n_left: int = divide(self._codes, rows, place, low, high, self._scratch, space)
+            return n_left
 
-        def work(start: int, stop: int) -> None:
-            own = divide(self._codes, rows[start:stop], place, low, high, self._scratch[start:stop])
-            lefts[start] = start + own, stop
+        return self._together(work, rows.size * DIVIDE_COST)
 
-        self._each(work, rows.size, DIVIDED_ROWS)
-        if len(lefts) == 1:
-            return lefts[0][0]
-        n_left = n_right = 0
-        for start, (middle, stop) in sorted(lefts.items()):
-            self._scratch[n_right : n_right + stop - middle] = rows[middle:stop]
-            rows[n_left : n_left + middle - start] = rows[start:middle]
-            n_left, n_right = n_left + middle - start, n_right + stop - middle
-        rows[n_left:] = self._scratch[:n_right]
-        return n_left
+    def _fill_histogram(self, rows: np.ndarray, bytes_: np.ndarray, histogram: np.ndarray) -> None:
+        """Write the sums of the words of some rows to a histogram."""
+        numbers, nothing = np.array(bytes_), np.empty((0, 2), dtype=np.int64)
 
-    def _add_rows(self, rows: np.ndarray, bytes_: np.ndarray, histogram: np.ndarray) -> None:
-        """Add the words of some rows to a histogram."""
-        numbers = np.array(bytes_)
-        parts: list[np.ndarray] = []
+        def work(space: Workspace) -> None:
+            fill_histogram(self._codes, rows, self._words, numbers, self._first_bins, histogram, nothing, space)
 
-        def work(start: int, stop: int) -> None:
-            own = histogram if start == 0 else np.zeros_like(histogram)
-            add_rows(self._codes, rows[start:stop], self._words, numbers, self._first_bins, own)
-            if start:
-                parts.append(own)
+        self._together(work, rows.size * (numbers.size + ROW_COST))
 
-        self._each(work, rows.size, max(1, PARALLEL_WORK // max(1, numbers.size)))
-        for part in parts:
-            histogram += part
+    def _together[A](self, work: Callable[[Workspace], A], cost: int) -> A:
+        """Have threads do their shares of a step at once, which takes one of them so many nanoseconds."""
+
+        def with_arrays(number: int, n_threads: int, meeting: np.ndarray) -> A:
+            return work(Workspace(number, n_threads, meeting, *self._shared))
+
+        return self._team.together(with_arrays, cost)
 
     def _leaves(self, order: Order, rows: _Rows) -> tuple[np.ndarray, Floats | None]:
         """Return the sums of the leaves and, for a loss that needs all rows of a leaf, their values."""
@@ -725,31 +746,24 @@ class Piece:
             return np.empty((0, 2), dtype=np.int64), None
         assert order.growing is not None
         scales, ranges = order.growing.scales, rows.ranges_of(order.leaves)
-        sums = np.zeros((len(ranges), 2), dtype=np.int64)
+        parts: list[np.ndarray] = []
+        if rows.sums is not None:
+            parts.append(rows.sums[order.leaves])
 
         def work(start: int, stop: int) -> None:
-            part, factors = slice(start, stop), (scales.leaf_gradient, scales.leaf_hessian)
-            sums_of_leaves(rows.order, ranges[part], self._gradient, self._hessian, *factors, sums[part])
+            own, factors = np.empty(ranges.shape, dtype=np.int64), (scales.leaf_gradient, scales.leaf_hessian)
+            sums_of_leaves(rows.order, start, stop, ranges, self._gradient, self._hessian, *factors, own)
+            parts.append(own)
 
-        if rows.order.size >= MANY_ROWS:
-            self._each(work, len(ranges), 2)
-        else:
-            work(0, len(ranges))
+        if rows.sums is None:
+            self._team.share(work, rows.order.size, LEAF_COST)
+        sums = np.sum(parts, axis=0)
         if not self._drawn.loss.by_rows:
             return sums, None
         k = order.tree % self._drawn.n_outputs
         margin, target = self._margin[k], self._target(k)
         values = [self._drawn.loss.leaf_value(margin[own], target[own]) for own in map(rows.of, order.leaves.tolist())]
         return sums, np.array(values)
-
-    def _each(self, work: Callable[[int, int], None], n: int, least: int) -> None:
-        """Call ``work(start, stop)`` for parts of ``range(n)``, on all threads if `n` is at least `least`."""
-        if self._pool is None or n < least:
-            work(0, n)
-            return
-        ends = [n * k // self._rows.n_threads for k in range(self._rows.n_threads + 1)]
-        for done in [self._pool.submit(work, *part) for part in pairwise(ends)]:
-            done.result()
 
 
 class _Leaves:

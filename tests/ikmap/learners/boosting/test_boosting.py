@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap import _lockstep
 from ikmap.divisions import Division
-from ikmap.learners.boosting import bins, piece
+from ikmap.learners.boosting import _growth_loops, bins, piece
 from ikmap.learners.boosting.boosting import Boosted, Boosting, BoostingSettings, Problem, boost
 from ikmap.learners.boosting.growth import Scales, TreeSettings
 from ikmap.learners.boosting.losses import Logistic, Loss, Quantile, Squared
@@ -196,15 +197,23 @@ def test_pieces_change_no_bit(name: str, ends: list[int], at_once: int | None, m
     assert same(solved(Boosting(problem), held), boost(sp.csr_array(X), y, problem))
 
 
-def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = rows(4000)
-    monkeypatch.setattr(piece, "PARALLEL_WORK", 1)
-    monkeypatch.setattr(piece, "MANY_ROWS", 1)
-    monkeypatch.setattr(piece, "DIVIDED_ROWS", 1)
-    monkeypatch.setattr(piece, "WHOLE_TREE_WORK", 1)
-    problem = Problem(BoostingSettings(rounds=5, row_share=0.7), Squared(), 3, 4000, 4, 1)
-    assert same(boost(X, y, problem, 1), boost(X, y, problem, 3))
-    assert same(boost(X, y, problem, 1), solved(Boosting(problem), Held(X, y, problem, [4000], n_threads=2)))
+@pytest.mark.parametrize(
+    ("n", "d", "way"), [(30_000, 4, _growth_loops.BY_ROWS), (2000, 40, _growth_loops.BY_BYTES)], ids=["long", "wide"]
+)
+@pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=["logistic", "squared"])
+def test_threads_change_no_bit(n: int, d: int, way: int, loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are many, so that threads divide them, or columns are, so that each makes the histograms of some."""
+    monkeypatch.setattr(_lockstep, "HANDING_COST", 1)
+    random = np.random.default_rng(0)
+    X, weight = random.normal(size=(n, d)), random.integers(0, 3, n).astype(np.float64)
+    assert _growth_loops._way.py_func(n // 3, d, 256 * d, 3) == way
+    y = (X[:, :3].sum(axis=1) + random.normal(size=n) > 0).astype(np.float64)
+    problem = Problem(BoostingSettings(rounds=4, row_share=0.7, column_share=0.8), loss, 3, n, d, 1)
+    one = boost(X, y, problem, 1, sample_weight=weight)
+    assert same(one, boost(X, y, problem, 3, sample_weight=weight))
+    in_two = solved(Boosting(problem), Held(X, y, problem, [n], n_threads=2))
+    assert same(boost(X, y, problem, 1), in_two)
+    assert one.partitions.feature.size > 100
 
 
 @pytest.mark.parametrize("max_leaves", [1, 2, 3, 40])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.learners.boosting._growth_loops import fill_words
+from ikmap.learners.boosting._loss_loops import fill_words
 from ikmap.learners.boosting.bins import Layout
 from ikmap.learners.boosting.growth import Growth, Node, Scales, Tree, TreeSettings
 from tests.naive import boosting as naive
