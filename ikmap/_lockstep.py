@@ -33,7 +33,8 @@ class Team:
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self._pool = ThreadPoolExecutor(max(1, n_threads - 1))
+        # Each has a queue of its own, so that it always gets the same share, which its processor may still hold.
+        self._others = [ThreadPoolExecutor(1) for _ in range(n_threads - 1)]
 
     def wanted(self, cost: int) -> int:
         """Return the number of threads by which work that takes one of them so many nanoseconds is done soonest."""
@@ -43,7 +44,7 @@ class Team:
         """Call ``work(start, stop)`` for parts of ``range(n)`` on some threads; a number takes `cost` nanoseconds."""
         n_threads = self.wanted(n * cost)
         own, *others = pairwise(n * k // n_threads for k in range(n_threads + 1))
-        waiting = [self._pool.submit(work, *part) for part in others]
+        waiting = [thread.submit(work, *part) for thread, part in zip(self._others, others, strict=False)]
         try:
             work(*own)
         finally:
@@ -74,7 +75,7 @@ class Team:
         waiting = list[Future[A]]()
         try:
             for number in range(1, n_threads):
-                waiting.append(self._pool.submit(guarded, number))
+                waiting.append(self._others[number - 1].submit(guarded, number))
             return guarded(0)
         except BaseException:
             meeting[GIVEN_UP] = 1  # also where a thread could not be started: the others do not wait for it

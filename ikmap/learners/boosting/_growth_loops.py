@@ -452,14 +452,16 @@ def sums_of_leaves(rows, start, stop, ranges, gradient, hessian, gradient_scale,
 @compiled(
     {
         "boosting": _of_codes(
-            "{codes}, {{Derivation}}, u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
-            "f8, f8, i8, i8, f8, f8, f8, i8[:, :, ::1], i8[:, ::1], i8[:, ::1], f8, f8, i8[:, ::1], {{Workspace}}"
+            "{codes}, {{Derivation}}, u4[::1], u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+            "f8, f8, i8, i8, f8, f8, f8, i8[:, ::1], i8[:, :, ::1], i8[:, ::1], i8[:, ::1], f8, f8, i8[:, ::1], "
+            "{{Workspace}}"
         )
     }
 )
-def grow(
+def grow_tree(
     codes,
     derived,
+    kept,
     rows,
     scratch,
     columns_of_bytes,
@@ -474,6 +476,7 @@ def grow(
     min_hessian,
     l2,
     largest,
+    histogram,
     histograms,
     splits,
     ranges,
@@ -482,20 +485,25 @@ def grow(
     sums,
     space,
 ):
-    """Grow a whole tree whose rows are all here: split the leaf of the largest gain, of equal ones the older.
+    """Begin a tree, as :func:`begin_tree` does, and grow all of it.
 
+    The leaf of the largest gain is split, of equal ones the older.
     It is what :class:`ikmap.learners.boosting.growth.Growth` does node by node, with the histogram of one child made
     from its rows, and that of the other by subtraction. All threads of a team call it: each does its share of every
     step, and finds for itself, from the same numbers, what the next step is.
 
     Parameters
     ----------
-    rows : (m,)
-        Numbers of the rows; afterwards those of each node stand together.
+    kept, rows : (m,)
+        Numbers of the rows, and where they are written; afterwards those of each node stand together.
     columns_of_bytes : (any number,)
         Numbers of the bytes that histograms are made of.
+    largest : float
+        Bound of the value of a leaf, up to its sign.
+    histogram : (number of all bins, 2)
+        Where the histogram of all rows is written.
     histograms : (most leaves, number of all bins, 2)
-        The first is that of all rows; the others are for the leaves.
+        Where those of the leaves are.
     splits : (most leaves - 1, 3)
         Where the node, the column and the cut of each split are written. The children of split s are the nodes 2 s + 1
         and 2 s + 2.
@@ -511,10 +519,19 @@ def grow(
     -------
     int
         Number of splits; -1 if a thread has given up.
+    float
+        Largest gradient for a weight of 1.
     """
     most_nodes, most_leaves = ranges.shape[0], histograms.shape[0]
     thread, n_threads, meeting = space.thread, space.n_threads, space.meeting
-    own_columns = columns[thread::n_threads].copy()
+    own_columns, nothing = columns[thread::n_threads].copy(), np.empty((0, 2), np.int64)
+    largest_gradient = begin_tree(
+        codes, derived, kept, rows, columns_of_bytes, first_bins, histograms[0], nothing, space
+    )
+    if largest_gradient < 0.0:
+        return -1, largest_gradient
+    share = slice(histogram.shape[0] * thread // n_threads, histogram.shape[0] * (thread + 1) // n_threads)
+    histogram[share] = histograms[0][share]
     gains = np.zeros(most_nodes)
     column_of, cut_of = np.full(most_nodes, LEAF, np.int64), np.zeros(most_nodes, np.int64)
     slot_of, free = np.zeros(most_nodes, np.int64), np.arange(most_leaves)
@@ -528,7 +545,7 @@ def grow(
                 min_hessian, l2, largest,
             )  # fmt: skip
         if not meet(meeting, n_threads):
-            return -1
+            return -1, largest_gradient
         gains[0], column_of[0], cut_of[0] = _best_of(space, 0, columns.size)
     n_splits, n_nodes = 0, 1
     while n_splits < most_leaves - 1:
@@ -543,7 +560,7 @@ def grow(
         low, high = (member, member + 1) if member else (cut, np.int64(MOST_BINS))
         n_left = divide(codes, rows[begin:end], places[column], low, high, scratch, space)
         if n_left < 0:
-            return -1
+            return -1, largest_gradient
         middle = begin + n_left
         column_of[node] = LEAF  # it is no leaf any more that could be split
         splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = node, column, cut
@@ -555,7 +572,7 @@ def grow(
             free[n_free] = slot
             n_free += 1
             if not meet(meeting, n_threads):  # before the next division, all have taken in what this one returned
-                return -1
+                return -1, largest_gradient
             continue
         n_free -= 1
         slot_of[small], slot_of[large] = free[n_free], slot
@@ -563,7 +580,7 @@ def grow(
         if not fill_histogram(
             codes, of_small, derived.words, columns_of_bytes, first_bins, own, histograms[slot], space
         ):  # fmt: skip
-            return -1
+            return -1, largest_gradient
         if own_columns.size:
             for k, child in enumerate((small, large)):
                 if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
@@ -572,7 +589,7 @@ def grow(
                         hessian_unit, shift, min_leaf, min_hessian, l2, largest,
                     )  # fmt: skip
         if not meet(meeting, n_threads):
-            return -1
+            return -1, largest_gradient
         for k, child in enumerate((small, large)):
             if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:
                 gains[child], column_of[child], cut_of[child] = _best_of(space, k, columns.size)
@@ -585,7 +602,7 @@ def grow(
     start, stop = rows.size * thread // n_threads, rows.size * (thread + 1) // n_threads
     of_rows = derived.gradient, derived.hessian
     sums_of_leaves(rows, start, stop, leaves, *of_rows, leaf_gradient, leaf_hessian, sums)
-    return n_splits
+    return n_splits, largest_gradient
 
 
 @compiled({"boosting": "i8[:, ::1], i8[::1], i4[::1], i8[::1], i4[::1], i8[::1]"})

@@ -22,7 +22,7 @@ from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.divisions import Division
 from ikmap.learners.boosting.bins import Layout, n_edge_rows
-from ikmap.learners.boosting.growth import MIN_HESSIAN, Growth, Scales, Tree, TreeSettings
+from ikmap.learners.boosting.growth import MIN_HESSIAN, Growing, Growth, Scales, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.boosting.piece import (
     Backfit,
@@ -30,7 +30,6 @@ from ikmap.learners.boosting.piece import (
     Check,
     Clashes,
     Drawn,
-    Growing,
     Grown,
     Look,
     Looked,
@@ -157,8 +156,8 @@ class Problem:
         """Return the places of some rows in the order whose last rows are held out."""
         return division.places(generator(self.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
 
-    def growing(self, number: int, layout: Layout, residual: float, weight: float) -> tuple[Growing, np.ndarray]:
-        """Return how a tree grows, and the columns that it is grown on.
+    def growing(self, number: int, residual: float, weight: float, min_hessian: float) -> Growing:
+        """Return what a tree grows by.
 
         Parameters
         ----------
@@ -166,18 +165,20 @@ class Problem:
             Bound of the difference of margins and targets.
         weight : float
             Largest weight of a row.
+        min_hessian : float
+            Smallest sum of hessians in a leaf.
         """
         settings, d = self.settings, self.n_columns
         largest = weight * self.loss.largest_gradient(residual), weight * self.loss.largest_hessian
         scales = Scales.of(self.n_rows, *largest)
-        columns, key = np.arange(d, dtype=np.int64), None
+        columns, key = None, None
         if settings.row_share < 1.0 or settings.column_share < 1.0:
             random = generator(self.seed, seed_paths.BOOSTING_DRAWS, *divmod(number, self.n_outputs))
             if settings.row_share < 1.0:
                 key = int(random.integers(2**64, dtype=np.uint64))
             if settings.column_share < 1.0:
                 columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
-        return Growing(scales, key, np.unique(layout.places[columns])), columns
+        return Growing(settings.tree, scales, key, columns, min_hessian, self.loss.largest_value)
 
 
 class Boosting:
@@ -227,16 +228,6 @@ class Boosting:
                 self._growth.absorb(np.require(sums.histograms, requirements="W"))
                 self._order_more()
 
-    def absorb_tree(self, piece: Piece) -> bool:
-        """Have a piece with all rows grow the tree whose first histogram is known; return False if it does not."""
-        order, growth = self.order, self._growth
-        if growth is None or not isinstance(order, Order) or not order.wanted or not piece.grows(growth):
-            return False
-        assert order.growing is not None
-        growth.take(piece.grow(growth, order.growing))
-        self._order_more()
-        return True
-
     # From the beginning to the first tree
 
     def _take_up(self, looked: Looked) -> None:
@@ -275,8 +266,8 @@ class Boosting:
             scored = tuple(range(K)) if n == 0 or rescored else ((n - 1) % K,)
         growing = None
         if not self._is_last:
-            bounds = self._residuals[n % K], self._largest_weight
-            growing, self._columns = self._problem.growing(n, self._basis.layout, *bounds)
+            bounds = self._residuals[n % K], self._largest_weight, self._min_hessian
+            growing = self._problem.growing(n, *bounds)
         elif not scored:
             self.order = None
             return
@@ -313,9 +304,10 @@ class Boosting:
             self.order = None
             return
         self._residual = sums.largest
-        args = self._basis.layout, self._problem.settings.tree, order.growing.scales, self._columns
         histogram = np.require(sums.histograms[0], requirements="W")
-        self._growth = Growth(*args, histogram, self._min_hessian, self._problem.loss.largest_value)
+        self._growth = Growth(self._basis.layout, order.growing, histogram)
+        if sums.splits is not None:
+            self._growth.take(sums.splits)
         self._order_more()
 
     def _order_more(self) -> None:
@@ -456,8 +448,7 @@ def boost(
     places = None if division is None else problem.places(division)
     piece = Piece(whole_piece(Block(X, targets, sample_weight), n_threads), problem.drawn, places)
     while state.order is not None:
-        if not state.absorb_tree(piece):
-            state.absorb(piece.sums(state.order))
+        state.absorb(piece.sums(state.order))
     return state.boosted()
 
 

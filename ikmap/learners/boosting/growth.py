@@ -86,6 +86,48 @@ class Scales:
         return cls(gradient, hessian, leaf_gradient, leaf_hessian, shift)
 
 
+@dataclass(frozen=True, eq=False)
+class Growing:
+    """What a tree grows by, beside the rows.
+
+    Attributes
+    ----------
+    settings : TreeSettings
+    scales : Scales
+    key : int or None
+        Key by which its rows are drawn; None: it grows on all that are not held out.
+    columns : ndarray of int64 or None
+        Ascending numbers of the columns whose splits are compared; None: of all.
+    min_hessian : float
+        Smallest sum of hessians in a leaf.
+    largest_value : float
+        Bound of the value of a leaf, up to its sign.
+    """
+
+    settings: TreeSettings
+    scales: Scales
+    key: int | None = None
+    columns: np.ndarray | None = None
+    min_hessian: float = MIN_HESSIAN
+    largest_value: float = math.inf
+
+    def columns_of(self, layout: Layout) -> np.ndarray:
+        """Ascending numbers of the columns whose splits are compared."""
+        return np.arange(layout.n_columns, dtype=np.int64) if self.columns is None else np.array(self.columns)
+
+    def bytes_of(self, layout: Layout) -> np.ndarray:
+        """Ascending numbers of the bytes whose histograms are made."""
+        bytes_: np.ndarray = np.unique(layout.places[self.columns_of(layout)])
+        return bytes_
+
+    @property
+    def limits(self) -> tuple[float, float, int, int, float, float, float]:
+        """Gradient and hessian that a 1 in a histogram stands for, and the limits of leaves, for compiled loops."""
+        scales, settings = self.scales, self.settings
+        units = 1 / scales.gradient, 1 / scales.hessian, scales.shift
+        return *units, settings.min_leaf, self.min_hessian, settings.l2, self.largest_value
+
+
 @dataclass(eq=False)
 class Node:
     """A leaf of a tree that grows, or of one that might.
@@ -153,16 +195,9 @@ class Growth:
     Parameters
     ----------
     layout : Layout
-    settings : TreeSettings
-    scales : Scales
-    columns : ndarray of int64
-        Ascending numbers of the columns whose splits are compared.
+    growing : Growing
     histogram : ndarray of int64, shape (number of all bins, 2)
         Sums of the words of all rows.
-    min_hessian : float
-        Smallest sum of hessians in a leaf.
-    largest_value : float
-        Bound of the value of a leaf, up to its sign.
 
     Attributes
     ----------
@@ -172,28 +207,25 @@ class Growth:
     """
 
     layout: Layout
-    settings: TreeSettings
-    scales: Scales
-    columns: np.ndarray
+    growing: Growing
     histogram: np.ndarray
-    min_hessian: float = MIN_HESSIAN
-    largest_value: float = math.inf
     splits: list[Split] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        first = int(self.layout.places[self.columns[0]])
+        self._columns = self.growing.columns_of(self.layout)
+        first = int(self.layout.places[self._columns[0]])
         whole = slice(*self.layout.first_bins[first : first + 2].tolist())
         self.root = Node(0, self._count(self.histogram[whole]), self.histogram)
         self._pushed = 1
         self._taken: list[int] = []
-        if self.root.n >= 2 * self.settings.min_leaf:
+        if self.root.n >= 2 * self.growing.settings.min_leaf:
             self._find_split(self.root)
         self._asked: list[Node] = []
         self._heap: Heap = [(-self.root.gain, 0, self.root)]
 
     def _count(self, sums: np.ndarray) -> int:
         """Return the number of rows of some bins."""
-        return int(sums[:, 1].sum()) & ((1 << self.scales.shift) - 1)
+        return int(sums[:, 1].sum()) & ((1 << self.growing.scales.shift) - 1)
 
     def take(self, splits: Sequence[Split]) -> None:
         """Take over all splits of the tree, in order, from who has found them at once."""
@@ -211,8 +243,8 @@ class Growth:
         the next leaf to be split, the histograms of one leaf suffice; those of more are asked for where asking takes
         long.
         """
-        while self._n_leaves < self.settings.max_leaves and (best := self._heap[0][2]).column != LEAF:
-            is_last = self._n_leaves + 1 == self.settings.max_leaves
+        while self._n_leaves < self.growing.settings.max_leaves and (best := self._heap[0][2]).column != LEAF:
+            is_last = self._n_leaves + 1 == self.growing.settings.max_leaves
             if best.left is None:
                 self._divide(best)
             if not best.known and not is_last:
@@ -231,7 +263,7 @@ class Growth:
         Other leaves will not be split, whatever the histograms say.
         """
         heap, pushed, asked = list(self._heap), self._pushed, list[Node]()
-        for _ in range(self.settings.max_leaves - 1 - self._n_leaves):
+        for _ in range(self.growing.settings.max_leaves - 1 - self._n_leaves):
             if not heap or len(asked) == most or (node := heappop(heap)[2]).column == LEAF:
                 break
             if node.left is None:
@@ -244,7 +276,7 @@ class Growth:
 
     def absorb(self, histograms: np.ndarray) -> None:
         """Take in the histograms that were wanted, shape (number of nodes, number of all bins, 2)."""
-        least = 2 * self.settings.min_leaf
+        least = 2 * self.growing.settings.min_leaf
         for node, histogram in zip(self._asked, histograms, strict=True):
             small, large = node.children
             small.histogram, large.histogram, node.histogram = histogram, node.histogram, None
@@ -277,21 +309,14 @@ class Growth:
             n_left = self._count(node.histogram[begin : begin + node.cut])
         number = 2 * len(self.splits)
         node.left, node.right = Node(number + 1, n_left), Node(number + 2, node.n - n_left)
-        node.known = max(n_left, node.n - n_left) < 2 * self.settings.min_leaf
+        node.known = max(n_left, node.n - n_left) < 2 * self.growing.settings.min_leaf
         if node.known:
             node.histogram = None
         self.splits.append((node.number, node.column, node.cut))
 
-    @property
-    def limits(self) -> tuple[float, float, int, int, float, float, float]:
-        """Gradient and hessian that a 1 in a histogram stands for, and the limits of leaves, for compiled loops."""
-        scales, settings = self.scales, self.settings
-        units = 1 / scales.gradient, 1 / scales.hessian, scales.shift
-        return *units, settings.min_leaf, self.min_hessian, settings.l2, self.largest_value
-
     def _find_split(self, node: Node) -> None:
         of_bytes = self.layout.places, self.layout.members, self.layout.first_bins
-        node.gain, node.column, node.cut = best_split(node.histogram, self.columns, *of_bytes, *self.limits)
+        node.gain, node.column, node.cut = best_split(node.histogram, self._columns, *of_bytes, *self.growing.limits)
         if node.column == LEAF:
             node.gain, node.histogram = 0.0, None
 

@@ -29,12 +29,12 @@ from ikmap.learners.boosting._growth_loops import (
     fill_drawn,
     fill_histogram,
     find_leaves,
-    grow,
+    grow_tree,
     sums_of_leaves,
 )
 from ikmap.learners.boosting._loss_loops import Derivation, derive
 from ikmap.learners.boosting.bins import Layout, edge_rows
-from ikmap.learners.boosting.growth import Growth, Scales, Split, Tree
+from ikmap.learners.boosting.growth import Growing, Scales, Split, Tree
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.rows import Block, PieceRows, concatenated
 from ikmap.rows import Rows
@@ -136,24 +136,6 @@ class Grown:
 
     tree: Tree
     values: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Growing:
-    """The tree that grows.
-
-    Attributes
-    ----------
-    scales : Scales
-    key : int or None
-        Key by which its rows are drawn; None: it grows on all that are not held out.
-    bytes : ndarray of int64
-        Ascending numbers of the bytes whose histograms are made.
-    """
-
-    scales: Scales
-    key: int | None
-    bytes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +280,8 @@ class Sums:
         Values of leaves, for a loss that needs all of their rows at once.
     lacking : bool
         True if a piece has not the trees to begin with, so that the sums are worth nothing.
+    splits : list of (int, int, int) or None
+        All splits of the tree, from a piece that has all rows and so has grown it.
     """
 
     histograms: np.ndarray
@@ -306,6 +290,7 @@ class Sums:
     largest: float = 0.0
     values: Floats | None = None
     lacking: bool = False
+    splits: list[Split] | None = None
 
     @classmethod
     def none(cls) -> Sums:
@@ -319,6 +304,7 @@ class Sums:
             self.lacking = True
             return self
         assert self.values is None
+        assert self.splits is None
         self.histograms = np.require(self.histograms, requirements="W")
         self.histograms += other.histograms
         self.leaves = self.leaves + other.leaves
@@ -354,8 +340,10 @@ class _Rows:
     ----------
     tree : int
         Number of the tree.
+    kept : ndarray of uint32
+        Ascending numbers of the rows.
     order : ndarray of uint32
-        Numbers of the rows, those of a node one after the other.
+        The same numbers, those of a node one after the other.
     derivation : Derivation
         Where their derivatives are.
     largest : float
@@ -369,9 +357,10 @@ class _Rows:
     """
 
     tree: int
+    kept: np.ndarray
     order: np.ndarray
     derivation: Derivation
-    largest: float
+    largest: float = 0.0
     splits: list[tuple[int, int, int]] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
     sums: np.ndarray | None = None
@@ -471,15 +460,21 @@ class Piece:
         if order.growing is None:
             nothing = np.empty((0, 0))
             return Sums(nothing, nothing, losses_of_blocks)
-        histograms = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64)
+        assert self._layout is not None
+        growing, bytes_ = order.growing, order.growing.bytes_of(self._layout)
+        histograms, splits = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64), None
         if order.wanted == (0,):
-            rows = self._begin_tree(order.tree, order.growing, histograms[0])
+            rows = self._begun(order.tree, growing)
+            if self._grows(growing):
+                splits = self._grow(rows, growing, bytes_, histograms[0])
+            else:
+                self._begin_tree(rows, bytes_, histograms[0])
         else:
-            rows = self._divided(order, order.growing)
+            rows = self._divided(order, growing)
             for node, histogram in zip(order.wanted, histograms, strict=True):
-                self._fill_histogram(rows.of(node), order.growing.bytes, histogram)
+                self._fill_histogram(rows.of(node), bytes_, histogram)
         leaves, values = self._leaves(order, rows)
-        return Sums(histograms, leaves, losses_of_blocks, rows.largest, values)
+        return Sums(histograms, leaves, losses_of_blocks, rows.largest, values, splits=splits)
 
     # Before the first tree
 
@@ -622,74 +617,73 @@ class Piece:
 
     # The tree that grows
 
-    def _begin_tree(self, tree: int, growing: Growing, histogram: np.ndarray) -> _Rows:
-        """Return the rows of a tree that begins to grow, and write the histogram of all of them."""
-        derivation, kept, numbers = self._derivation(tree, growing.scales), self._rows_of(growing.key), growing.bytes
-        order, nothing = self._order[: kept.size], np.empty((0, 2), dtype=np.int64)
+    def _begun(self, tree: int, growing: Growing) -> _Rows:
+        """Return the rows of a tree that begins to grow, whose derivatives are not yet there."""
+        kept = self._kept
+        if growing.key is not None:
+            drawn = np.empty(self._n, dtype=np.bool_)
+            fill_drawn(np.uint64(growing.key), _limit(self._drawn.row_share), self._rows.start, drawn)
+            kept = kept[drawn[kept]]
+        order = self._order[: kept.size]
+        self._growing = _Rows(tree, kept, order, self._derivation(tree, growing.scales), ranges=[(0, order.size)])
+        return self._growing
+
+    def _begin_tree(self, rows: _Rows, bytes_: np.ndarray, histogram: np.ndarray) -> None:
+        """Derive all rows, and write the histogram of those that a tree begins with."""
+        nothing = np.empty((0, 2), dtype=np.int64)
 
         def work(space: Workspace) -> float:
-            of_bytes = np.array(numbers), self._first_bins, histogram, nothing
-            largest: float = begin_tree(self._codes, derivation, kept, order, *of_bytes, space)
+            of_bytes = bytes_, self._first_bins, histogram, nothing
+            largest: float = begin_tree(self._codes, rows.derivation, rows.kept, rows.order, *of_bytes, space)
             return largest
 
-        cost = self._n * DERIVE_COST + kept.size * (numbers.size + ROW_COST)
-        rows = self._growing = _Rows(tree, order, derivation, self._together(work, cost))
-        rows.ranges.append((0, order.size))
-        return rows
+        rows.largest = self._together(work, self._cost_of_beginning(rows, bytes_))
+
+    def _cost_of_beginning(self, rows: _Rows, bytes_: np.ndarray) -> int:
+        return self._n * DERIVE_COST + rows.order.size * (bytes_.size + ROW_COST)
 
     def _divided(self, order: Order, growing: Growing) -> _Rows:
         """Return the rows of the tree that grows, divided by its splits."""
         rows = self._growing
         if rows is None or rows.tree != order.tree or rows.splits != order.splits[: len(rows.splits)]:
-            derivation, kept = self._derivation(order.tree, growing.scales), self._rows_of(growing.key)
-            self._order[: kept.size] = kept
-            rows = _Rows(order.tree, self._order[: kept.size], derivation, self._derive(derivation))
-            self._growing = rows
-            rows.ranges.append((0, rows.order.size))
+            rows = self._begun(order.tree, growing)
+            rows.order[:] = rows.kept
+            self._derive(rows)
         for split in order.splits[len(rows.splits) :]:
             self._divide(rows, *split)
             rows.splits.append(split)
         return rows
 
-    def grows(self, growth: Growth) -> bool:
-        """Return whether the piece, which has all rows, is to grow a whole tree at once.
+    def _grows(self, growing: Growing) -> bool:
+        """Return whether the piece grows a whole tree at once.
 
-        Else the histograms of all leaves would take much memory.
+        It does if it has all rows, unless the histograms of all leaves would take much memory.
         """
-        return growth.settings.max_leaves * growth.histogram.nbytes <= WHOLE_TREE_BYTES
+        in_bytes = 16 * int(self._first_bins[-1]) * growing.settings.max_leaves
+        return self._n == self._drawn.n_rows and in_bytes <= WHOLE_TREE_BYTES
 
-    def grow(self, growth: Growth, growing: Growing) -> list[Split]:
-        """Return the splits of the tree that grows, of which the histogram of all rows is known, and make them."""
-        rows, settings, scales = self._growing, growth.settings, growing.scales
-        assert rows is not None
+    def _grow(self, rows: _Rows, growing: Growing, bytes_: np.ndarray, histogram: np.ndarray) -> list[Split]:
+        """Derive all rows, write the histogram of those of the tree, and grow it; return its splits."""
         assert self._layout is not None
-        histograms = np.empty((settings.max_leaves, *growth.histogram.shape), dtype=np.int64)
-        histograms[0] = growth.histogram
-        n_nodes = 2 * settings.max_leaves - 1
-        codes = self._codes, rows.derivation, rows.order, self._scratch, np.array(growing.bytes), self._first_bins
-        of_columns = growth.columns, self._layout.places, self._layout.members
+        n_nodes, scales = 2 * growing.settings.max_leaves - 1, growing.scales
+        histograms = np.empty((growing.settings.max_leaves, *histogram.shape), dtype=np.int64)
+        codes = self._codes, rows.derivation, rows.kept, rows.order, self._scratch, bytes_, self._first_bins
+        of_columns = growing.columns_of(self._layout), self._layout.places, self._layout.members
         sums = np.zeros((self._team.n_threads, n_nodes, 2), dtype=np.int64)
 
-        def work(space: Workspace) -> tuple[int, np.ndarray, np.ndarray]:
+        def work(space: Workspace) -> tuple[int, float, np.ndarray, np.ndarray]:
             splits, ranges = np.empty((n_nodes // 2, 3), dtype=np.int64), np.empty((n_nodes, 2), dtype=np.int64)
+            written = histogram, histograms, splits, ranges
             of_leaves = scales.leaf_gradient, scales.leaf_hessian, sums[space.thread]
-            n_splits = grow(*codes, *of_columns, *growth.limits, histograms, splits, ranges, *of_leaves, space)
-            return n_splits, splits, ranges
+            n_splits, largest = grow_tree(*codes, *of_columns, *growing.limits, *written, *of_leaves, space)
+            return n_splits, largest, splits, ranges
 
-        n, splits, ranges = self._together(work, GROW_COST * rows.order.size * growing.bytes.size)
+        cost = self._cost_of_beginning(rows, bytes_) + GROW_COST * rows.order.size * bytes_.size
+        n, rows.largest, splits, ranges = self._together(work, cost)
         rows.splits = [(node, column, cut) for node, column, cut in splits[:n].tolist()]
         rows.ranges = [(begin, end) for begin, end in ranges[: 2 * n + 1].tolist()]
         rows.sums = sums.sum(axis=0)
         return rows.splits
-
-    def _rows_of(self, key: int | None) -> np.ndarray:
-        """Return the numbers of the rows that a tree grows on, drawn by its key."""
-        if key is None:
-            return self._kept
-        drawn = np.empty(self._n, dtype=np.bool_)
-        fill_drawn(np.uint64(key), _limit(self._drawn.row_share), self._rows.start, drawn)
-        numbers: np.ndarray = self._kept[drawn[self._kept]]
-        return numbers
 
     def _derivation(self, tree: int, scales: Scales) -> Derivation:
         """Return what the derivatives of all rows are found by for a tree, and where they are written."""
@@ -699,11 +693,11 @@ class Piece:
         factors = scales.gradient, scales.hessian, scales.shift
         return Derivation(loss.number, loss.level, *of_rows, *factors, self._words)
 
-    def _derive(self, derivation: Derivation) -> float:
-        """Write derivatives and words of all rows; return the largest gradient for a weight of 1."""
+    def _derive(self, rows: _Rows) -> None:
+        """Write derivatives and words of all rows."""
         largest: list[float] = []
-        self._team.share(lambda *part: largest.append(derive(derivation, *part)), self._n, DERIVE_COST)
-        return max(largest)
+        self._team.share(lambda *part: largest.append(derive(rows.derivation, *part)), self._n, DERIVE_COST)
+        rows.largest = max(largest)
 
     def _divide(self, rows: _Rows, node: int, column: int, cut: int) -> None:
         assert self._layout is not None
@@ -725,12 +719,12 @@ class Piece:
 
     def _fill_histogram(self, rows: np.ndarray, bytes_: np.ndarray, histogram: np.ndarray) -> None:
         """Write the sums of the words of some rows to a histogram."""
-        numbers, nothing = np.array(bytes_), np.empty((0, 2), dtype=np.int64)
+        nothing = np.empty((0, 2), dtype=np.int64)
 
         def work(space: Workspace) -> None:
-            fill_histogram(self._codes, rows, self._words, numbers, self._first_bins, histogram, nothing, space)
+            fill_histogram(self._codes, rows, self._words, bytes_, self._first_bins, histogram, nothing, space)
 
-        self._together(work, rows.size * (numbers.size + ROW_COST))
+        self._together(work, rows.size * (bytes_.size + ROW_COST))
 
     def _together[A](self, work: Callable[[Workspace], A], cost: int) -> A:
         """Have threads do their shares of a step at once, which takes one of them so many nanoseconds."""

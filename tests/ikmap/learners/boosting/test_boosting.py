@@ -211,22 +211,30 @@ def test_threads_change_no_bit(n: int, d: int, way: int, loss: Loss, monkeypatch
     problem = Problem(BoostingSettings(rounds=4, row_share=0.7, column_share=0.8), loss, 3, n, d, 1)
     one = boost(X, y, problem, 1, sample_weight=weight)
     assert same(one, boost(X, y, problem, 3, sample_weight=weight))
-    in_two = solved(Boosting(problem), Held(X, y, problem, [n], n_threads=2))
-    assert same(boost(X, y, problem, 1), in_two)
+    monkeypatch.setattr(piece, "WHOLE_TREE_BYTES", 0)
+    assert same(one, boost(X, y, problem, 3, sample_weight=weight))
+    in_two = solved(
+        Boosting(problem), Held(X, y, problem, [n // 8192 * 4096, n] if n > 8192 else [n], n_threads=2, weight=weight)
+    )
+    assert same(one, in_two)
     assert one.partitions.feature.size > 100
 
 
 @pytest.mark.parametrize("max_leaves", [1, 2, 3, 40])
 @pytest.mark.parametrize("min_leaf", [1, 7, 120, 600])
-def test_trees_that_are_grown_at_once_are_those_grown_node_by_node(max_leaves: int, min_leaf: int) -> None:
+def test_trees_that_are_grown_at_once_are_those_grown_node_by_node(
+    max_leaves: int, min_leaf: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Columns of words share bytes here; more leaves are allowed than rows give, or fewer."""
     X, y = rows(MANY)
     codes = np.random.default_rng(1).integers(0, 12, MANY)
     X = np.hstack([X, codes[:, None] == np.arange(12)])
     settings = BoostingSettings(rounds=4, tree=TreeSettings(max_leaves, min_leaf), column_share=0.8)
     problem = Problem(settings, Squared(), 3, MANY, X.shape[1], 1)
+    at_once = boost(X, y + codes % 3, problem)
+    monkeypatch.setattr(piece, "WHOLE_TREE_BYTES", 0)
     node_by_node = solved(Boosting(problem), Held(X, y + codes % 3, problem, [MANY]))
-    assert same(boost(X, y + codes % 3, problem), node_by_node)
+    assert same(at_once, node_by_node)
     assert node_by_node.partitions.feature.max() >= (0 if max_leaves > 1 and min_leaf <= MANY // 2 else -1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ikmap.learners.boosting._loss_loops import fill_words
 from ikmap.learners.boosting.bins import Layout
-from ikmap.learners.boosting.growth import Growth, Node, Scales, Tree, TreeSettings
+from ikmap.learners.boosting.growth import Growing, Growth, Node, Scales, Tree, TreeSettings
 from tests.naive import boosting as naive
 
 N = 250
@@ -70,8 +70,8 @@ def grown(
     scales, words = Scales.of(len(X), *bounds(gradient, hessian)), np.empty((len(X), 2), dtype=np.int64)
     fill_words(gradient, hessian, scales.gradient, scales.hessian, scales.shift, words)
     holder = Holder(X, numbers, words)
-    args = holder.layout, TreeSettings(**settings), scales, columns.astype(np.int64)
-    growth = Growth(*args, holder.histograms([0])[0])
+    growing = Growing(TreeSettings(**settings), scales, columns=columns.astype(np.int64))
+    growth = Growth(holder.layout, growing, holder.histograms([0])[0])
     while wanted := growth.wanted(at_once):
         holder.divide(growth.splits)
         growth.absorb(holder.histograms(wanted))
@@ -142,9 +142,8 @@ def test_many_leaves_at_once_take_few_rounds() -> None:
 def test_only_leaves_that_may_be_split_next_are_looked_at() -> None:
     """Of leaves with gains 5, 4, 3 and room for two more splits, only the first can matter: the last needs no look."""
     X = rows()
-    growth = Growth(
-        Layout.of(X), TreeSettings(max_leaves=5), Scales.of(N, 1.0, 1.0), np.arange(6), np.zeros((999, 2), int)
-    )
+    growing = Growing(TreeSettings(max_leaves=5), Scales.of(N, 1.0, 1.0))
+    growth = Growth(Layout.of(X), growing, np.zeros((999, 2), int))
     nodes = [Node(k, 100, np.zeros((999, 2), int), gain, 0, 1) for k, gain in ((1, 5.0), (2, 4.0), (3, 3.0))]
     growth._heap = [(-node.gain, node.number, node) for node in nodes]
     growth._taken = [0, 0]  # two splits, and so three leaves
