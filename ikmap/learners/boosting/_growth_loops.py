@@ -410,11 +410,11 @@ def begin_tree(codes, derived, kept, rows, columns, first_bins, histogram, nothi
     rows[start:stop] = kept[start:stop]
     if not meet(space.meeting, n_threads):
         return -1.0
-    if not fill_histogram(codes, rows, derived.words, columns, first_bins, histogram, nothing, space):
-        return -1.0
-    largest = 0.0
+    largest = 0.0  # found before the threads meet again, after which some may write gains
     for k in range(n_threads):
         largest = max(largest, space.gains[k, 0])
+    if not fill_histogram(codes, rows, derived.words, columns, first_bins, histogram, nothing, space):
+        return -1.0
     return largest
 
 
