@@ -108,6 +108,7 @@ def small_race(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "T", 4)
     monkeypatch.setattr(candidates, "VARIANTS", {0: ()})
     monkeypatch.setattr(candidates, "MORE_VARIANTS", ())
+    monkeypatch.setattr(race, "MOST_REFITS", 1)
 
 
 def _checks() -> list[object]:
