@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ikmap._lockstep_loops import meet
+from ikmap._barrier_loops import wait_at_barrier
 from ikmap._simd import prefetch
 from ikmap.compiled import compiled, group
 from ikmap.learners.boosting._loss_loops import derive
@@ -34,8 +34,8 @@ ROUNDING = 1e-12
 """Gain, as a share of the score of the whole leaf, that a split must exceed."""
 DIVIDED_ROWS = 1 << 13
 """Number of rows from which on several threads divide them."""
-ROW_COST, MEETING_COST = 3, 1500
-"""Rough nanoseconds that a thread takes to look a row up, and that threads take to wait for each other."""
+ROW_COST, BARRIER_COST = 3, 1500
+"""Rough nanoseconds that a thread takes to look a row up, and that threads take to meet at a barrier."""
 ALONE, BY_ROWS, BY_BYTES = 0, 1, 2
 """Ways in which threads make a histogram: one does, or each adds up some rows, or each adds up some bytes."""
 
@@ -44,14 +44,14 @@ ALONE, BY_ROWS, BY_BYTES = 0, 1, 2
 class Workspace(NamedTuple):
     """Numbers and arrays that a thread of a team grows a tree with, beside the rows.
 
-    Number of the thread; number of threads; the numbers by which they wait for each other
-    (:func:`~ikmap._lockstep_loops.meet`). The arrays are those of all threads: of each, a number of rows, a histogram,
-    and for two children the gain, the column and the cut of a split.
+    Number of the thread; number of threads; their barrier (:func:`~ikmap._barrier_loops.wait_at_barrier`). The other
+    arrays are those of all threads: of each, a number of rows, a histogram, and for two children the gain, the column
+    and the cut of a split.
     """
 
     thread: int
     n_threads: int
-    meeting: np.ndarray
+    barrier: np.ndarray
     counts: np.ndarray
     partial: np.ndarray
     gains: np.ndarray
@@ -265,23 +265,23 @@ def _divide_apart(codes, rows, place, low, high, scratch):
 def divide(codes, rows, place, low, high, scratch, space):
     """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number.
 
-    All threads of a team call it, and all are done when it returns; it returns -1 if one of them has given up. They
-    meet again before they call it the next time.
+    All threads of a team call it, and all are done when it returns; it returns -1 if one of them has failed. They
+    meet at the barrier before they call it again.
 
     Parameters
     ----------
     scratch : (m,)
     """
-    m, thread, n_threads, counts, meeting = rows.size, space.thread, space.n_threads, space.counts, space.meeting
+    m, thread, n_threads, counts, barrier = rows.size, space.thread, space.n_threads, space.counts, space.barrier
     if n_threads == 1:
         return _divide_alone(codes, rows, place, low, high, scratch)
     if m < DIVIDED_ROWS:
         if thread == 0:
             counts[0] = _divide_alone(codes, rows, place, low, high, scratch)
-        return counts[0] if meet(meeting, n_threads) else np.int64(-1)
+        return counts[0] if wait_at_barrier(barrier, n_threads) else np.int64(-1)
     begin, end = m * thread // n_threads, m * (thread + 1) // n_threads
     counts[thread] = _divide_apart(codes, rows[begin:end], place, low, high, scratch[begin:end])
-    if not meet(meeting, n_threads):
+    if not wait_at_barrier(barrier, n_threads):
         return np.int64(-1)
     before, n_left = np.int64(0), np.int64(0)
     for k in range(n_threads):
@@ -293,7 +293,7 @@ def divide(codes, rows, place, low, high, scratch, space):
     first_right = n_left + begin - before
     for i in range(end - begin - counts[thread]):
         rows[first_right + i] = scratch[end - 1 - i]
-    return n_left if meet(meeting, n_threads) else np.int64(-1)
+    return n_left if wait_at_barrier(barrier, n_threads) else np.int64(-1)
 
 
 @compiled
@@ -305,7 +305,7 @@ def _way(m, n_bytes, n_bins, n_threads):
     if n_threads == 1:
         return ALONE
     alone = m * (n_bytes + ROW_COST) + 2 * n_bins
-    by_rows = m * (n_bytes + ROW_COST) // n_threads + 3 * n_bins + MEETING_COST
+    by_rows = m * (n_bytes + ROW_COST) // n_threads + 3 * n_bins + BARRIER_COST
     by_bytes = m * (-(-n_bytes // n_threads) + ROW_COST) + 2 * n_bins // n_threads
     if alone <= min(by_rows, by_bytes):
         return ALONE
@@ -318,7 +318,7 @@ def _way(m, n_bytes, n_bins, n_threads):
 def fill_histogram(codes, rows, words, columns, first_bins, histogram, rest, space):
     """Write the sums of the words of some rows to the histogram of each byte, and take them from another histogram.
 
-    All threads of a team call it, and all are done when it returns; it returns False if one of them has given up.
+    All threads of a team call it, and all are done when it returns; it returns False if one of them has failed.
 
     Parameters
     ----------
@@ -329,13 +329,13 @@ def fill_histogram(codes, rows, words, columns, first_bins, histogram, rest, spa
         Histogram of more rows, of which that of the other ones is left.
     """
     m, n_bins = rows.size, histogram.shape[0]
-    thread, n_threads, partial, meeting = space.thread, space.n_threads, space.partial, space.meeting
+    thread, n_threads, partial, barrier = space.thread, space.n_threads, space.partial, space.barrier
     way = _way(m, columns.size, n_bins, n_threads)
     if way == BY_ROWS:
         own = partial[thread]
         own[:] = 0
         add_rows(codes, rows[m * thread // n_threads : m * (thread + 1) // n_threads], words, columns, first_bins, own)
-        if not meet(meeting, n_threads):
+        if not wait_at_barrier(barrier, n_threads):
             return False
         begin, end = n_bins * thread // n_threads, n_bins * (thread + 1) // n_threads
         histogram[begin:end] = partial[0, begin:end]
@@ -357,7 +357,7 @@ def fill_histogram(codes, rows, words, columns, first_bins, histogram, rest, spa
         histogram[:] = 0
         add_rows(codes, rows, words, columns, first_bins, histogram)
         _take_from(rest, histogram, 0, n_bins)
-    return meet(meeting, n_threads)
+    return wait_at_barrier(barrier, n_threads)
 
 
 @compiled
@@ -402,13 +402,13 @@ def begin_tree(codes, derived, kept, rows, columns, first_bins, histogram, nothi
     Returns
     -------
     float
-        Largest gradient for a weight of 1; -1 if a thread has given up.
+        Largest gradient for a weight of 1; -1 if a thread has failed.
     """
     thread, n_threads, n, m = space.thread, space.n_threads, derived.margin.size, kept.size
     space.gains[thread, 0] = derive(derived, n * thread // n_threads, n * (thread + 1) // n_threads)
     start, stop = m * thread // n_threads, m * (thread + 1) // n_threads
     rows[start:stop] = kept[start:stop]
-    if not meet(space.meeting, n_threads):
+    if not wait_at_barrier(space.barrier, n_threads):
         return -1.0
     largest = 0.0  # found before the threads meet again, after which some may write gains
     for k in range(n_threads):
@@ -518,12 +518,12 @@ def grow_tree(
     Returns
     -------
     int
-        Number of splits; -1 if a thread has given up.
+        Number of splits; -1 if a thread has failed.
     float
         Largest gradient for a weight of 1.
     """
     most_nodes, most_leaves = ranges.shape[0], histograms.shape[0]
-    thread, n_threads, meeting = space.thread, space.n_threads, space.meeting
+    thread, n_threads, barrier = space.thread, space.n_threads, space.barrier
     own_columns, nothing = columns[thread::n_threads].copy(), np.empty((0, 2), np.int64)
     largest_gradient = begin_tree(
         codes, derived, kept, rows, columns_of_bytes, first_bins, histograms[0], nothing, space
@@ -544,7 +544,7 @@ def grow_tree(
                 histograms[0], own_columns, places, members, first_bins, gradient_unit, hessian_unit, shift, min_leaf,
                 min_hessian, l2, largest,
             )  # fmt: skip
-        if not meet(meeting, n_threads):
+        if not wait_at_barrier(barrier, n_threads):
             return -1, largest_gradient
         gains[0], column_of[0], cut_of[0] = _best_of(space, 0, columns.size)
     n_splits, n_nodes = 0, 1
@@ -571,7 +571,8 @@ def grow_tree(
         if n_splits == most_leaves - 1 or ranges[large, 1] - ranges[large, 0] < 2 * min_leaf:
             free[n_free] = slot
             n_free += 1
-            if not meet(meeting, n_threads):  # before the next division, all have taken in what this one returned
+            # Before the next division, all have taken in what this one returned.
+            if not wait_at_barrier(barrier, n_threads):
                 return -1, largest_gradient
             continue
         n_free -= 1
@@ -588,7 +589,7 @@ def grow_tree(
                         histograms[slot_of[child]], own_columns, places, members, first_bins, gradient_unit,
                         hessian_unit, shift, min_leaf, min_hessian, l2, largest,
                     )  # fmt: skip
-        if not meet(meeting, n_threads):
+        if not wait_at_barrier(barrier, n_threads):
             return -1, largest_gradient
         for k, child in enumerate((small, large)):
             if ranges[child, 1] - ranges[child, 0] >= 2 * min_leaf:

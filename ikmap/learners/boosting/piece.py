@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from ikmap import seed_paths
-from ikmap._lockstep import Team
+from ikmap._thread_team import ThreadTeam
 from ikmap.arrays import Floats
 from ikmap.learners.boosting._growth_loops import (
     MOST_BINS,
@@ -395,7 +395,7 @@ class Piece:
     def __init__(self, rows: PieceRows, drawn: Drawn, places: Floats | None = None) -> None:
         assert rows.start % SUM_ROWS == 0
         self._rows, self._drawn, self._n, self._places = rows, drawn, rows.stop - rows.start, places
-        self._team = Team(rows.n_threads)
+        self._team = ThreadTeam(rows.n_threads)
         self._has_sides = False
         self._layout: Layout | None = None
         self._n_trees = 0
@@ -729,8 +729,8 @@ class Piece:
     def _together[A](self, work: Callable[[Workspace], A], cost: int) -> A:
         """Have threads do their shares of a step at once, which takes one of them so many nanoseconds."""
 
-        def with_arrays(number: int, n_threads: int, meeting: np.ndarray) -> A:
-            return work(Workspace(number, n_threads, meeting, *self._shared))
+        def with_arrays(number: int, n_threads: int, barrier: np.ndarray) -> A:
+            return work(Workspace(number, n_threads, barrier, *self._shared))
 
         return self._team.together(with_arrays, cost)
 

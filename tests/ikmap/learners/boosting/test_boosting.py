@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ikmap import _lockstep
+from ikmap import _thread_team
 from ikmap.divisions import Division
 from ikmap.learners.boosting import _growth_loops, bins, piece
 from ikmap.learners.boosting.boosting import Boosted, Boosting, BoostingSettings, Problem, boost
@@ -203,7 +203,7 @@ def test_pieces_change_no_bit(name: str, ends: list[int], at_once: int | None, m
 @pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=["logistic", "squared"])
 def test_threads_change_no_bit(n: int, d: int, way: int, loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are many, so that threads divide them, or columns are, so that each makes the histograms of some."""
-    monkeypatch.setattr(_lockstep, "HANDING_COST", 1)
+    monkeypatch.setattr(_thread_team, "DISPATCH_COST", 1)
     random = np.random.default_rng(0)
     X, weight = random.normal(size=(n, d)), random.integers(0, 3, n).astype(np.float64)
     assert _growth_loops._way.py_func(n // 3, d, 256 * d, 3) == way

@@ -1,4 +1,4 @@
-"""Compiled loop in which threads wait for each other, without Python."""
+"""A barrier for compiled loops: threads wait for each other there without Python."""
 
 # ruff: noqa: ARG001  (Numba fixes the signature of a code generator)
 from __future__ import annotations
@@ -14,32 +14,33 @@ from numba.extending import intrinsic
 from ikmap._simd import Typed, Values
 from ikmap.compiled import compiled
 
-ARRIVED, MEETINGS, GIVEN_UP = 0, 16, 32
-"""Places of the numbers by which threads wait for each other, each in cache lines of its own."""
-MEETING_SIZE = 48
-"""Number of all of them."""
+ARRIVED, GENERATION, CANCELLED = 0, 16, 32
+"""Places in the array of a barrier, each in cache lines of its own: number of threads that wait there, number of times
+that all have come, and whether one never will."""
+BARRIER_SIZE = 48
+"""Size of the array of a barrier, of int64 zeros at first."""
 SPINS = 2000
-"""Number of looks at whether all have come, before the processor is offered to other threads at each further look."""
+"""Number of looks at whether all have come, before a thread offers its processor to others between two looks."""
 
 
 @intrinsic
-def _add(typing: TypingContext, meeting: types.Type, place: types.Type, value: types.Type) -> Typed:
-    """Add to a number that other threads add to; return what it was."""
+def _add(typing: TypingContext, barrier: types.Type, place: types.Type, value: types.Type) -> Typed:
+    """Add to a number of a barrier, and return what it was before."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.atomic_rmw("add", _address(context, builder, signature, args), args[2], "seq_cst")
 
-    return types.int64(meeting, types.int64, types.int64), generate
+    return types.int64(barrier, types.int64, types.int64), generate
 
 
 @intrinsic
-def _look(typing: TypingContext, meeting: types.Type, place: types.Type) -> Typed:
-    """Return a number that other threads change, with all that they wrote before they did."""
+def _look(typing: TypingContext, barrier: types.Type, place: types.Type) -> Typed:
+    """Return a number of a barrier; what the thread that changed it wrote before is then seen, too."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.load_atomic(_address(context, builder, signature, args), "seq_cst", 8)
 
-    return types.int64(meeting, types.int64), generate
+    return types.int64(barrier, types.int64), generate
 
 
 @intrinsic
@@ -60,26 +61,21 @@ def _address(context: BaseContext, builder: ir.IRBuilder, signature: Signature, 
 
 
 @compiled
-def meet(meeting, n_threads):
-    """Wait until so many threads have come here; return False if one of them has given up.
+def wait_at_barrier(barrier, n_threads):
+    """Wait until so many threads have come to a barrier; return False if one of them has failed.
 
-    What a thread wrote before it came, all see afterwards.
-
-    Parameters
-    ----------
-    meeting : int64 array
-        The numbers of the :class:`Team`.
+    Afterwards every thread sees what the others wrote before they came.
     """
     if n_threads == 1:
         return True
-    number = _look(meeting, MEETINGS)
-    if _add(meeting, ARRIVED, 1) == n_threads - 1:
-        _add(meeting, ARRIVED, -n_threads)
-        _add(meeting, MEETINGS, 1)
+    number = _look(barrier, GENERATION)
+    if _add(barrier, ARRIVED, 1) == n_threads - 1:
+        _add(barrier, ARRIVED, -n_threads)
+        _add(barrier, GENERATION, 1)
         return True
     looks = 0
-    while _look(meeting, MEETINGS) == number:
-        if _look(meeting, GIVEN_UP):
+    while _look(barrier, GENERATION) == number:
+        if _look(barrier, CANCELLED):
             return False
         looks += 1
         if looks > SPINS:
