@@ -27,7 +27,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    random, ends, n_problems, n_different = np.random.default_rng(options.seed), time.monotonic() + options.seconds, 0, 0
+    random, ends = np.random.default_rng(options.seed), time.monotonic() + options.seconds
+    n_problems = n_different = 0
     with mock.patch.object(_thread_team, "DISPATCH_COST", 1):  # all threads are taken for all that is shared out
         while time.monotonic() < ends:
             X, y, weight, problem = drawn(random)
