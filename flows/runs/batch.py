@@ -6,12 +6,10 @@ import gc
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
@@ -147,10 +145,7 @@ def run_pipeline(
                 return metrics
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
-            drawing = None if options.no_dask_report else imported_meanwhile("bokeh.plotting")  # for Dask's report
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
-                if drawing is not None:
-                    drawing.join()
                 cluster.client.register_plugin(WarmUp(words_of(params) | words_of_rows(formats)))
                 events.message(cluster.describe())
                 if on_cluster is not None:
@@ -201,18 +196,6 @@ def starting(options: CommonOptions, events: Events) -> None:
     events.message(
         f"starting: loads the code, looks at the data, starts or finds workers (--cluster {options.cluster})"
     )
-
-
-def imported_meanwhile(module: str) -> Thread:
-    """Import a module in a thread while this process waits. If that fails, the next import raises the error."""
-
-    def load() -> None:
-        with suppress(ImportError):
-            import_module(module)
-
-    thread = Thread(target=load, daemon=True)
-    thread.start()
-    return thread
 
 
 def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:

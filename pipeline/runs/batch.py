@@ -173,7 +173,9 @@ def _stages(
             explain(context, fitted.values())
         mapped = steps.call("cells", partial(cells, context, list(fitted.values())))
     else:
-        mapped = {"counted": count_targets(context.store, "train")}
+        # On a worker: which rows are training rows is found out by compiled loops, which would have to be loaded here.
+        counts = context.client.submit(count_targets, context.store, "train", pure=False).result()
+        mapped = {"counted": counts}
     # With a worker for each, no learner waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
         fills_cluster(context, name, fitted[on_cells[name]] if name in on_cells else None) for name in params.learners
@@ -183,6 +185,7 @@ def _stages(
     rows_of_test = data.sources[1] or data.sources[0]
 
     def learn(name: str) -> Result:
+        invocation.prepare_to_draw()
         with_C = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         fitted_map = fitted[on_cells[name]] if name in on_cells else None
         training = with_C, name, fitted_map, values.get(name), threads

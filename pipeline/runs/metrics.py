@@ -15,6 +15,7 @@ from ikmap.json_values import Json
 from pipeline.params import Params
 from pipeline.record_types import ChooseResult, Record, RecordView, Result, SelectResult, Summary, UsedGPU
 from pipeline.report import write_report
+from pipeline.running.import_ahead import import_ahead
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
 from pipeline.runs.verdicts import verdicts_of
@@ -69,6 +70,11 @@ class Invocation:
     def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
         """Return the context manager around the work of a run: Dask's report, if it is wanted."""
         return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
+
+    def prepare_to_draw(self) -> None:
+        """Begin to import what Dask's report is drawn with, while workers are busy and this process only waits."""
+        if self.dask_report:
+            import_ahead("distributed.dashboard.components.scheduler")
 
 
 def finish_run(

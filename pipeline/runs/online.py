@@ -261,6 +261,7 @@ def _stages(
         )
         for name in params.learners
     ]
+    invocation.prepare_to_draw()
     streamed = steps.call("stream", partial(_stream, context, online, arrivals, learners, taken, alerts))
     return ingested, taken, selection, streamed
 

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
-from threading import Thread
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from pipeline.rows.prepared import DATA, SCALE, PreparedRows
 from pipeline.rows.row_weights import weight_rule, weights_of
 from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.dispatch import Task, run_tasks, worker_addresses
+from pipeline.running.import_ahead import import_ahead
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.scale import fit_scaling
 from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
@@ -60,7 +59,7 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     names = ", ".join(own.name for own in race.candidates)
     context.events.message(f"choose: tries {names} on {n_used:,} of {n:,} training rows, {limit}")
     # The weights of sums need SciPy's optimiser, which takes .2 s to import: the first trials hide it.
-    Thread(target=import_module, args=("scipy.optimize",), daemon=True).start()
+    import_ahead("scipy.optimize")
     while trials := race.next_round():
         # Those that take longest begin first: else one of them may go on alone in the end.
         ordered = sorted(trials, key=race.expected, reverse=True)
