@@ -235,7 +235,7 @@ from tests.support.runs import context
 
 folder, solver, n, d = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 boosting.Boosting.piece_bytes = 8 << 20
-params = params_for(learners=("boosting",), solver=solver, rounds=3)
+params = params_for(learners=("boosting",), solver=solver, rounds=2)
 plan = make_plan(params, 0, DataSizes(n, 0, d, n * d, 1, dense=True), workers=1)
 before = peak_rss_bytes()
 train(context(folder, params), "boosting", None)
@@ -245,7 +245,7 @@ print(plan.worker_bytes, peak_rss_bytes(), before)
 
 @pytest.mark.slow
 def test_the_estimate_is_not_below_the_truth(tmp_path: Path) -> None:
-    n, d, truths, estimates = 900_000, 8, {}, {}
+    n, d, truths, estimates = 1_800_000, 8, {}, {}
     store_rows(context(tmp_path / "run").store, *points(n, d), part_rows=20_000)
     for solver in ("memory", "block"):
         shutil.copytree(tmp_path / "run", tmp_path / solver)
