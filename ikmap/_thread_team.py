@@ -48,8 +48,10 @@ class ThreadTeam:
         """Call ``work(start, stop)`` for parts of ``range(n)``, each number of which takes about `cost` nanoseconds."""
         n_threads = self.n_threads_for(n * cost)
         own, *others = pairwise(n * k // n_threads for k in range(n_threads + 1))
-        waiting = [thread.submit(work, *part) for thread, part in zip(self._others, others, strict=False)]
+        waiting = list[Future[object]]()
         try:
+            for thread, part in zip(self._others, others, strict=False):
+                waiting.append(thread.submit(work, *part))
             work(*own)
         finally:
             wait(waiting)

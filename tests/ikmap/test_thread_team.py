@@ -1,4 +1,4 @@
-"""Threads in step: all see what the others wrote before they met, and one that fails keeps nobody waiting."""
+"""Threads in step: all see what the others wrote before they waited, and one that fails keeps nobody waiting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _pass_round(numbers: Any, thread: Any, n_threads: Any, times: Any, barrier: 
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-def test_threads_see_what_others_wrote_before_they_met(n_threads: int) -> None:
+def test_threads_see_what_others_wrote_before_they_waited(n_threads: int) -> None:
     numbers, expected = np.arange(n_threads), np.arange(n_threads)
     for _ in range(300):
         expected = expected + np.roll(expected, -1)

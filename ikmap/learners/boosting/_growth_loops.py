@@ -35,7 +35,7 @@ ROUNDING = 1e-12
 DIVIDED_ROWS = 1 << 13
 """Number of rows from which on several threads divide them."""
 ROW_COST, BARRIER_COST = 3, 1500
-"""Rough nanoseconds that a thread takes to look a row up, and that threads take to meet at a barrier."""
+"""Rough nanoseconds that a thread takes to look a row up, and that threads take to wait for each other at a barrier."""
 ALONE, BY_ROWS, BY_BYTES = 0, 1, 2
 """Ways in which threads make a histogram: one does, or each adds up some rows, or each adds up some bytes."""
 
@@ -266,7 +266,7 @@ def divide(codes, rows, place, low, high, scratch, space):
     """Put the rows whose byte is not in [low, high) before the others, in the same order; return their number.
 
     All threads of a team call it, and all are done when it returns; it returns -1 if one of them has failed. They
-    meet at the barrier before they call it again.
+    wait at the barrier once more before they call it again.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def begin_tree(codes, derived, kept, rows, columns, first_bins, histogram, nothi
     rows[start:stop] = kept[start:stop]
     if not wait_at_barrier(space.barrier, n_threads):
         return -1.0
-    largest = 0.0  # found before the threads meet again, after which some may write gains
+    largest = 0.0  # found before the threads wait again, after which some may write gains
     for k in range(n_threads):
         largest = max(largest, space.gains[k, 0])
     if not fill_histogram(codes, rows, derived.words, columns, first_bins, histogram, nothing, space):

@@ -157,7 +157,7 @@ class Problem:
         return division.places(generator(self.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
 
     def growing(self, number: int, residual: float, weight: float, min_hessian: float) -> Growing:
-        """Return what a tree grows by.
+        """Return the settings, the scales and the draws of a tree.
 
         Parameters
         ----------

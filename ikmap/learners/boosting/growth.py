@@ -88,7 +88,7 @@ class Scales:
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """What a tree grows by, beside the rows.
+    """The settings, the scales and the draws by which a tree grows.
 
     Attributes
     ----------
@@ -112,11 +112,11 @@ class Growing:
     largest_value: float = math.inf
 
     def columns_of(self, layout: Layout) -> np.ndarray:
-        """Ascending numbers of the columns whose splits are compared."""
+        """Return the ascending numbers of the columns whose splits are compared."""
         return np.arange(layout.n_columns, dtype=np.int64) if self.columns is None else np.array(self.columns)
 
     def bytes_of(self, layout: Layout) -> np.ndarray:
-        """Ascending numbers of the bytes whose histograms are made."""
+        """Return the ascending numbers of the bytes whose histograms are made."""
         bytes_: np.ndarray = np.unique(layout.places[self.columns_of(layout)])
         return bytes_
 
@@ -228,7 +228,7 @@ class Growth:
         return int(sums[:, 1].sum()) & ((1 << self.growing.scales.shift) - 1)
 
     def take(self, splits: Sequence[Split]) -> None:
-        """Take over all splits of the tree, in order, from who has found them at once."""
+        """Take over all splits of the tree, in order, from a piece that has grown it."""
         self.splits[:], self._taken = splits, list(range(len(splits)))
         self._heap = [(0.0, 0, Node(0, 0))]
 

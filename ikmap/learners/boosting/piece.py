@@ -340,12 +340,8 @@ class _Rows:
     ----------
     tree : int
         Number of the tree.
-    kept : ndarray of uint32
-        Ascending numbers of the rows.
     order : ndarray of uint32
-        The same numbers, those of a node one after the other.
-    derivation : Derivation
-        Where their derivatives are.
+        Numbers of the rows, those of a node one after the other.
     largest : float
         Largest gradient, up to its sign.
     splits : list of (int, int, int)
@@ -357,9 +353,7 @@ class _Rows:
     """
 
     tree: int
-    kept: np.ndarray
     order: np.ndarray
-    derivation: Derivation
     largest: float = 0.0
     splits: list[tuple[int, int, int]] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
@@ -464,11 +458,12 @@ class Piece:
         growing, bytes_ = order.growing, order.growing.bytes_of(self._layout)
         histograms, splits = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64), None
         if order.wanted == (0,):
-            rows = self._begun(order.tree, growing)
+            rows, kept = self._begun(order.tree, growing)
+            derivation = self._derivation(order.tree, growing.scales)
             if self._grows(growing):
-                splits = self._grow(rows, growing, bytes_, histograms[0])
+                splits = self._grow(rows, kept, derivation, growing, bytes_, histograms[0])
             else:
-                self._begin_tree(rows, bytes_, histograms[0])
+                self._begin_tree(rows, kept, derivation, bytes_, histograms[0])
         else:
             rows = self._divided(order, growing)
             for node, histogram in zip(order.wanted, histograms, strict=True):
@@ -617,24 +612,25 @@ class Piece:
 
     # The tree that grows
 
-    def _begun(self, tree: int, growing: Growing) -> _Rows:
-        """Return the rows of a tree that begins to grow, whose derivatives are not yet there."""
+    def _begun(self, tree: int, growing: Growing) -> tuple[_Rows, np.ndarray]:
+        """Return the rows of a tree that begins to grow, and their ascending numbers, which are yet to be written."""
         kept = self._kept
         if growing.key is not None:
             drawn = np.empty(self._n, dtype=np.bool_)
             fill_drawn(np.uint64(growing.key), _limit(self._drawn.row_share), self._rows.start, drawn)
             kept = kept[drawn[kept]]
-        order = self._order[: kept.size]
-        self._growing = _Rows(tree, kept, order, self._derivation(tree, growing.scales), ranges=[(0, order.size)])
-        return self._growing
+        self._growing = _Rows(tree, self._order[: kept.size], ranges=[(0, kept.size)])
+        return self._growing, kept
 
-    def _begin_tree(self, rows: _Rows, bytes_: np.ndarray, histogram: np.ndarray) -> None:
+    def _begin_tree(
+        self, rows: _Rows, kept: np.ndarray, derivation: Derivation, bytes_: np.ndarray, histogram: np.ndarray
+    ) -> None:
         """Derive all rows, and write the histogram of those that a tree begins with."""
         nothing = np.empty((0, 2), dtype=np.int64)
 
         def work(space: Workspace) -> float:
             of_bytes = bytes_, self._first_bins, histogram, nothing
-            largest: float = begin_tree(self._codes, rows.derivation, rows.kept, rows.order, *of_bytes, space)
+            largest: float = begin_tree(self._codes, derivation, kept, rows.order, *of_bytes, space)
             return largest
 
         rows.largest = self._together(work, self._cost_of_beginning(rows, bytes_))
@@ -646,9 +642,9 @@ class Piece:
         """Return the rows of the tree that grows, divided by its splits."""
         rows = self._growing
         if rows is None or rows.tree != order.tree or rows.splits != order.splits[: len(rows.splits)]:
-            rows = self._begun(order.tree, growing)
-            rows.order[:] = rows.kept
-            self._derive(rows)
+            rows, kept = self._begun(order.tree, growing)
+            rows.order[:] = kept
+            rows.largest = self._derive(self._derivation(order.tree, growing.scales))
         for split in order.splits[len(rows.splits) :]:
             self._divide(rows, *split)
             rows.splits.append(split)
@@ -662,12 +658,20 @@ class Piece:
         in_bytes = 16 * int(self._first_bins[-1]) * growing.settings.max_leaves
         return self._n == self._drawn.n_rows and in_bytes <= WHOLE_TREE_BYTES
 
-    def _grow(self, rows: _Rows, growing: Growing, bytes_: np.ndarray, histogram: np.ndarray) -> list[Split]:
+    def _grow(
+        self,
+        rows: _Rows,
+        kept: np.ndarray,
+        derivation: Derivation,
+        growing: Growing,
+        bytes_: np.ndarray,
+        histogram: np.ndarray,
+    ) -> list[Split]:
         """Derive all rows, write the histogram of those of the tree, and grow it; return its splits."""
         assert self._layout is not None
         n_nodes, scales = 2 * growing.settings.max_leaves - 1, growing.scales
         histograms = np.empty((growing.settings.max_leaves, *histogram.shape), dtype=np.int64)
-        codes = self._codes, rows.derivation, rows.kept, rows.order, self._scratch, bytes_, self._first_bins
+        codes = self._codes, derivation, kept, rows.order, self._scratch, bytes_, self._first_bins
         of_columns = growing.columns_of(self._layout), self._layout.places, self._layout.members
         sums = np.zeros((self._team.n_threads, n_nodes, 2), dtype=np.int64)
 
@@ -686,18 +690,18 @@ class Piece:
         return rows.splits
 
     def _derivation(self, tree: int, scales: Scales) -> Derivation:
-        """Return what the derivatives of all rows are found by for a tree, and where they are written."""
+        """Return the inputs and the outputs of the derivatives of all rows for a tree."""
         k, loss = tree % self._drawn.n_outputs, self._drawn.loss
         weight = np.empty(0) if self._weight is None else self._weight
         of_rows = self._margin[k], self._target(k), weight, self._gradient, self._hessian
         factors = scales.gradient, scales.hessian, scales.shift
         return Derivation(loss.number, loss.level, *of_rows, *factors, self._words)
 
-    def _derive(self, rows: _Rows) -> None:
-        """Write derivatives and words of all rows."""
+    def _derive(self, derivation: Derivation) -> float:
+        """Write derivatives and words of all rows; return the largest gradient for a weight of 1."""
         largest: list[float] = []
-        self._team.share(lambda *part: largest.append(derive(rows.derivation, *part)), self._n, DERIVE_COST)
-        rows.largest = max(largest)
+        self._team.share(lambda *part: largest.append(derive(derivation, *part)), self._n, DERIVE_COST)
+        return max(largest)
 
     def _divide(self, rows: _Rows, node: int, column: int, cut: int) -> None:
         assert self._layout is not None
@@ -727,7 +731,7 @@ class Piece:
         self._together(work, rows.size * (bytes_.size + ROW_COST))
 
     def _together[A](self, work: Callable[[Workspace], A], cost: int) -> A:
-        """Have threads do their shares of a step at once, which takes one of them so many nanoseconds."""
+        """Have threads do their shares of a step at once, which would take a single one `cost` nanoseconds."""
 
         def with_arrays(number: int, n_threads: int, barrier: np.ndarray) -> A:
             return work(Workspace(number, n_threads, barrier, *self._shared))
