@@ -364,6 +364,10 @@ class _Rows:
         begin, end = self.ranges[node]
         return self.order[begin:end]
 
+    def has(self, nodes: np.ndarray) -> bool:
+        """Return whether the rows have been divided down to some nodes: not if a worker missed orders of the tree."""
+        return bool(nodes.max() < len(self.ranges))
+
     def ranges_of(self, nodes: np.ndarray) -> np.ndarray:
         """Return where the rows of some nodes begin and end, shape (number of nodes, 2)."""
         return np.array([self.ranges[node] for node in nodes.tolist()], dtype=np.int64).reshape(-1, 2)
@@ -571,14 +575,14 @@ class Piece:
     def _add(self, grown: Grown, number: int) -> None:
         """Add the values of a tree to the margins of all rows."""
         assert self._layout is not None
-        margin, tree, growing = self._margin[number % self._drawn.n_outputs], grown.tree, self._growing
-        if growing is not None and growing.tree == number and growing.order.size == self._kept.size:
-            ranges, own = growing.ranges_of(tree.leaves), np.array(grown.values)
+        margin, tree, rows = self._margin[number % self._drawn.n_outputs], grown.tree, self._growing
+        if rows is not None and rows.tree == number and rows.order.size == self._kept.size and rows.has(tree.leaves):
+            ranges, own = rows.ranges_of(tree.leaves), np.array(grown.values)
 
             def add(start: int, stop: int) -> None:
-                add_values(growing.order, start, stop, ranges, own, margin)
+                add_values(rows.order, start, stop, ranges, own, margin)
 
-            self._team.share(add, growing.order.size, ADD_COST)
+            self._team.share(add, rows.order.size, ADD_COST)
             others = self._held
         elif self._weight is not None:
             others = np.concatenate([self._kept, self._held])

@@ -20,7 +20,7 @@ from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process
 
 pytestmark = pytest.mark.slow
-AMPLE = ["--cv-rows", "190", "--budget", "300"]
+AMPLE = ["--cv-rows", "190", "--budget", "3000"]
 """Seconds that are ample here, so that no choice depends on how fast the machine is; the usual ones may not be."""
 
 

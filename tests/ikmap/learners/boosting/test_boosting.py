@@ -264,6 +264,22 @@ def test_lost_pieces_and_states_change_no_bit(name: str, monkeypatch: pytest.Mon
     assert restored > 2
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_pieces_that_come_back_to_a_worker_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers keep copies of the pieces, and miss what the other is ordered, now a little and now whole trees."""
+    monkeypatch.setattr(piece, "SUM_ROWS", 50)
+    X, y, problem = problem_of(name)
+    workers, rng = [Held(X, y, problem, [200, 450, 900]) for _ in range(2)], np.random.default_rng(0)
+    state, homes, moved = Boosting(problem), np.zeros(3, dtype=np.int64), 0
+    while (order := state.order) is not None:
+        moves = rng.random(3) < 0.2
+        homes[moves] = 1 - homes[moves]
+        moved += int(moves.sum())
+        state.absorb(reduce(iadd, (sent(workers[home].pieces[k].sums(sent(order))) for k, home in enumerate(homes))))
+    assert same(state.boosted(), boost(X, y, problem))
+    assert moved > 20
+
+
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_values_that_are_estimated_anew_survive_lost_pieces_and_states(n_outputs: int) -> None:
     X, y = rows(MANY)
