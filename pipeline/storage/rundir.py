@@ -18,7 +18,17 @@ from ikmap.json_values import Json, MutableJsonObject
 from pipeline.errors import Damaged, InputError
 from pipeline.params import completed_identity
 from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Result, Session, Summary, TaskRecord
-from pipeline.storage.durable import UNFINISHED, parsed, read_json, reading, unsealed, write_json, written
+from pipeline.storage.durable import (
+    UNFINISHED,
+    json_text,
+    parsed,
+    read_json,
+    reading,
+    replacing,
+    unsealed,
+    write_json,
+    written,
+)
 from pipeline.storage.hold import LOCK, Hold
 from pipeline.storage.store import Store
 
@@ -222,8 +232,11 @@ class RunDirectory:
         before : iterable of str
             Files and directories that are flushed before it is written.
         """
-        write_json(self.path / MANIFEST, self.manifest, entry=certain, before=before)
-        write_json(self.path / MANIFEST_COPY, self.manifest, content=False, entry=False)
+        text = json_text(self.manifest)
+        with replacing(self.path / MANIFEST, entry=certain, before=before) as file:
+            file.write(text)
+        with replacing(self.path / MANIFEST_COPY, content=False, entry=False) as file:
+            file.write(text)
 
     def stage(self, name: str) -> FinishedStage | None:
         """Return the record and the result of a finished stage, or None if it is not finished."""
