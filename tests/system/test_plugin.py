@@ -205,14 +205,20 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
         ),
     ],
 )
-def test_a_faulty_package_is_one_line_and_stops_nobody_else(text: str, said: str, tmp_path: Path) -> None:
-    site = faulty(tmp_path, "strange", text)
-    status, _, err = finished(start(site, ["--learner", "first"]))
+def test_a_faulty_package_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    status, _, err = finished(start(faulty(tmp_path, "strange", text), ["--learner", "first"]))
     assert (status, len(err.splitlines())) == (2, 1)
     assert "package strange: " in err
     assert said in err
     assert "pip" in err
-    assert finished(start(site, ["--help"]))[0] == 0
+
+
+def test_faulty_packages_stop_nobody_else(tmp_path: Path) -> None:
+    for name, text in {"missing": "import nothing_of_that_name", "broken": "def METHOD(", "odd": "METHOD = 3"}.items():
+        faulty(tmp_path, name, text)
+    status, text, err = finished(start(tmp_path, ["--help-all"]))
+    assert (status, err) == (0, "")
+    assert "--partitioner" in text
 
 
 RAISES = """
