@@ -103,6 +103,12 @@ class TaskRecord(TypedDict, total=False):
     worker: str
 
 
+class TargetsRecord(TaskRecord):
+    """The record of a task that counts the training targets, as their task does it."""
+
+    counted: JsonObject
+
+
 # Ingest
 
 

@@ -16,7 +16,7 @@ from ikmap.tasks import Task
 from ikmap.tasks.capabilities import census_of, unseen_labels
 from ikmap.tasks.capabilities import counted as counted_by
 from pipeline.errors import InputError
-from pipeline.record_types import RecordView
+from pipeline.record_types import RecordView, TargetsRecord
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
@@ -224,6 +224,11 @@ def count_targets(store: Store, name: str) -> JsonObject:
     rows = PreparedRows(store, name)
     task = rows.preparation.task
     return counted(task, [census_of(task, y) for y in rows.targets()])
+
+
+def count_training_targets(store: Store) -> TargetsRecord:
+    """Task: count the targets of the training rows."""
+    return {"counted": count_targets(store, "train")}
 
 
 def counted(task: Task, censuses: list[Json]) -> JsonObject:

@@ -27,8 +27,9 @@ from pipeline.record_types import (
     SelectResult,
 )
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.prepared import DATA, PreparedRows, count_targets
+from pipeline.rows.prepared import DATA, PreparedRows, count_training_targets
 from pipeline.running.compiling import prepare, words_of, words_of_rows
+from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.repair import until_verified
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
@@ -174,8 +175,9 @@ def _stages(
         mapped = steps.call("cells", partial(cells, context, list(fitted.values())))
     else:
         # On a worker: which rows are training rows is found out by compiled loops, which would have to be loaded here.
-        counts = context.client.submit(count_targets, context.store, "train", pure=False).result()
-        mapped = {"counted": counts}
+        key = f"count-{context.run.manifest['id'][:8]}"
+        ((_, record),) = run_tasks(context.client, key, count_training_targets, [Task("targets", (context.store,))])
+        mapped = {"counted": record["counted"]}
     # With a worker for each, no learner waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
         fills_cluster(context, name, fitted[on_cells[name]] if name in on_cells else None) for name in params.learners
