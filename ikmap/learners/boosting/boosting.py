@@ -22,7 +22,7 @@ from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.divisions import Division
 from ikmap.learners.boosting.bins import Layout, n_edge_rows
-from ikmap.learners.boosting.growth import MIN_HESSIAN, Growing, Growth, Scales, Tree, TreeSettings
+from ikmap.learners.boosting.growth import MIN_HESSIAN, Growing, Growth, Scales, Split, Tree, TreeSettings
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.boosting.piece import (
     Backfit,
@@ -304,23 +304,30 @@ class Boosting:
             self.order = None
             return
         self._residual = sums.largest
+        if sums.splits is not None:  # a piece that has all rows has grown the tree
+            self._tree = Tree.of(sums.splits, range(len(sums.splits)))
+            self._order_sums(sums.splits, (), self._tree.leaves)
+            return
         histogram = np.require(sums.histograms[0], requirements="W")
         self._growth = Growth(self._basis.layout, order.growing, histogram)
-        if sums.splits is not None:
-            self._growth.take(sums.splits)
         self._order_more()
 
     def _order_more(self) -> None:
         """Order the histograms that the tree needs, or the sums of its leaves once it is grown."""
-        assert isinstance(self.order, Order)
         assert self._growth is not None
-        n, first = len(self._trees), max(0, len(self._trees) - 1)
         wanted, leaves = tuple(self._growth.wanted(self._problem.at_once)), None
         if not wanted:
             self._tree = self._growth.tree()
             leaves = self._tree.leaves
-        splits = list(self._growth.splits)
-        self.order = Order(None, first, tuple(self._trees[first:n]), (), self.order.growing, splits, wanted, leaves)
+        self._order_sums(self._growth.splits, wanted, leaves)
+
+    def _order_sums(self, splits: Sequence[Split], wanted: tuple[int, ...], leaves: np.ndarray | None) -> None:
+        """Order sums over rows that are divided by some splits: histograms of nodes, or the sums of leaves."""
+        assert isinstance(self.order, Order)
+        n, first = len(self._trees), max(0, len(self._trees) - 1)
+        self.order = Order(
+            None, first, tuple(self._trees[first:n]), (), self.order.growing, list(splits), wanted, leaves
+        )
 
     def _finish_tree(self, sums: Sums) -> None:
         assert isinstance(self.order, Order)
@@ -361,7 +368,9 @@ class Boosting:
     @property
     def rests(self) -> bool:
         """True if no tree is half grown, so that a checkpoint loses nothing."""
-        return self._growth is None and not isinstance(self.order, Look | Check | Backfit)
+        if isinstance(self.order, Order):
+            return self._growth is None and self.order.leaves is None
+        return self.order is None
 
     def checkpoint(self) -> dict[str, Array]:
         """Return the state before the tree that grows, as arrays by name."""

@@ -187,6 +187,22 @@ class Tree:
     right: np.ndarray
     leaves: np.ndarray
 
+    @classmethod
+    def of(cls, splits: Sequence[Split], taken: Sequence[int]) -> Tree:
+        """Return the tree that has some of the splits by which rows are divided, given the numbers of these."""
+        n_leaves = 1 + len(taken)
+        feature, right = np.empty(2 * n_leaves - 1, dtype=np.int32), np.empty(2 * n_leaves - 1, dtype=np.int32)
+        cut, leaves = np.empty(feature.size, dtype=np.int64), np.empty(n_leaves, dtype=np.int64)
+        fill_tree(
+            np.array(splits, dtype=np.int64).reshape(-1, 3),
+            np.array(taken, dtype=np.int64),
+            feature,
+            cut,
+            right,
+            leaves,
+        )
+        return cls(feature, cut, right, leaves)
+
 
 @dataclass
 class Growth:
@@ -226,11 +242,6 @@ class Growth:
     def _count(self, sums: np.ndarray) -> int:
         """Return the number of rows of some bins."""
         return int(sums[:, 1].sum()) & ((1 << self.growing.scales.shift) - 1)
-
-    def take(self, splits: Sequence[Split]) -> None:
-        """Take over all splits of the tree, in order, from a piece that has grown it."""
-        self.splits[:], self._taken = splits, list(range(len(splits)))
-        self._heap = [(0.0, 0, Node(0, 0))]
 
     @property
     def _n_leaves(self) -> int:
@@ -290,13 +301,8 @@ class Growth:
             node.known = True
 
     def tree(self) -> Tree:
-        """Return the tree, whose nodes are in preorder."""
-        n_leaves = self._n_leaves
-        feature, right = np.empty(2 * n_leaves - 1, dtype=np.int32), np.empty(2 * n_leaves - 1, dtype=np.int32)
-        cut, leaves = np.empty(feature.size, dtype=np.int64), np.empty(n_leaves, dtype=np.int64)
-        splits = np.array(self.splits, dtype=np.int64).reshape(-1, 3)
-        fill_tree(splits, np.array(self._taken, dtype=np.int64), feature, cut, right, leaves)
-        return Tree(feature, cut, right, leaves)
+        """Return the tree."""
+        return Tree.of(self.splits, self._taken)
 
     def _divide(self, node: Node) -> None:
         """Give a node its children, without their splits unless both are too small to have any."""

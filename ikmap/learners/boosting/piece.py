@@ -167,7 +167,7 @@ class Order:
     trees: tuple[Grown, ...]
     scored: tuple[int, ...]
     growing: Growing | None
-    splits: list[tuple[int, int, int]]
+    splits: list[Split]
     wanted: tuple[int, ...]
     leaves: np.ndarray | None
 
@@ -355,7 +355,7 @@ class _Rows:
     tree: int
     order: np.ndarray
     largest: float = 0.0
-    splits: list[tuple[int, int, int]] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
     sums: np.ndarray | None = None
 
