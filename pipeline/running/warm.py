@@ -15,6 +15,7 @@ MODULES = (
     "pipeline.sources.formats.libsvm",
     "pipeline.sources.formats.npy",
     "pipeline.sources.formats.parquet",
+    "pipeline.rows.prepared",
     "pipeline.stages.read",
     "pipeline.stages.split",
     "pipeline.stages.encode",
