@@ -104,7 +104,7 @@ class TaskRecord(TypedDict, total=False):
 
 
 class TargetsRecord(TaskRecord):
-    """The record of a task that counts the training targets, as their task does it."""
+    """The record of a task that counts the training targets: of each class, or of numbers."""
 
     counted: JsonObject
 

@@ -219,16 +219,11 @@ def row_bytes(n_columns: int) -> int:
     return 8 * min(n_columns, 4096)
 
 
-def count_targets(store: Store, name: str) -> JsonObject:
-    """Count the targets of training or test rows, as the task does it (:class:`~ikmap.tasks.capabilities.Census`)."""
-    rows = PreparedRows(store, name)
+def count_targets(store: Store) -> TargetsRecord:
+    """Task: count the training targets as their :class:`~ikmap.tasks.capabilities.Census` does."""
+    rows = PreparedRows(store, "train")
     task = rows.preparation.task
-    return counted(task, [census_of(task, y) for y in rows.targets()])
-
-
-def count_training_targets(store: Store) -> TargetsRecord:
-    """Task: count the targets of the training rows."""
-    return {"counted": count_targets(store, "train")}
+    return {"counted": counted(task, [census_of(task, y) for y in rows.targets()])}
 
 
 def counted(task: Task, censuses: list[Json]) -> JsonObject:

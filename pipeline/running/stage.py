@@ -64,6 +64,11 @@ class Context:
         """Store of the run."""
         return self.run.store
 
+    def key(self, name: str) -> str:
+        """Return the prefix of the keys of tasks of that name."""
+        # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
+        return f"{stage_label(name)}-{self.run.manifest['id'][:8]}"
+
     def compiled(self, seconds: float) -> None:
         """Add seconds of compiling to those of the run; they count for no stage."""
         manifest = self.run.manifest
@@ -175,8 +180,7 @@ class Stage:
     @property
     def key(self) -> str:
         """Prefix of the keys of the stage's tasks."""
-        # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
-        return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
+        return self.context.key(self.name)
 
     def finish[R: Result](self, result: R, outputs: Sequence[str] = ()) -> R:
         """Write the stage's summary and result to the manifest; return the result, JSON values that later stages need.

@@ -27,7 +27,7 @@ from pipeline.record_types import (
     SelectResult,
 )
 from pipeline.rows.preparation import Preparation
-from pipeline.rows.prepared import DATA, PreparedRows, count_training_targets
+from pipeline.rows.prepared import DATA, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of, words_of_rows
 from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.repair import until_verified
@@ -175,8 +175,8 @@ def _stages(
         mapped = steps.call("cells", partial(cells, context, list(fitted.values())))
     else:
         # On a worker: which rows are training rows is found out by compiled loops, which would have to be loaded here.
-        key = f"count-{context.run.manifest['id'][:8]}"
-        ((_, record),) = run_tasks(context.client, key, count_training_targets, [Task("targets", (context.store,))])
+        task = Task("targets", (context.store,))
+        ((_, record),) = run_tasks(context.client, context.key("count"), count_targets, [task])
         mapped = {"counted": record["counted"]}
     # With a worker for each, no learner waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(

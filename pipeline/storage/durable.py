@@ -220,12 +220,13 @@ def unsealed(path: str | Path, value: object) -> Record:
 
 def json_text(value: Mapping[str, object]) -> bytes:
     """Return a JSON object with its digest as text, a line for each entry of it and of the objects and lists in it."""
-    # Python writes an object without indents in a quarter of the time, and a run writes its manifest often.
+    # Python needs four times as long to indent an object, and a run writes its manifest at the end of each stage.
     lines = [f" {json.dumps(key)}: {_lines(kept)}" for key, kept in sealed(value).items()]
     return "\n".join(["{", ",\n".join(lines), "}"]).encode()
 
 
 def _lines(value: Json) -> str:
+    """Return a value as text, with a line for each entry of an object, or of a list of objects."""
     if isinstance(value, dict) and value:
         return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(kept)}" for key, kept in value.items()) + "}"
     if isinstance(value, list) and any(isinstance(kept, dict) for kept in value):

@@ -263,7 +263,7 @@ def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     store_rows(ctx.store, X, y, rule="shuffle", n_train=70, part_rows=33)
     labels = PreparedRows(ctx.store, "train").read(0, 70).y
-    assert count_targets(ctx.store, "train") == {"class_counts_train": np.bincount(labels, minlength=3).tolist()}
+    assert count_targets(ctx.store)["counted"] == {"class_counts_train": np.bincount(labels, minlength=3).tolist()}
 
 
 def test_gaussian_kernels_need_a_width_of_their_own() -> None:
