@@ -365,7 +365,7 @@ class _Rows:
         return self.order[begin:end]
 
     def has(self, nodes: np.ndarray) -> bool:
-        """Return whether the rows are divided into some nodes, as they are not if the piece missed orders of the tree."""
+        """Return whether rows are divided into some nodes, as they are not if the piece missed orders of the tree."""
         return bool(nodes.max() < len(self.ranges))
 
     def ranges_of(self, nodes: np.ndarray) -> np.ndarray:
