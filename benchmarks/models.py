@@ -21,6 +21,7 @@ from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
 from ikmap.partitioners import Partitions
 from ikmap.partitioners.voronoi.model import VoronoiPartitions
+from pipeline.running.workers import workers_of
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import Store
 
@@ -95,7 +96,7 @@ def held_hash(store: Store, name: str, content_hash: str) -> str:
 def everywhere(client: Client, *args: Any) -> float:
     """Let every worker have the model, all at the same time; return the seconds until the last one has it."""
     began = time.perf_counter()
-    there = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    there = sorted(workers_of(client))
     futures = [client.submit(*args, workers=[worker], pure=False) for worker in there]
     found = set(client.gather(futures))
     if len(found) != 1:

@@ -24,6 +24,7 @@ from pipeline.rows.block_sizes import cell_layout
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.running.stage import Context
 from pipeline.running.warm import WarmUp
+from pipeline.running.workers import workers_of
 from pipeline.stages.cells import cells
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import partition
@@ -76,7 +77,7 @@ def two_against_one(case: str, name: str, psi: int, options: Options) -> list[Ro
                     for turn, done in enumerate((first, again)):
                         path = Path(folder) / f"{workers}-{k}-{turn}"
                         done[workers].append(one_pass(source, path, client, params, fitted))
-                    addresses = sorted(client.scheduler_info(n_workers=-1)["workers"])
+                    addresses = sorted(workers_of(client))
                     bare[workers].append(max(client.run(map_share, source.store, fitted, addresses).values()))
     if not np.array_equal(first[1][0].first, first[2][0].first):
         raise Disagreement("one worker and two have stored different cells")

@@ -18,6 +18,7 @@ from cluster._starting import starting
 from cluster.certificates import OFF, from_folder, warning
 from cluster.handle import ClusterHandle
 from pipeline.errors import InputError
+from pipeline.running.workers import workers_of
 from pipeline.urls import apart
 
 #: Seconds a scheduler has to answer, and then to have at least one worker.
@@ -116,7 +117,7 @@ def wait_for_a_worker(client: Client, name: str, seconds: float) -> None:
         If there is none after so many seconds.
     """
     deadline = time.monotonic() + seconds
-    while not client.scheduler_info(n_workers=-1)["workers"]:
+    while not workers_of(client):
         if time.monotonic() > deadline:
             raise InputError(
                 f"--cluster {name}: the scheduler has no workers after {seconds:g} seconds; start some "

@@ -17,6 +17,7 @@ from distributed import Client
 
 from cluster._quiet import interrupts_held
 from cluster.closed import link_to_pages
+from pipeline.running.workers import workers_of
 from pipeline.urls import apart
 
 LOOPBACK = "127.0.0.1"
@@ -91,10 +92,9 @@ class ClusterHandle:
 
         Where ``folder`` is given, the address of the dashboard is written down in it.
         """
-        known = client.scheduler_info(n_workers=-1)
-        workers = known["workers"].values()
+        workers = workers_of(client).values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
-        link = link_to_pages(_nearest_link(client.dashboard_link), known)
+        link = link_to_pages(_nearest_link(client.dashboard_link), client.scheduler_info())
         note = None
         if link is not None and folder is not None:
             note = folder / "dashboard"

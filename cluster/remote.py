@@ -22,6 +22,7 @@ from cluster.handle import LOOPBACK, ClusterHandle
 from cluster.local import CALM, bytes_of
 from cluster.settings import MEMORY
 from pipeline.errors import InputError
+from pipeline.running.workers import workers_of
 
 #: Seconds to wait for the first worker: jobs stand in a queue.
 WAIT_SECONDS = 3600.0
@@ -148,7 +149,7 @@ def connected(
     wait = float(values.get("wait", WAIT_SECONDS))
     first: float | None = None
     while True:
-        there = len(client.scheduler_info(n_workers=-1)["workers"])
+        there = len(workers_of(client))
         now = time.monotonic()
         if there and first is None:
             first = now

@@ -9,12 +9,14 @@ import json
 import socket
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from cluster import ClusterHandle, connect
 from cluster.closed import METRICS
 from cluster.handle import nearest
 from pipeline.errors import InputError
+from pipeline.running.workers import workers_of
 from pipeline.urls import apart
 
 ANSWER_SECONDS = 2.0
@@ -31,9 +33,9 @@ def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
     int
         How many are not: they listen on the loopback interface of another machine, perhaps.
     """
-    info = cluster.client.scheduler_info(n_workers=-1)
-    processes = [("scheduler", apart(info["address"]).host, info)]
-    processes += [("worker", worker["host"], worker) for worker in info["workers"].values()]
+    info = cluster.client.scheduler_info()
+    processes: list[tuple[str, str, Mapping[str, Any]]] = [("scheduler", apart(info["address"]).host, info)]
+    processes += [("worker", worker["host"], worker) for worker in workers_of(cluster.client).values()]
     addresses: dict[tuple[str, str], list[str]] = defaultdict(list)
     hidden = 0
     for process, host, pages in processes:

@@ -23,6 +23,7 @@ from ikmap.methods.composed import names_of
 from ikmap.methods.values import sweepable
 from ikmap.tasks import TASKS
 from ikmap.tasks.capabilities import NeedsLoops
+from pipeline.running.workers import workers_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -178,7 +179,7 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     """
     if not words:
         return 0.0
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers = workers_of(client)
     by_host: dict[str, list[str]] = defaultdict(list)
     for address, worker in workers.items():
         by_host[worker["host"]].append(address)

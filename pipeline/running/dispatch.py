@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.record_types import TaskRecord
 from pipeline.running.measured import measured
 from pipeline.running.side_by_side import TimeLimitReached, stop_on_request
+from pipeline.running.workers import workers_of
 
 IN_FLIGHT_PER_WORKER = 3
 """Most tasks that a worker is sent at a time: no worker waits for the client, and nothing piles up."""
@@ -239,12 +240,12 @@ def _end_running[R](client: Client, running: Mapping[Future[R], Task]) -> None:
 
 def worker_addresses(client: Client) -> list[str]:
     """Return the addresses of the workers that there are now, sorted."""
-    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+    return sorted(workers_of(client))
 
 
 def tasks_of_a_host(client: Client, n_tasks: int) -> int:
     """Return how many of so many tasks run at the same time on the machine that has the most of them."""
-    hosts = Counter(worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
+    hosts = Counter(worker["host"] for worker in workers_of(client).values())
     return max(1, min(-(-n_tasks // max(1, len(hosts))), max(hosts.values(), default=1)))
 
 
@@ -264,7 +265,7 @@ class _Watch:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._looked = self._last_seen = time.monotonic()
-        self._there: Collection[str] = client.scheduler_info(n_workers=-1)["workers"]
+        self._there: Collection[str] = workers_of(client)
 
     def alive(self) -> None:
         """Note that a task has been done, so that there are workers."""
@@ -281,7 +282,7 @@ class _Watch:
         time_now = time.monotonic()
         if now or time_now - self._looked >= LOOK_SECONDS:
             self._looked = time_now
-            self._there = self._client.scheduler_info(n_workers=-1)["workers"]
+            self._there = workers_of(self._client)
             if self._there:
                 self._last_seen = time_now
             if time_now - self._last_seen > lost_seconds():

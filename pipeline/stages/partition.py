@@ -22,6 +22,7 @@ from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
+from pipeline.running.workers import workers_of
 from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks, refuse_too_large
 from pipeline.storage.fitted import Fitted, label_of
 from pipeline.storage.models import save_model
@@ -86,7 +87,7 @@ def partition(context: Context, values: Sequence[Value]) -> PartitionResult:
 def cores_of_a_host(context: Context) -> int:
     """Return the threads of this run on the machine with the fewest: a few tasks may use cores that would be idle."""
     hosts: Counter[str] = Counter()
-    for worker in context.client.scheduler_info(n_workers=-1)["workers"].values():
+    for worker in workers_of(context.client).values():
         hosts[worker["host"]] += worker["nthreads"]
     return max(1, min(hosts.values(), default=1) // context.share)
 

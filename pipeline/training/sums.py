@@ -27,6 +27,7 @@ from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_rule
 from pipeline.rows.values import check_values
 from pipeline.running.worker_memory import worker_limit
+from pipeline.running.workers import workers_of
 from pipeline.storage.mapped import MappedArrays
 from pipeline.training.rounds import SOLVER, Arrays, Generations, Held, Rounds, RowsKey
 from pipeline.training.runner import CellSizes, TrainingJob
@@ -197,5 +198,5 @@ def _refuse_missing(job: TrainingJob) -> None:
 
 def _threads(job: TrainingJob) -> int:
     """Return the number of threads of all workers that there are now."""
-    workers = job.context.client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = workers_of(job.context.client).values()
     return sum(int(worker["nthreads"]) for worker in workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -188,9 +189,10 @@ def test_address_where_nobody_or_somebody_else_listens(monkeypatch: pytest.Monke
 
 def test_scheduler_without_workers() -> None:
     class Client:
-        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-            assert n_workers == -1
-            return {"workers": {}}
+        scheduler = None
+
+        def sync(self, func: Callable[..., Any], *args: Any) -> Any:
+            return asyncio.run(func(*args))
 
     client: Any = Client()
     with pytest.raises(InputError, match="tcp://x:1: the scheduler has no workers"):

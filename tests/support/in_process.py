@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -127,12 +128,17 @@ class InProcess(Base):
 
     def __init__(self, memory_limit: int | None = None, *, last_first: bool = False) -> None:
         self._memory_limit, self._last_first = memory_limit, last_first
+        self.scheduler: Any = self  # It is asked for the workers.
         self._waiting: dict[object, list[Pending]] = defaultdict(list)
 
-    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
+    async def identity(self, n_workers: int) -> Any:  # noqa: ARG002
         """Return the description of the only worker, or of two."""
         worker = {"host": ADDRESS, "nthreads": 1}
         return {"workers": {ADDRESS: worker, **({f"{ADDRESS}-2": worker} if self._last_first else {})}}
+
+    def sync(self, func: Callable[..., Any], *args: Any, **_: Any) -> Any:
+        """Return what a coroutine returns."""
+        return asyncio.run(func(*args))
 
     def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **_: Any) -> Any:
         """Return the future of a call."""

@@ -227,7 +227,7 @@ class Coming(InProcess):
         self.addresses: list[str] = []
         self.homes: list[str | None] = []
 
-    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
+    async def identity(self, n_workers: int) -> Any:  # noqa: ARG002
         return {"workers": {address: {} for address in self.addresses}}
 
     def submit(self, func: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -52,7 +52,7 @@ class Many(InProcess):
         super().__init__(1 << 30)
         self.threads = threads
 
-    def scheduler_info(self, n_workers: int = 5, **_: object) -> Any:  # noqa: ARG002
+    async def identity(self, n_workers: int) -> Any:  # noqa: ARG002
         return {"workers": {f"w{k}": {"host": "one", "nthreads": 1} for k in range(self.threads)}}
 
 
