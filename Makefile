@@ -46,7 +46,7 @@ check: lint
 
 # Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
-	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Numba's loops are compiled, so no line of theirs is counted. Each process writes a file of its own.
 coverage: venv

@@ -38,6 +38,7 @@ class Templates:
             loader=ChoiceLoader([PackageLoader(package) for package in packages]),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,  # which would look at the files again for each page
             finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
