@@ -6,7 +6,7 @@ import numpy as np
 
 from ikmap.compiled import compiled
 from ikmap.partitioners._bins_loops import BYTE_BINS
-from ikmap.partitioners._iforest_loops import LEAF
+from ikmap.partitioners._iforest_loops import LEAF, push
 
 GINI, ENTROPY, SQUARED = range(3)
 """Criteria of splits: the decrease of the Gini impurity or the entropy of classes, or of the squared error."""
@@ -246,7 +246,7 @@ def grow_guided(
             point[j] = row[j]
     rows, order = np.arange(m).astype(np.uint32), np.arange(d)
     stack = np.empty((m + 1, 4), dtype=np.int64)  # begin, end, depth, parent to patch (or -1)
-    classes[:] = classes[order_by_class]
+    classes = classes[order_by_class]
     sums, left, other = np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64)
     scratch = np.zeros((BYTE_BINS, n_outputs), np.int64), np.zeros(BYTE_BINS, np.int64), left, other
     own = np.empty(m, dtype=np.uint8)
@@ -254,7 +254,7 @@ def grow_guided(
     low, high, splits = np.empty(width, np.uint8), np.empty(width, np.uint8), np.zeros(width, np.uint8)
     tried = np.empty(min(n_tried, d), np.int64)
     counts, totals = np.empty((n_outputs, width), np.int32), np.empty((1, width), np.int64)
-    stack[0] = (0, m, 0, -1)
+    push(stack, 0, 0, m, 0, -1)
     height, n_nodes, n_leaves = 1, 0, 0
     while height:
         height -= 1
@@ -330,11 +330,11 @@ def grow_guided(
             n_left += is_left
             n_right += np.uint64(1) - is_left
         middle = begin + np.int64(n_left)
-        rows[middle:end] = other_rows[: n - np.int64(n_left)]
-        classes[middle:end] = other_classes[: n - np.int64(n_left)]
-        if n_outputs == 1:  # the number of each class is 1
-            numbers[middle:end] = other_numbers[: n - np.int64(n_left)]
-        stack[height] = (middle, end, depth + 1, node)
-        stack[height + 1] = (begin, middle, depth + 1, -1)
+        for k in range(end - middle):
+            rows[middle + k], classes[middle + k] = other_rows[k], other_classes[k]
+            if n_outputs == 1:  # the number of each class is 1
+                numbers[middle + k] = other_numbers[k]
+        push(stack, height, middle, end, depth + 1, node)
+        push(stack, height + 1, begin, middle, depth + 1, -1)
         height += 2
     return n_nodes

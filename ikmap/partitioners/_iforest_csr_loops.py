@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ikmap.compiled import compiled
-from ikmap.partitioners._iforest_loops import LEAF, cut_between
+from ikmap.partitioners._iforest_loops import LEAF, cut_between, push
 
 SMALL = 24
 """Nodes of at most this many points are grown without books."""
@@ -54,7 +54,7 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
     count = np.zeros(4, np.int64)
     # Subtrees to grow, the next one in preorder on top, and whether the books on top of theirs are its own.
     todo = np.empty((2 * rows.size + 2, 5), np.int64)
-    todo[0] = (0, rows.size, 0, NONE, 0)
+    _put(todo, 0, 0, rows.size, 0, NONE, 0)
     height = 1
     nothing = np.int64(0)  # not a literal, which would be compiled for once more
     books = [_open_books(points, rows, nothing, nothing, where, nothing)]  # only to tell the compiler the type
@@ -73,6 +73,13 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
             height = -height - 1
             books.pop()
     return count[NODES]
+
+
+@compiled
+def _put(todo, height, begin, end, depth, parent, opened):
+    """Write a subtree to grow, and whether its books are open."""
+    push(todo, height, begin, end, depth, parent)
+    todo[height, 4] = opened
 
 
 @compiled
@@ -101,7 +108,7 @@ def _peel(rows, subtree, uniforms, max_depth, tree, where, count, book, todo, he
             return -1 - height
         if n_points <= max(SMALL, size // 2):
             # Few are left of those the books were opened for: smaller books are faster.
-            todo[height] = (begin, end, depth, parent, 0)
+            _put(todo, height, begin, end, depth, parent, 0)
             return -1 - (height + 1)
         node = _add_node(parent, tree, count)
         u, v = uniforms[count[SPLITS], 0], uniforms[count[SPLITS], 1]
@@ -134,10 +141,10 @@ def _peel(rows, subtree, uniforms, max_depth, tree, where, count, book, todo, he
                     _settle(k, varies, fenwick, about)
         depth += 1
         if left_leaves:
-            todo[height] = (middle, end, depth, node, 1)
-            todo[height + 1] = (begin, middle, depth, NONE, 0)
+            _put(todo, height, middle, end, depth, node, 1)
+            _put(todo, height + 1, begin, middle, depth, NONE, 0)
             return height + 2
-        todo[height] = (middle, end, depth, node, 0)
+        _put(todo, height, middle, end, depth, node, 0)
         height += 1
         end, parent = middle, NONE
 
@@ -158,13 +165,15 @@ def _open_books(points, rows, begin, end, where, mine):
         start[p - begin + 1] = start[p - begin] + indptr[point + 1] - indptr[point]
     entries = np.empty(start[-1], np.int64)
     for p in range(begin, end):
-        entries[start[p - begin] : start[p - begin + 1]] = indices[indptr[rows[p]] : indptr[rows[p] + 1]]
+        for a in range(start[p - begin], start[p - begin + 1]):
+            entries[a] = indices[indptr[rows[p]] + a - start[p - begin]]
     columns = np.unique(entries)
     local = np.searchsorted(columns, entries)
-    col_start = np.zeros(columns.size + 1, np.int64)
+    have, col_start = np.zeros(columns.size, np.int64), np.zeros(columns.size + 1, np.int64)
     for j in local:
-        col_start[j + 1] += 1
-    col_start = np.cumsum(col_start)
+        have[j] += 1
+    for j in range(columns.size):
+        col_start[j + 1] = col_start[j] + have[j]
     fill = col_start.copy()
     col_point, col_value = np.empty(entries.size, np.int64), np.empty(entries.size)
     for p in range(begin, end):
@@ -181,7 +190,7 @@ def _open_books(points, rows, begin, end, where, mine):
         col_start,
         col_point,
         col_value,
-        np.diff(col_start),
+        have,
         np.ones(columns.size, np.bool_),
         np.full((columns.size, 2), NONE, np.int64),
         _all_set(columns.size),
@@ -270,6 +279,30 @@ def _add_leaf(parent, tree, count):
 
 
 @compiled
+def _smallest(numbers, k):
+    """Return the number that has k smaller ones, which are put before it (quickselect; Hoare 1961)."""
+    low, high = 0, numbers.size - 1
+    while low < high:
+        pivot, i, j = numbers[(low + high) // 2], low, high
+        while i <= j:
+            while numbers[i] < pivot:
+                i += 1
+            while numbers[j] > pivot:
+                j -= 1
+            if i <= j:
+                numbers[i], numbers[j] = numbers[j], numbers[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return numbers[k]
+
+
+@compiled
 def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count):
     """Grow a subtree in preorder, at a cost of O(non-zeros) a node, without books."""
     begin, end, depth, parent = subtree
@@ -283,7 +316,7 @@ def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count
         n_touched += indptr[rows[p] + 1] - indptr[rows[p]]
     touched = np.empty(n_touched, np.int64)
     stack = np.empty((size + 1, 4), np.int64)
-    stack[0] = (begin, end, depth, parent)
+    push(stack, 0, begin, end, depth, parent)
     height = 1
     while height:
         height -= 1
@@ -314,7 +347,7 @@ def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count
                     varying += 1
             if varying:
                 which = min(np.int64(uniforms[count[SPLITS], 0] * varying), varying - 1)
-                chosen = np.partition(touched[:varying], which)[which]
+                chosen = _smallest(touched[:varying], which)
         if chosen == LEAF:
             _add_leaf(parent, tree, count)
             continue
@@ -334,6 +367,6 @@ def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count
                 rows[middle], rows[p] = rows[p], rows[middle]
                 value[middle - base], value[p - base] = value[p - base], value[middle - base]
                 middle += 1
-        stack[height] = (middle, end, depth + 1, node)
-        stack[height + 1] = (begin, middle, depth + 1, -1)
+        push(stack, height, middle, end, depth + 1, node)
+        push(stack, height + 1, begin, middle, depth + 1, -1)
         height += 2

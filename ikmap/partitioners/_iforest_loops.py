@@ -16,6 +16,12 @@ def cut_between(low, high, u):
     return high if cut <= low or cut > high else cut
 
 
+@compiled
+def push(stack, height, begin, end, depth, parent):
+    """Write a subtree to grow; a tuple for the whole row would take seconds to compile, for the message of its size."""
+    stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = begin, end, depth, parent
+
+
 @compiled(
     {
         "iforest dense": "f8[:, ::1], i8[::1], f8[:, ::1], i8, i4[::1], f8[::1], i4[::1]",
@@ -31,7 +37,7 @@ def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
     rows = rows.copy()
     low, high = np.empty(n_features), np.empty(n_features)
     stack = np.empty((rows.size + 1, 4), dtype=np.int64)  # begin, end, depth, parent to patch (or -1)
-    stack[0] = (0, rows.size, 0, -1)
+    push(stack, 0, 0, rows.size, 0, -1)
     height, n_nodes, n_splits, n_leaves = 1, 0, 0, 0
     while height:
         height -= 1
@@ -42,8 +48,9 @@ def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
             right[parent] = node
         chosen = LEAF
         if end - begin > 1 and (max_depth < 0 or depth < max_depth):
-            low[:] = points[rows[begin]]
-            high[:] = low
+            point = points[rows[begin]]
+            for j in range(n_features):
+                low[j] = high[j] = point[j]
             for p in range(begin + 1, end):
                 point = points[rows[p]]
                 for j in range(n_features):
@@ -74,7 +81,7 @@ def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
             if points[rows[p], chosen] < cut:
                 rows[middle], rows[p] = rows[p], rows[middle]
                 middle += 1
-        stack[height] = (middle, end, depth + 1, node)
-        stack[height + 1] = (begin, middle, depth + 1, -1)
+        push(stack, height, middle, end, depth + 1, node)
+        push(stack, height + 1, begin, middle, depth + 1, -1)
         height += 2
     return n_nodes

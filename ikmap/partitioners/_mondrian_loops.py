@@ -257,16 +257,17 @@ def insert(X, lifetime, times, features, thresholds, children, boxes, keys, cell
                     moved, leaf = n_nodes, n_nodes + 1
                     n_nodes += 2
                     times[moved], features[moved], thresholds[moved] = times[node], features[node], thresholds[node]
-                    children[moved], boxes[moved] = children[node], boxes[node]
+                    children[moved, 0], children[moved, 1] = children[node, 0], children[node, 1]
                     keys[moved], cells[moved] = keys[node], cells[node]
                     times[leaf], features[leaf], thresholds[leaf] = lifetime, LEAF, 0.0
-                    children[leaf] = LEAF
-                    boxes[leaf] = X[i]
+                    children[leaf, 0] = children[leaf, 1] = LEAF
                     keys[leaf], cells[leaf] = child_key(key, RIGHT), n_cells
                     times[node], features[node], thresholds[node] = time, feature, at
                     children[node, 0], children[node, 1] = (moved, leaf) if above else (leaf, moved)
                     keys[node] = child_key(key, LEFT)
                     for j in range(d):
+                        boxes[moved, 0, j], boxes[moved, 1, j] = box[0, j], box[1, j]
+                        boxes[leaf, 0, j] = boxes[leaf, 1, j] = X[i, j]
                         box[0, j], box[1, j] = min(box[0, j], X[i, j]), max(box[1, j], X[i, j])
                     found[i] = n_cells
                     n_cells += 1

@@ -338,7 +338,8 @@ def fill_histogram(codes, rows, words, columns, first_bins, histogram, rest, spa
         if not wait_at_barrier(barrier, n_threads):
             return False
         begin, end = n_bins * thread // n_threads, n_bins * (thread + 1) // n_threads
-        histogram[begin:end] = partial[0, begin:end]
+        for b in range(begin, end):
+            histogram[b, 0], histogram[b, 1] = partial[0, b, 0], partial[0, b, 1]
         for k in range(1, n_threads):
             for b in range(begin, end):
                 histogram[b, 0] += partial[k, b, 0]
@@ -407,7 +408,8 @@ def begin_tree(codes, derived, kept, rows, columns, first_bins, histogram, nothi
     thread, n_threads, n, m = space.thread, space.n_threads, derived.margin.size, kept.size
     space.gains[thread, 0] = derive(derived, n * thread // n_threads, n * (thread + 1) // n_threads)
     start, stop = m * thread // n_threads, m * (thread + 1) // n_threads
-    rows[start:stop] = kept[start:stop]
+    for i in range(start, stop):  # one slice as another takes seconds to compile, for the message of their sizes
+        rows[i] = kept[i]
     if not wait_at_barrier(space.barrier, n_threads):
         return -1.0
     largest = 0.0  # found before the threads wait again, after which some may write gains
@@ -530,13 +532,14 @@ def grow_tree(
     )
     if largest_gradient < 0.0:
         return -1, largest_gradient
-    share = slice(histogram.shape[0] * thread // n_threads, histogram.shape[0] * (thread + 1) // n_threads)
-    histogram[share] = histograms[0][share]
+    for b in range(histogram.shape[0] * thread // n_threads, histogram.shape[0] * (thread + 1) // n_threads):
+        histogram[b, 0], histogram[b, 1] = histograms[0, b, 0], histograms[0, b, 1]
     gains = np.zeros(most_nodes)
     column_of, cut_of = np.full(most_nodes, LEAF, np.int64), np.zeros(most_nodes, np.int64)
-    slot_of, free = np.zeros(most_nodes, np.int64), np.arange(most_leaves)
+    slot_of, free = np.zeros(most_nodes, np.int64), np.empty(most_leaves, np.int64)
     n_free = most_leaves - 1  # the last ones of `free` are taken
-    free[: most_leaves - 1] = np.arange(most_leaves - 1, 0, -1)
+    for k in range(most_leaves):
+        free[k] = most_leaves - 1 - k
     ranges[0, 0], ranges[0, 1] = 0, rows.size
     if rows.size >= 2 * min_leaf:
         if own_columns.size:
