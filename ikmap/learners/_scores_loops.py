@@ -164,7 +164,8 @@ def _binary_scores(rows, W, out):
             "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
         ],
         "norma mondrian, norma binning": "{gapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
-        "kernel-terms": "{dense}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        "kernel-terms, linear-model dense": "{dense}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        "linear-model sparse": "{csr}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
     }
 )
 def decisions(rows, W, divisor, intercept, out):

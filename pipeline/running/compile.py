@@ -14,7 +14,7 @@ from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
 from ikmap._threads import usable_cores
-from pipeline.running.compiling import Progress, compile_job, everything, missing
+from pipeline.running.compiling import Progress, by_module, compile_jobs, everything, missing
 
 
 def compile_all(words: Collection[str], processes: int) -> tuple[int, list[str]]:
@@ -27,7 +27,7 @@ def compile_all(words: Collection[str], processes: int) -> tuple[int, list[str]]
     if not jobs:
         return 0, []
     terminal = sys.stderr.isatty()
-    failed = []
+    failed: list[str] = []
 
     def say(line: str) -> None:
         print(f"\r{line}\033[K" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
@@ -35,13 +35,15 @@ def compile_all(words: Collection[str], processes: int) -> tuple[int, list[str]]
     progress = Progress(jobs, say, every=0.5 if terminal else 5.0)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=spawn) as pool:
-        running = {pool.submit(compile_job, job): job for job in jobs}
+        running = {pool.submit(compile_jobs, group): group for group in by_module(jobs)}
         while running:
             for future in wait(running, timeout=0.5, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
-                progress.done(job)
-                if error := future.exception():
-                    failed.append(f"{job.name}: {' '.join(str(error).split())[:200]}")
+                group = running.pop(future)
+                progress.done(group)
+                if error := future.exception():  # of a process that has died
+                    failed += [f"{job.name}: {' '.join(str(error).split())[:200]}" for job in group]
+                else:
+                    failed += future.result()
             progress.tell()
     progress.finish()
     if terminal:

@@ -144,13 +144,29 @@ def missing(words: Collection[str]) -> list[Job]:
     return jobs
 
 
-def compile_job(job: Job) -> dict[str, str]:
-    """Task: compile a loop, or load it."""
-    _import_module_of(job.name)
-    loop = import_module("ikmap.compiled").LOOPS[job.name]
-    for signature in job.signatures:
-        loop.compile(signature)
-    return {"name": job.name}
+def by_module(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Return the jobs of each module, those that take longest first.
+
+    Loops of a module call the same functions, which a process compiles once.
+    """
+    groups: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job.name.rpartition(".")[0]].append(job)
+    return sorted(groups.values(), key=lambda group: -sum(job.weight for job in group))
+
+
+def compile_jobs(jobs: Sequence[Job]) -> list[str]:
+    """Task: compile loops, or load them; return a line for each that cannot be compiled."""
+    failed = []
+    for job in jobs:
+        try:
+            _import_module_of(job.name)
+            loop = import_module("ikmap.compiled").LOOPS[job.name]
+            for signature in job.signatures:
+                loop.compile(signature)
+        except Exception as error:
+            failed.append(f"{job.name}: {' '.join(str(error).split())[:200]}")
+    return failed
 
 
 def load(words: Collection[str], *, only_cached: bool = True, at_most: int | None = None) -> int:
@@ -194,7 +210,7 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
             "NUMBA_CACHE_DIR can name a folder of yours that can be written"
         )
     progress = Progress([job for jobs, _ in missing_by_host.values() for job in jobs], say)
-    queues = {host: list(jobs) for host, (jobs, folder) in missing_by_host.items() if folder is None}
+    queues = {host: by_module(jobs) for host, (jobs, folder) in missing_by_host.items() if folder is None}
     _run(client, {host: by_host[host] for host in queues}, queues, progress)
     # Now all workers load the loops; where none could be stored, they compile now. (Another may do it for a dead one.)
     client.gather([_submit(client, address, load, words, only_cached=False) for address in workers])
@@ -209,17 +225,19 @@ def _submit[**P](
     return client.submit(function, *args, key=key, pure=False, workers=[address], allow_other_workers=True, **options)
 
 
-def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, list[Job]], progress: Progress) -> None:
-    """Share each host's jobs out over its workers, one at a time: a free worker takes the longest job left."""
+def _run(
+    client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, list[list[Job]]], progress: Progress
+) -> None:
+    """Share each host's modules out over its workers, one at a time: a free worker takes the longest one left."""
     from distributed import wait
 
-    running: dict[Future[object], tuple[str, str, Job]] = {}
+    running: dict[Future[object], tuple[str, str, list[Job]]] = {}
 
     def give(host: str, address: str) -> None:
         if queues[host]:
-            job = queues[host].pop(0)
-            future = _submit(client, address, compile_job, job)
-            running[future] = host, address, job
+            jobs = queues[host].pop(0)
+            future = _submit(client, address, compile_jobs, jobs)
+            running[future] = host, address, jobs
 
     for host, addresses in hosts.items():
         for address in addresses:
@@ -231,9 +249,9 @@ def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, li
         except TimeoutError:
             done = set()
         for future in done:
-            host, address, job = running.pop(future)
+            host, address, jobs = running.pop(future)
             # A loop that cannot be compiled is an error of the task that calls it, if any does.
-            progress.done(job)
+            progress.done(jobs)
             give(host, address)
         progress.tell()
 
@@ -262,10 +280,10 @@ class Progress:
         self._began = self._told = time.monotonic()
         say(self.line())
 
-    def done(self, job: Job) -> None:
-        """Count a job that is compiled."""
-        self._n += 1
-        self._done += job.weight
+    def done(self, jobs: Sequence[Job]) -> None:
+        """Count jobs that are done."""
+        self._n += len(jobs)
+        self._done += sum(job.weight for job in jobs)
 
     def tell(self) -> None:
         """Show the progress now and then."""

@@ -38,7 +38,7 @@ from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan,
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import calibrate, is_requested, refuse_calibration
 from pipeline.stages.cells import cells, explain
-from pipeline.stages.choose import choose
+from pipeline.stages.choose import choose, words_of_race
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.importance import importance, refuse_importance
 from pipeline.stages.ingest import ingest
@@ -218,8 +218,7 @@ def decided(context: Context, steps: Steps, invocation: Invocation, ingested: In
     if not params.raced or not is_raced(kind):
         return settled(context)
     stop_if_dry(invocation)
-    words = Params(learners=(STACKING,), scale=params.scale)
-    compile_words(context, words_of(words, dense=prepared(context).dense, task=loops(prepared(context).task)))
+    compile_words(context, words_of_race(prepared(context)))
 
     def refusal(params: Params) -> str:
         try:

@@ -11,19 +11,23 @@ from functools import cached_property
 
 import numpy as np
 
-from ikmap.auto.candidates import candidates
+from ikmap.auto.candidates import STACKING, Candidate, candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
+from ikmap.methods.fields import AUTO
+from ikmap.tasks.capabilities import loops
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress, TaskRecord
 from pipeline.resolve import flag
 from pipeline.rows.folds import division_of, is_divided
+from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import DATA, SCALE, PreparedRows
 from pipeline.rows.row_weights import weight_rule, weights_of
 from pipeline.rows.split_rule import goes_by_time
+from pipeline.running.compiling import words_of
 from pipeline.running.dispatch import Task, run_tasks, worker_addresses
 from pipeline.running.import_ahead import import_ahead
 from pipeline.running.stage import Context, Stage
@@ -114,7 +118,7 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
     ((_, sample),) = run_tasks(client, stage.key, draw_sample, [draw])
     n_classes = len(preparation.task.codec.classes)
     return Race(
-        candidates(classes=n_classes > 0, dense=preparation.dense),
+        _candidates(preparation),
         sample["y"],
         n_classes,
         sample["folds"],
@@ -232,7 +236,7 @@ def _as_entry(race: Race, entry: Entry) -> LeaderboardEntry:
 
     return {
         "name": entry.name,
-        "options": words_of(race.as_options(entry)) if entry.folds else "",
+        "options": typed(race.as_options(entry)) if entry.folds else "",
         "loss": number(entry.loss),
         "error": number(entry.error),
         "folds": entry.folds,
@@ -243,7 +247,20 @@ def _as_entry(race: Race, entry: Entry) -> LeaderboardEntry:
     }
 
 
-def words_of(choice: Choice) -> str:
+def words_of_race(preparation: Preparation) -> frozenset[str]:
+    """Return the words of the loops that the candidates of a race need, and sums of them."""
+    dense, task = preparation.dense, preparation.task
+    models = [(STACKING, ""), *((own.learner, own.partitioner) for own in _candidates(preparation))]
+    of_models = (Params.given(partitioner=of_map or AUTO, learners=(learner,)) for learner, of_map in models)
+    words = (words_of(params, dense=dense, task=loops(task)) for params in of_models)
+    return frozenset({"narrow", "wide"}).union(*words)
+
+
+def _candidates(preparation: Preparation) -> list[Candidate]:
+    return candidates(classes=bool(preparation.task.codec.classes), dense=preparation.dense)
+
+
+def typed(choice: Choice) -> str:
     """Return what to type on a command line to get a model."""
     words = [*(["--partitioner", choice.partitioner] if choice.partitioner else []), "--learner", choice.learner]
     words += ["--scale", choice.scale] if choice.scale != "none" else []

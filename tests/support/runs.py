@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,9 @@ def training_cells(ctx: Context, fitted: Fitted) -> tuple[np.ndarray, np.ndarray
     """All training cells and class numbers, by the shortest way."""
     block = PreparedRows(ctx.store, "train").take(np.arange(PreparedRows(ctx.store, "train").n_rows))
     return fitted.load(ctx.store).cells(block.rows).codes, block.y
+
+
+def compiled_late(folder: Path) -> list[str]:
+    """Loops and types that tasks of a run had to compile: nobody had declared them."""
+    records = (json.loads(path.read_text()) for path in folder.rglob("*.json"))
+    return sorted({name for record in records if isinstance(record, dict) for name in record.get("compiled", ())})

@@ -148,6 +148,12 @@ def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
         "cells-batch multiclass": (
             "{cells}, f8[::1], {Objectives}, f8[:, ::1], f8[:, ::1], i4[::1], u1[::1], f8[::1], f8[:, ::1]"
         ),
+        "linear-model multiclass dense": (
+            "{dense}, f8[::1], {Objectives}, f8[:, ::1], f8[:, ::1], i4[::1], u1[::1], f8[::1], f8[:, ::1]"
+        ),
+        "linear-model multiclass sparse": (
+            "{csr}, f8[::1], {Objectives}, f8[:, ::1], f8[:, ::1], i4[::1], u1[::1], f8[::1], f8[:, ::1]"
+        ),
     }
 )
 def sweep_lanes(rows, norms, objectives, W, alpha, order, active, threshold, seen):
@@ -193,6 +199,8 @@ def sweep_lanes(rows, norms, objectives, W, alpha, order, active, threshold, see
 @compiled(
     {
         "cells-batch multiclass": "{cells}, {Objectives}, f8[:, ::1], f8[:, ::1], f8[:, ::1]",
+        "linear-model multiclass dense": "{dense}, {Objectives}, f8[:, ::1], f8[:, ::1], f8[:, ::1]",
+        "linear-model multiclass sparse": "{csr}, {Objectives}, f8[:, ::1], f8[:, ::1], f8[:, ::1]",
     }
 )
 def certify_lanes(rows, objectives, W, alpha, sums):
@@ -270,6 +278,12 @@ def squared_lengths(W, out):
     {
         "cells-batch multiclass": (
             "{cells}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], u1[::1], i8, f8, f8[:, ::1]"
+        ),
+        "linear-model multiclass dense": (
+            "{dense}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], u1[::1], i8, f8, f8[:, ::1]"
+        ),
+        "linear-model multiclass sparse": (
+            "{csr}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], u1[::1], i8, f8, f8[:, ::1]"
         ),
     }
 )

@@ -164,6 +164,8 @@ def new_dual(loss, cost, margin, norm, old):
 @compiled(
     {
         "cells-batch binary": "{counted}, f8[::1], {Objective}, i8[::1], f8[::1], i4[::1], i8, f8, {Begun}",
+        "linear-model binary dense": "{dense}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], i8, f8, {Begun}",
+        "linear-model binary sparse": "{csr}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], i8, f8, {Begun}",
     }
 )
 def one_pass(rows, norms, objective, w, alpha, order, size, threshold, begun):
@@ -247,6 +249,8 @@ def lay_down(y, class_cost, sample_weight, alpha, order, size):
 @compiled(
     {
         "cells-batch": "{cells}, {Objective}, f8[::1], f8[::1], i8, i8",
+        "linear-model binary dense, linear-model multiclass dense": "{dense}, {Objective}, f8[::1], f8[::1], i8, i8",
+        "linear-model binary sparse, linear-model multiclass sparse": "{csr}, {Objective}, f8[::1], f8[::1], i8, i8",
     }
 )
 def certificate(rows, objective, w, alpha, start=0, stop=-1):

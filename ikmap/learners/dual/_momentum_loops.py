@@ -11,6 +11,12 @@ from ikmap.learners.dual._linear_svm_loops import HINGE, SQUARED_HINGE, row_cost
     {
         "cells-batch binary": "{counted}, {Objective}, i8[::1], f8[::1], f8[::1], f8, f8, f8[::1]",
         "cells-batch multiclass": "{cells}, {Objective}, f8[::1], f8[::1], f8[::1], f8, f8, f8[::1]",
+        "linear-model binary dense, linear-model multiclass dense": (
+            "{dense}, {Objective}, f8[::1], f8[::1], f8[::1], f8, f8, f8[::1]"
+        ),
+        "linear-model binary sparse, linear-model multiclass sparse": (
+            "{csr}, {Objective}, f8[::1], f8[::1], f8[::1], f8, f8, f8[::1]"
+        ),
     }
 )
 def extrapolate(rows, objective, w, alpha, before, beta, sigma, start):

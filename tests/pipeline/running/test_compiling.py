@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -17,25 +16,37 @@ from cluster import ClusterHandle, connect
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
-from flows.runs.batch import batch_params
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
 from ikmap.compiled import LOOPS, parsed
-from ikmap.tasks import CLASSIFICATION
+from ikmap.tasks import CLASSIFICATION, REGRESSION
+from ikmap.tasks import Task as LearningTask
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import TaskRecord
+from pipeline.rows.preparation import Preparation
 from pipeline.running import compile as command
 from pipeline.running import compiling
-from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of, words_of_learner, words_of_map
+from pipeline.running.compiling import (
+    Job,
+    Progress,
+    missing,
+    needed,
+    prepare,
+    words_of,
+    words_of_learner,
+    words_of_map,
+    words_of_rows,
+)
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
+from pipeline.stages.choose import words_of_race
 from tests import ROOT
 from tests.support.machine import no_process_to_fork_from
 from tests.support.one_process import commands_find
 from tests.support.params_for import params_for
-from tests.support.runs import context
+from tests.support.runs import compiled_late, context
 
 pytestmark = pytest.mark.system
 
@@ -143,9 +154,9 @@ def test_the_line_tells_how_many_are_done_and_the_time_left(monkeypatch: pytest.
     lines: list[str] = []
     progress = Progress(jobs, lines.append)
     now[0] += 12.0
-    progress.done(jobs[0])
+    progress.done(jobs[:1])
     progress.tell()
-    progress.done(jobs[1])
+    progress.done(jobs[1:2])
     progress.tell()  # too soon after the last
     assert lines == [
         "compiling for this processor, once per installation: 0 of 3",
@@ -234,12 +245,6 @@ def libsvm(path: Path, classes: int) -> str:
     return str(path)
 
 
-def compiled_late(folder: Path) -> list[str]:
-    """Loops and types that tasks of a run had to compile: nobody had declared them."""
-    records = (json.loads(path.read_text()) for path in folder.rglob("*.json"))
-    return sorted({name for record in records if isinstance(record, dict) for name in record.get("compiled", ())})
-
-
 RUNS: dict[str, dict[str, Any]] = {
     "default": {},
     "anne": {"partitioner": "anne", "learner": ("svm", "ogd"), "psi": 16},
@@ -302,17 +307,16 @@ def test_nor_does_a_stream_need_more(one_worker: ClusterHandle, tmp_path: Path) 
     assert compiled_late(run) == []
 
 
-def test_the_installation_compiles_what_the_default_run_needs() -> None:
+@pytest.mark.parametrize("task", [CLASSIFICATION.of([0, 1]), CLASSIFICATION.of([0, 1, 2]), REGRESSION.of()])
+def test_the_installation_compiles_what_the_bare_command_needs(task: LearningTask) -> None:
     """The words in .ci/make-venv are ones that there are, and all of it is among what they stand for."""
-    script = (ROOT / ".ci" / "make-venv").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "make-venv").read_text(encoding="utf-8").replace("\\\n", " ")
     words = frozenset(script.partition("-m pipeline.running.compile ")[2].partition("|")[0].split())
     assert words
     assert words <= compiling.everything()
-    asked = {(job.name, job.signatures) for job in needed(words)}
-    default = words_of(
-        batch_params(BatchOptions(dataset="usps")).settled(CLASSIFICATION), dense=True, task={"multiclass"}
-    )
-    assert {(job.name, job.signatures) for job in needed(default)} <= asked
+    asked = {(job.name, signature) for job in needed(words) for signature in job.signatures}
+    bare = words_of_race(Preparation(3, None, True, task)) | words_of_rows(["csv"])
+    assert {(job.name, signature) for job in needed(bare) for signature in job.signatures} <= asked
 
 
 def test_declared_signatures_have_a_type_for_each_argument() -> None:

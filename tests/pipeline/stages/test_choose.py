@@ -18,6 +18,7 @@ from pipeline.runs.schema import metrics_schema
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, one_process
+from tests.support.runs import compiled_late
 
 pytestmark = pytest.mark.slow
 AMPLE = ["--cv-rows", "190", "--budget", "3000"]
@@ -99,6 +100,11 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, raced: Race
     assert "choice" not in other
     assert all(stage["name"] not in ("choose", "select") for stage in other["stages"])
     assert model_of(other) == model_of(metrics)
+
+
+def test_all_loops_that_a_race_needs_are_compiled_before_it(raced: Raced) -> None:
+    """Where nothing was compiled before, the tasks would be: the records say what they have compiled."""
+    assert compiled_late(raced[0] / "run") == []
 
 
 def test_a_sum_may_have_scaled_columns(tmp_path: Path) -> None:
