@@ -44,7 +44,7 @@ run: venv
 check: lint
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system and not slow" --ignore=tests/system $(ARGS)
 
-# Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
+# Three files of tests at a time, on two cores: some wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
