@@ -253,8 +253,8 @@ def lay_down(y, class_cost, sample_weight, alpha, order, size):
         "linear-model binary sparse, linear-model multiclass sparse": "{csr}, {Objective}, f8[::1], f8[::1], i8, i8",
     }
 )
-def certificate(rows, objective, w, alpha, start=0, stop=-1):
-    """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (default: all).
+def certificate(rows, objective, w, alpha, start, stop):
+    """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (-1: all).
 
     |w|^2 is the sum of a_i m_i, margins m_i. The gap P - D equals
     sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i).

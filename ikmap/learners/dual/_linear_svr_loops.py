@@ -173,23 +173,23 @@ def lay_down(y, C, sample_weight, beta, order, size):
 
 @compiled(
     {
-        "svr": "{cells}, {Targets}, f8[::1], f8[::1]",
+        "svr": "{cells}, {Targets}, f8[::1], f8[::1], i8, i8",
     }
 )
-def certificate(rows, targets, w, beta):
-    """Sums of C loss, of shares of the duality gap, and |w|^2, over the rows.
+def certificate(rows, targets, w, beta, start, stop):
+    """Sums of C loss, of shares of the duality gap, and |w|^2, over the rows start .. stop - 1 (-1: all).
 
     |w|^2 is the sum of b_i p_i, predictions p_i. The gap P - D equals
     sum_i (C_i loss_i(r_i) + conjugate_i(b_i) - b_i r_i), every term of which is >= 0.
     """
     y, C, sample_weight, bias, epsilon, loss = targets
-    last = w.size - 1
+    last, end = w.size - 1, y.size if stop < 0 else stop
     far = w.size > FAR
     total, gap, length = 0.0, 0.0, 0.0
-    for i in range(y.size):
+    for i in range(start, end):
         cost = row_cost(i, C, sample_weight)
         if cost > 0.0:
-            product = dot_ahead(rows, i, min(i + 1, y.size - 1), w) if far else dot(rows, i, w)
+            product = dot_ahead(rows, i, min(i + 1, end - 1), w) if far else dot(rows, i, w)
             predicted = product + bias * w[last]
             row_loss, row_gap = loss_and_gap(loss, epsilon, cost, y[i] - predicted, beta[i])
             total += row_loss

@@ -185,7 +185,7 @@ class BlockProblem:
         size, left_out = self.loops.take_up(y, self.class_cost, weight, alpha, order)
         sums = self.sums
         if self.phase == "certify":
-            losses, gap, length = self.loops.certificate(rows, objective, self.w, alpha)
+            losses, gap, length = self.loops.certificate(rows, objective, self.w, alpha, 0, -1)
             sums.losses += losses
             sums.gap += gap
             sums.length += length

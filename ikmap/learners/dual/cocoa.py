@@ -201,7 +201,7 @@ def improve(
             objective = rounds.objective(p, y, weight)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
-                sums[1:3, slot] += certifying.certificate(rows, objective, w[p], old)[:2]
+                sums[1:3, slot] += certifying.certificate(rows, objective, w[p], old, 0, -1)[:2]
                 sums[3, slot] += np.count_nonzero(old)
             if beta > 0.0:
                 before = alpha_before[p, inside]

@@ -80,7 +80,7 @@ def test_eight_problems_side_by_side_are_eight_alone(loss: Loss, layout: str, bi
             left[k] = mine[:size]
             told = [seen[row, k] for row in (*class_sweeps.TOLD, class_sweeps.RMS, class_sweeps.KEPT)]
             assert told == [losses, gap, most, growth, rms, size]
-            assert sums[:, k].tolist() == list(loops.certificate(rows, alone[k], w[k], a[k]))
+            assert sums[:, k].tolist() == list(loops.certificate(rows, alone[k], w[k], a[k], 0, -1))
             np.testing.assert_array_equal(np.flatnonzero(active & (1 << k)), np.sort(left[k]))
         threshold = seen[class_sweeps.RMS].copy()
         np.testing.assert_array_equal(W, w.T)

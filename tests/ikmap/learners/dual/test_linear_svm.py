@@ -63,7 +63,7 @@ def test_certificate_is_the_duality_gap(loss: Loss) -> None:
     X, c = cells.to_csr().toarray(), signs(y)
     w = np.append(X.T @ (alpha * c), 0.0)
     objective = loops.Objective(y, 1, np.ones(2), weight, 0.0, LOSSES[loss])
-    losses, gap, length = loops.certificate(row_arrays(cells, VALUE), objective, w, alpha)
+    losses, gap, length = loops.certificate(row_arrays(cells, VALUE), objective, w, alpha, 0, -1)
     assert length == pytest.approx(w @ w, rel=1e-12)
     primal = naive.svm_primal(X, c, weight, loss, w[:-1])
     assert losses + 0.5 * w @ w == pytest.approx(primal, rel=1e-12)
