@@ -183,6 +183,7 @@ def problem_of(name: str, at_once: int | None = None) -> tuple[np.ndarray, np.nd
     return X, y, Problem(settings, loss, 3, MANY, X.shape[1], 3 if name == "classes" else 1, at_once)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(
     ("ends", "at_once"),
@@ -431,6 +432,7 @@ def test_hessians_have_few_bits_in_histograms_of_very_many_rows_and_more_in_leav
 WEIGHTS = np.random.default_rng(5).integers(1, 5, N) / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("backfit", [0, 3])
 def test_weighted_rounds_are_those_of_the_definition(kind: str, backfit: int) -> None:
