@@ -222,8 +222,7 @@ def grow_guided(
     draw : (m,)
         Numbers of the rows that are the points.
     classes, numbers : (m,)
-        Class of each point and 1, or 0 and the number to predict. Both arrays are reordered: points of a class stand
-        together in each node.
+        Class of each point and 1, or 0 and the number to predict; the numbers are reordered.
     n_outputs : int
         Number of classes; 1 for numbers.
     n_tried : int
@@ -246,7 +245,7 @@ def grow_guided(
             point[j] = row[j]
     rows, order = np.arange(m).astype(np.uint32), np.arange(d)
     stack = np.empty((m + 1, 4), dtype=np.int64)  # begin, end, depth, parent to patch (or -1)
-    classes = classes[order_by_class]
+    classes = classes[order_by_class]  # in each node, points of a class stand together
     sums, left, other = np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int64)
     scratch = np.zeros((BYTE_BINS, n_outputs), np.int64), np.zeros(BYTE_BINS, np.int64), left, other
     own = np.empty(m, dtype=np.uint8)
