@@ -279,30 +279,6 @@ def _add_leaf(parent, tree, count):
 
 
 @compiled
-def _smallest(numbers, k):
-    """Return the number that has k smaller ones, which are put before it (quickselect; Hoare 1961)."""
-    low, high = 0, numbers.size - 1
-    while low < high:
-        pivot, i, j = numbers[(low + high) // 2], low, high
-        while i <= j:
-            while numbers[i] < pivot:
-                i += 1
-            while numbers[j] > pivot:
-                j -= 1
-            if i <= j:
-                numbers[i], numbers[j] = numbers[j], numbers[i]
-                i += 1
-                j -= 1
-        if k <= j:
-            high = j
-        elif k >= i:
-            low = i
-        else:
-            break
-    return numbers[k]
-
-
-@compiled
 def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count):
     """Grow a subtree in preorder, at a cost of O(non-zeros) a node, without books."""
     begin, end, depth, parent = subtree
@@ -347,7 +323,7 @@ def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count
                     varying += 1
             if varying:
                 which = min(np.int64(uniforms[count[SPLITS], 0] * varying), varying - 1)
-                chosen = _smallest(touched[:varying], which)
+                chosen = np.partition(touched[:varying], which)[which]
         if chosen == LEAF:
             _add_leaf(parent, tree, count)
             continue

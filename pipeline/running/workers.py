@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Worker(TypedDict):
-    """What a scheduler says of a worker, as far as it is used here."""
+    """Description of a worker by its scheduler, as far as it is used here."""
 
     host: str
     nthreads: int

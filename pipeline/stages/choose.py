@@ -236,7 +236,7 @@ def _as_entry(race: Race, entry: Entry) -> LeaderboardEntry:
 
     return {
         "name": entry.name,
-        "options": typed(race.as_options(entry)) if entry.folds else "",
+        "options": words_to_type(race.as_options(entry)) if entry.folds else "",
         "loss": number(entry.loss),
         "error": number(entry.error),
         "folds": entry.folds,
@@ -248,11 +248,12 @@ def _as_entry(race: Race, entry: Entry) -> LeaderboardEntry:
 
 
 def words_of_race(preparation: Preparation) -> frozenset[str]:
-    """Return the words of the loops that the candidates of a race need, and sums of them."""
+    """Return the words of the loops that a race needs: those of its candidates, and of sums of them."""
     dense, task = preparation.dense, preparation.task
     models = [(STACKING, ""), *((own.learner, own.partitioner) for own in _candidates(preparation))]
     of_models = (Params.given(partitioner=of_map or AUTO, learners=(learner,)) for learner, of_map in models)
     words = (words_of(params, dense=dense, task=loops(task)) for params in of_models)
+    # How many cells a map has is found out by the race, so cells may be of one byte each or of two.
     return frozenset({"narrow", "wide"}).union(*words)
 
 
@@ -260,7 +261,7 @@ def _candidates(preparation: Preparation) -> list[Candidate]:
     return candidates(classes=bool(preparation.task.codec.classes), dense=preparation.dense)
 
 
-def typed(choice: Choice) -> str:
+def words_to_type(choice: Choice) -> str:
     """Return what to type on a command line to get a model."""
     words = [*(["--partitioner", choice.partitioner] if choice.partitioner else []), "--learner", choice.learner]
     words += ["--scale", choice.scale] if choice.scale != "none" else []

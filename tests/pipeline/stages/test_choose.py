@@ -103,7 +103,7 @@ def test_run_toml_makes_the_chosen_model_without_a_race(words: bool, raced: Race
 
 
 def test_all_loops_that_a_race_needs_are_compiled_before_it(raced: Raced) -> None:
-    """Where nothing was compiled before, the tasks would be: the records say what they have compiled."""
+    """Records name the loops that tasks had to compile: none, also where (as in CI) no run has compiled them before."""
     assert compiled_late(raced[0] / "run") == []
 
 
