@@ -78,7 +78,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         Largest number of leaves of a tree.
     min_samples_leaf : int, default=20
         Smallest number of rows in a leaf.
-    l2_regularization : float, default=0.0
+    l2_regularization : float, default=1.0
         Weight of the squared values of leaves.
     subsample, max_features : float, default=1.0
         Share of the rows, and of the columns, that each tree is grown on.
@@ -127,7 +127,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
         *,
         max_leaf_nodes: int = 31,
         min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
+        l2_regularization: float = 1.0,
         subsample: float = 1.0,
         max_features: float = 1.0,
         validation_fraction: float = 0.1,
@@ -195,7 +195,7 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         Largest number of leaves of a tree.
     min_samples_leaf : int, default=20
         Smallest number of rows in a leaf.
-    l2_regularization : float, default=0.0
+    l2_regularization : float, default=1.0
         Weight of the squared values of leaves.
     subsample, max_features : float, default=1.0
         Share of the rows, and of the columns, that each tree is grown on.
@@ -241,7 +241,7 @@ class CellBoostingRegressor(Regressor, BoostingEstimator):
         quantile: float | None = None,
         max_leaf_nodes: int = 31,
         min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
+        l2_regularization: float = 1.0,
         subsample: float = 1.0,
         max_features: float = 1.0,
         validation_fraction: float = 0.1,

@@ -54,7 +54,7 @@ class StackingEstimator(RowsEstimator):
         max_samples: int | Literal["auto"] = "auto",
         max_leaf_nodes: int = 31,
         min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
+        l2_regularization: float = 1.0,
         subsample: float = 1.0,
         max_features: float = 1.0,
         validation_fraction: float = 0.1,
@@ -130,7 +130,7 @@ class CellStackingClassifier(Classifier, StackingEstimator):
         Largest number of leaves of a tree of boosting.
     min_samples_leaf : int, default=20
         Smallest number of rows in a leaf.
-    l2_regularization : float, default=0.0
+    l2_regularization : float, default=1.0
         Weight of the squared values of leaves.
     subsample, max_features : float, default=1.0
         Share of the rows, and of the columns, that each tree of boosting is grown on.
@@ -230,7 +230,7 @@ class CellStackingRegressor(Regressor, StackingEstimator):
         Largest number of leaves of a tree of boosting.
     min_samples_leaf : int, default=20
         Smallest number of rows in a leaf.
-    l2_regularization : float, default=0.0
+    l2_regularization : float, default=1.0
         Weight of the squared values of leaves.
     subsample, max_features : float, default=1.0
         Share of the rows, and of the columns, that each tree of boosting is grown on.

@@ -55,7 +55,7 @@ class BoostingFields(Learner):
     ] = 0.1
     max_leaves: Annotated[int, Ge(2), Doc("most leaves of a tree of boosting")] = 31
     min_leaf: MinLeaf = 20
-    l2: Annotated[float, Ge(0.0), Doc("weight of the squared values of leaves of boosting")] = 0.0
+    l2: Annotated[float, Ge(0.0), Doc("weight of the squared values of leaves of boosting")] = 1.0
     row_share: Annotated[float, Gt(0.0), Le(1.0), Doc("share of the rows that each tree of boosting is grown on")] = 1.0
     column_share: Annotated[
         float, Gt(0.0), Le(1.0), Doc("share of the columns that each tree of boosting is grown on")
