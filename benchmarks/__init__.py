@@ -40,9 +40,10 @@ NAMES = (
     "encodings",
     "defaults",
     "tables",
+    "budgets",
     "frontier",
     "tabular",
 )
-LONG = ("runs", "encodings", "defaults", "tables", "frontier", "tabular")
+LONG = ("runs", "encodings", "defaults", "tables", "budgets", "frontier", "tabular")
 #: Benchmarks that write other reports than one of their name.
 REPORTS = {"tables": ("tables", "table_splits")}

@@ -50,8 +50,8 @@ QUICK = {
     STACK: "--rounds 20 --t 20",
 }
 SIDES = (*OURS, *PEERS)
-ANYTIME = frozenset({*(f"{DEFAULT}-{seconds}" for seconds in BUDGETS), *FLAML})
-"""Sides that are measured only if they are named: quality against seconds."""
+ANYTIME = (*(f"{DEFAULT}-{seconds}" for seconds in BUDGETS), *FLAML)
+"""Sides that are given a number of seconds: they are measured only if they are named (`benchmarks.budgets` does)."""
 AGAINST = (LIGHTGBM, CATBOOST)
 SPLITS = 5
 USUAL_CAPPED = ("shared", "public")
@@ -68,12 +68,33 @@ type Measured = dict[str, dict[str, dict[str, dict[str, Any]]]]
 def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:
     """Measure what the folder does not hold yet, and write the tables.
 
-    With capped rows (``--rows``) the report is ``table_splits.json``; with all rows it is ``tables.json``. Sides that
-    failed, or that this build or machine does not have, are tried again.
+    With capped rows (``--rows``) the report is ``table_splits.json``; with all rows it is ``tables.json``.
     """
     path = folder / ("table_splits.json" if options.rows else "tables.json")
+    return measure("tables", (TITLE, ABOUT), options, path, unset=unset, fresh=fresh)
+
+
+def measure(
+    benchmark: str, head: tuple[str, str], options: Options, path: Path, *, unset: list[str], fresh: bool
+) -> int:
+    """Measure what the report does not hold yet, and write it beside its tables.
+
+    Sides that failed, or that this build or machine does not have, are tried again.
+
+    Parameters
+    ----------
+    benchmark : str
+        Name of the command that measures it.
+    head : tuple of str
+        Title of the tables, and what they are about.
+
+    Returns
+    -------
+    int
+        Number of sides that failed.
+    """
     settings = {"quick": options.quick, "threads": options.threads, "rows": options.rows}
-    report: dict[str, Any] = {"benchmark": "tables", "options": settings, "measured": {}}
+    report: dict[str, Any] = {"benchmark": benchmark, "options": settings, "measured": {}}
     if path.exists() and not fresh:
         kept = json.loads(path.read_text(encoding="utf-8"))
         if kept["options"] != settings:
@@ -101,16 +122,16 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
                 )
                 failed += "failed" in measured[side]
                 print(f"{of.name}, split {seed}: {side}: {_shown(measured[side])}", flush=True)
-                _write(path, report)
-    _write(path, report)
+                _write(path, report, head)
+    _write(path, report, head)
     return failed
 
 
-def _write(path: Path, report: dict[str, Any]) -> None:
+def _write(path: Path, report: dict[str, Any], head: tuple[str, str]) -> None:
     """Write the report and its tables, so that the command can be stopped at any moment and given again."""
     path.with_suffix(".partial").write_text(json.dumps(report, indent=1), encoding="utf-8")
     path.with_suffix(".partial").replace(path)
-    path.with_suffix(".md").write_text(table(report), encoding="utf-8")
+    path.with_suffix(".md").write_text(table(report, *head), encoding="utf-8")
 
 
 def _present(options: Options) -> list[TableSet]:
@@ -242,11 +263,11 @@ def _shown(found: dict[str, Any]) -> str:
     )
 
 
-def table(report: dict[str, Any]) -> str:
+def table(report: dict[str, Any], title: str = TITLE, about: str = ABOUT) -> str:
     """Return Markdown: how each side does against LightGBM and CatBoost, then its figures on each table."""
     measured: Measured = report["measured"]
     sides = [side for side in SIDES if any(side in found for by in measured.values() for found in by.values())]
-    lines = [f"### {TITLE}", "", f"{ABOUT[0].upper()}{ABOUT[1:]}.", ""]
+    lines = [f"### {title}", "", f"{about[0].upper()}{about[1:]}.", ""]
     head = ["side", "tables"]
     for other in AGAINST:
         head += [f"wins, ties, losses against {other}", f"worst against {other}"]

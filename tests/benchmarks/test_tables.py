@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import defaults, encodings, environment, peers, records, runner, table_peers, tables
+from benchmarks import budgets, defaults, encodings, environment, peers, records, runner, table_peers, tables
 from benchmarks.harness import Options
 from benchmarks.table_sets import RESERVED, SETS, TEST, TRAIN, capped_rows, draw, read_table, sets_of, write_sides
 from flows.options.batch import BatchOptions
@@ -138,6 +138,20 @@ def test_runs_and_peers_are_measured_once(options: Options, tmp_path: Path, aske
         tables.run(replace(more, rows=100), tmp_path, unset=[])
     with pytest.raises(InputError, match="--sides: found 'LightGDM'"):
         tables.run(replace(more, sides=("LightGDM",)), tmp_path, unset=[])
+
+
+def test_quality_against_seconds_has_a_report_of_its_own(
+    options: Options, tmp_path: Path, asked: list[list[str]]
+) -> None:
+    assert budgets.run(replace(options, datasets=("adult",)), tmp_path, unset=[]) == 0
+    assert len(asked) == 2 + len(tables.ANYTIME)
+    assert runner.record(tmp_path, ["budgets"], tmp_path / "docs") == ["budgets"]
+    found = records.load("budgets", tmp_path / "docs" / "measured")
+    assert found.command.startswith("python -m benchmarks budgets ")
+    assert found.about.startswith("What --budget and FLAML come to")
+    assert [row[0] for row in found.tables[0].rows] == [
+        *(f"**default-{n}**" for n in table_peers.BUDGETS), "LightGBM", "CatBoost", *table_peers.FLAML,
+    ]  # fmt: skip
 
 
 def is_lacking(side: str, options: Options) -> bool:
