@@ -117,7 +117,7 @@ FOREST = BatchOptions(
 )
 BOOSTING = BatchOptions(
     dataset="a9a", task="regression", learner=("boosting",), rounds=50, shrinkage=0.05, max_leaves=15, min_leaf=7,
-    l2=1.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
+    l2=2.0, row_share=0.75, column_share=0.5, held_out=0.25, patience=5, quantile_level=0.75,
 )  # fmt: skip
 STACKING = BatchOptions(
     dataset="a9a", learner=("stacking",), base_models="boosting,anne", n_folds=3, refits=2, max_bins=1024,
@@ -409,7 +409,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "splits": {"partitioner": "forest", "splits": "best"}, "min_leaf": {"min_leaf": 2},
     "criterion": {"partitioner": "forest", "criterion": "entropy"},
     "max_features": {"partitioner": "forest", "max_features": 0.25},
-    "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 1.0},
+    "rounds": {"rounds": 7}, "shrinkage": {"shrinkage": 0.05}, "max_leaves": {"max_leaves": 8}, "l2": {"l2": 2.0},
     "row_share": {"row_share": 0.5}, "column_share": {"column_share": 0.5}, "held_out": {"held_out": 0.2},
     "base_models": {"base_models": "anne,boosting"}, "n_folds": {"n_folds": 4}, "refits": {"refits": 3},
     "patience": {"patience": 9}, "max_bins": {"max_bins": 999}, "backfit": {"backfit": 5},

@@ -21,7 +21,7 @@ NEWER = frozenset({
 NEWER_OPTIONS = {
     "orthogonal": "false", "sweep_by": '"auto"', "codes": "256", "code_bits": "8", "splits": '"random"',
     "max_features": "0.5", "min_leaf": "5", "criterion": '"gini"', "rounds": "1000",
-    "shrinkage": "0.1", "max_leaves": "31", "l2": "0.0", "row_share": "1.0", "column_share": "1.0", "held_out": "0.1",
+    "shrinkage": "0.1", "max_leaves": "31", "l2": "1.0", "row_share": "1.0", "column_share": "1.0", "held_out": "0.1",
     "patience": "50",
     "max_bins": "256", "backfit": "0", "backfit_l2": "300.0",
     "quantile_level": "null", "base_models": '"boosting,iforest"', "n_folds": "5",
