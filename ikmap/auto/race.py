@@ -34,7 +34,7 @@ from ikmap.auto.candidates import (
 )
 from ikmap.auto.trial import Decided, Fold, Searched
 from ikmap.json_values import Json
-from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, weights_of
+from ikmap.learners.stacking.blend import Blend, BlendLoss, blend, counting, weights_of
 from ikmap.methods.base_models import MOST_C, Settings, best_settings, enough_folds, loss_of, target_of
 from ikmap.methods.boosting import Boosting
 from ikmap.methods.forest import Forest
@@ -576,9 +576,9 @@ class Race:
 
     def _weighed(self, losses: Floats, rows: np.ndarray) -> Floats:
         """Return losses times the weights of the rows, whose mean is that of weighted rows."""
-        if self.sample_weight is None:
+        weight = None if self.sample_weight is None else counting(self.sample_weight[rows])
+        if weight is None:
             return losses
-        weight = self.sample_weight[rows]
         weighed: Floats = losses * (weight / weight.mean())
         return weighed
 

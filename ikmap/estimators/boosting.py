@@ -108,7 +108,7 @@ class CellBoostingClassifier(Classifier, BoostingEstimator):
     Notes
     -----
     Source: Friedman, Greedy function approximation: a gradient boosting machine, 2001. Trees grow leaf by leaf on
-    histograms of at most 256 bins, as in LightGBM (Ke et al., 2017).
+    histograms of at most `max_bins` bins, as in LightGBM (Ke et al., 2017).
 
     Examples
     --------

@@ -225,15 +225,14 @@ def _path_losses(of_map: BaseMap, training: Training, outside: Training) -> dict
     loss, target = loss_of(n_classes), target_of(outside.y, n_classes)
     Cs = [C for C in values_of_C(n_classes) if not n_classes or C <= MOST_C]
     weight = outside.block.sample_weight
-    size = outside.y.size if weight is None else float(weight.sum())
     part = CellsPart(training, of_map)
     partitions = part.partitions(training)
     cells = partitions.cells(outside.rows, training.n_threads).packed()
     losses: dict[Settings, float] = {}
     best = math.inf
     for C, model in zip(Cs, part.path(partitions, training, Cs), strict=False):
-        own = loss.mean(model.decision_function(cells), target, weight)
-        losses[of_map.psi, C] = own * size
+        of_rows = loss.rows(model.decision_function(cells), target)
+        losses[of_map.psi, C] = own = float(of_rows.sum() if weight is None else weight @ of_rows)
         if own > best:
             break
         best = own

@@ -211,8 +211,8 @@ class Boosting(BoostingFields, RoundsLearner):
         assert isinstance(state, State)
         return state.rests
 
-    def row_bytes(self, columns: int) -> int:
-        return columns * (1 if self.max_bins <= BYTE_BINS else 2) + ROW_BYTES
+    def row_bytes(self, columns: int, outputs: int) -> int:
+        return columns * (1 if self.max_bins <= BYTE_BINS else 2) + ROW_BYTES + 8 * (outputs - 1)
 
     def finish(self, state: RoundState, sample: Sample) -> tuple[CellsModel, Summary]:
         from ikmap.learners.boosting.boosting import Boosting as State
@@ -259,14 +259,19 @@ class Boosting(BoostingFields, RoundsLearner):
         return Squared() if level is None else Quantile(level)
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
-        # The pieces with what is kept of their rows, and the rows that are read; the histograms of all leaves that
-        # grow, and of those that are asked for at once; trees and their weights.
-        held = shape.n * (self.row_bytes(shape.d) + 8 * (shape.outputs - 1))
-        solver = self.choose_solver(shape.n * self.row_bytes(shape.d))
+        # The rows that edges are taken from, and their copy in one array. Then the pieces with what is kept of their
+        # rows; the histograms of all leaves that grow, and of those that are asked for at once; trees and their
+        # weights. Rows are read for either.
+        from ikmap.learners.boosting.bins import n_edge_rows
+
+        edges = 2 * n_edge_rows(shape.n, shape.d) * shape.rows_bytes // max(1, shape.n)
+        held = shape.n * self.row_bytes(shape.d, shape.outputs)
+        solver = self.choose_solver(held)
         if solver != "memory":
             held = min(held, self.piece_bytes)
         leaves = self.max_leaves + 1 if solver != "distributed" else 3 * (self.max_leaves + 1)
         histograms = 16 * self.max_bins * shape.d * leaves
         trees = self.rounds * shape.outputs * self.max_leaves * (40 + 8 * shape.outputs)
         leaves_of_rows = 4 * shape.n * shape.outputs * self.rounds if self.backfit else 0  # they grow by doubling
-        return held + min(shape.rows_bytes, READ_BYTES) + histograms + trees + leaves_of_rows
+        growing = held + histograms + trees + leaves_of_rows
+        return max(edges, growing) + min(shape.rows_bytes, READ_BYTES)

@@ -460,13 +460,15 @@ class RoundsLearner(WholeLearner):
         """
 
     @abstractmethod
-    def row_bytes(self, columns: int) -> int:
+    def row_bytes(self, columns: int, outputs: int) -> int:
         """Return the bytes of a row as a piece holds it.
 
         Parameters
         ----------
         columns : int
             Number of columns, for a learner on rows; else bytes of the packed cells of a row.
+        outputs : int
+            Columns of decisions: one for two classes, else one for each class.
         """
 
     @abstractmethod

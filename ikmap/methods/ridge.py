@@ -110,7 +110,7 @@ class Ridge(RoundsLearner, FollowsC, FollowsSplits):
             return lambda order: sums_of(order, tiles)
         return lambda order: sums_of(order, (tile for block in rows.blocks for tile in Tile.of(block)))
 
-    def row_bytes(self, columns: int) -> int:
+    def row_bytes(self, columns: int, outputs: int) -> int:
         return columns + 16
 
     def takes_weights(self, task: str) -> bool:

@@ -331,11 +331,9 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
     def fit(self, training: Training) -> tuple[CellsModel, Summary]:
         from concurrent.futures import ThreadPoolExecutor
 
-        from ikmap.learners.stacking.stacking import at_once
-
         if self.is_weighed:
             own = self._with_settings(training)
-            with ThreadPoolExecutor(at_once(training.rows, training.n_threads)) as pool:
+            with ThreadPoolExecutor(self._at_once(training)) as pool:
                 return own.joined(list(pool.map(lambda k: own.learn(k, training), range(own.n_models))), training)
         model, summary, _ = self.fit_out_of_fold(training)
         return model, summary
@@ -366,6 +364,7 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
             learner=self.about.name,
             refits=self.refits,
             n_threads=training.n_threads,
+            n_at_once=self._at_once(training),
             sample_weight=training.block.sample_weight,
         )
         figures = zip(parts, stacked.blend.weights.tolist(), stacked.blend.alone, strict=True)
@@ -382,6 +381,13 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
 
     def takes_weights(self, task: str) -> bool:
         return True
+
+    def _at_once(self, training: Training) -> int:
+        """Return how many models are learned at the same time."""
+        from ikmap.learners.stacking.stacking import at_once
+
+        has_maps = any(word.name != Boosting.about.name for word in self.parts.values())
+        return at_once(training.rows, self.t if has_maps else 0, training.n_threads)
 
     def _folds(self, training: Training) -> Folds:
         import numpy as np
@@ -426,19 +432,22 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
             if fit.size > MOST_ROWS:
                 random = generator(training.seed, seed_paths.STACKING_CHOICE, k)
                 fit = np.sort(random.choice(fit, MOST_ROWS, replace=False))
-            tried.append(search(of_map, some_of(training, fit), some_of(training, folds.held_out(k)), psis))
+            some_psis = [min(psi, fit.size) for psi in psis]  # of so few rows no more can be drawn
+            tried.append(search(of_map, some_of(training, fit), some_of(training, folds.held_out(k)), some_psis))
         psi, C = best_settings(tried)
-        return CellsPart(training, of_map.at({"psi": psi}), C)
+        return CellsPart(training, of_map.at({"psi": psis[0] if len(psis) == 1 else psi}), C)
 
     def _boosting(self, word: PartWord) -> Boosting:
         own = {name: getattr(self, name) for name in fields_of(BoostingFields)}
         return Boosting(**own | dict(word.options))
 
     def _psis(self, kind: type[BaseMap], n_rows: int) -> list[int]:
-        """Return the values of psi to try where a map is fitted on so many rows."""
-        return [min(self.psi, n_rows)] if isinstance(self.psi, int) else psis_of(kind, n_rows)
+        """Return the values of psi to try where a map is fitted on so many rows, or the one that is given."""
+        return [min(self.psi, n_rows)] if isinstance(self.psi, int) else psis_of(kind, min(n_rows, MOST_ROWS))
 
     def memory(self, shape: Shape, rows: int | None = None) -> int:
+        from ikmap.learners.stacking.stacking import AT_ONCE_BYTES, CELL_BYTES
+
         row_bytes = shape.rows_bytes / max(1, shape.n)
         info = RowsInfo(shape.n, shape.d, row_bytes, shape.nnz is None)
         is_separate = self.is_weighed and self._has_settings
@@ -456,13 +465,14 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
             of_map = kind(t=self.t, psi=psis[-1] if settings is None else min(settings[0], shape.n))
             of_rows, cells = of_map.memory(info), of_map.t * of_map.n_cells()
             # Cells as they are found and packed; variables of the dual problem; weights.
-            of_cells = shape.n * of_map.t * 6 + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs
+            of_cells = shape.n * of_map.t * CELL_BYTES + shape.n * shape.outputs * 24 + 4 * 8 * cells * shape.outputs
             learning = max(learning, of_rows.model + of_rows.scratch + of_cells)
             models += of_rows.model + 8 * cells * shape.outputs
         # All models and their sum; a task learns one, or adds up those that others have learned.
         if is_separate:
             return int(held + max(learning, 2 * max(1, self.refits) * models))
         n_models = max(1, self.refits) if self.is_weighed else self.n_folds + self.refits
+        learning = max(learning, min(learning * n_models, AT_ONCE_BYTES))
         return int(held + learning + 2 * n_models * models)
 
 

@@ -35,8 +35,8 @@ from pipeline.stages.scale import fit_scaling
 from pipeline.stages.select_rows import cv_folds, cv_rows, cv_sample, packed_rows, unpacked_rows
 from pipeline.storage.store import Store
 
-LOSSES = {True: "log loss", False: "squared error / 2"}
-"""Losses that candidates are compared by, of classes and of numbers."""
+TWO_CLASSES, MORE_CLASSES, NUMBERS = "log loss", "sum of the log losses of all classes", "squared error / 2"
+"""Losses that candidates are compared by."""
 
 
 def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
@@ -74,7 +74,7 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
         choice = race.choice(lambda one: refusal(params.decided(one.learner, one.partitioner, one.options, one.scale)))
     except ValueError as error:
         raise InputError(f"{error}; name a --learner, or give a larger --budget") from None
-    result = _as_result(race, choice, n_used, classes=bool(rows.preparation.task.codec.classes))
+    result = _as_result(race, choice, n_used)
     for line in leaderboard_lines(result):
         context.events.message(line)
     return stage.finish(result, [SCALE] if scaled(stage, rows, choice.scale) else [])
@@ -213,14 +213,14 @@ def _result(record: CandidateRecord) -> Decided | Searched | str:
     return Decided(decisions, *seconds, record["rounds"])
 
 
-def _as_result(race: Race, choice: Choice, n_rows: int, *, classes: bool) -> ChooseResult:
+def _as_result(race: Race, choice: Choice, n_rows: int) -> ChooseResult:
     return {
         "learner": choice.learner,
         "partitioner": choice.partitioner,
         "scale": choice.scale,
         "options": {name: dict(options) for name, options in choice.options.items()},
         "name": choice.entry.name,
-        "loss": LOSSES[classes],
+        "loss": NUMBERS if race.n_classes == 0 else TWO_CLASSES if race.n_classes == 2 else MORE_CLASSES,
         "rows": n_rows,
         "folds": race.n_done,
         "budget": race.budget,

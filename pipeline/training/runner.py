@@ -60,7 +60,10 @@ class TrainingJob:
         if self.fitted is not None:
             return self.cells_bytes
         in_rounds = capability(self.context.params.of(self.learner), RoundsLearner)
-        return 0 if in_rounds is None else self.rows.n_rows * in_rounds.row_bytes(self.rows.preparation.n_columns)
+        if in_rounds is None:
+            return 0
+        rows, about = self.rows, self.rows.preparation
+        return rows.n_rows * in_rounds.row_bytes(about.n_columns, about.task.decisions.outputs)
 
     @property
     def chosen(self) -> JsonObject:

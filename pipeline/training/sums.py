@@ -148,7 +148,7 @@ class SumsRounds(Rounds[RoundState, object, SumsOf, object]):
     def size(self, piece: int) -> int:
         start, stop = self._pieces()[piece]
         columns = self.train.preparation.n_columns if self.fitted is None else packed_row_bytes(self.offsets)
-        return (stop - start) * self.method.row_bytes(columns)
+        return (stop - start) * self.method.row_bytes(columns, self.train.preparation.task.decisions.outputs)
 
     def room(self) -> float:
         limit = worker_limit()

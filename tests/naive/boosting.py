@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import exp, frexp, inf
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def grow(
     columns: list[int] | None = None,
     max_leaves: int = 31,
     min_leaf: int = 20,
-    l2: float = 0.0,
+    l2: float = 1.0,
     min_hessian: float = MIN_HESSIAN,
     largest: float = inf,
 ) -> Node:
@@ -184,7 +185,7 @@ def boost(
     seed: int = 0,
     max_leaves: int = 31,
     min_leaf: int = 20,
-    l2: float = 0.0,
+    l2: float = 1.0,
     weight: np.ndarray | None = None,
     held: list[int] | None = None,
     max_bins: int = 256,
@@ -202,7 +203,8 @@ def boost(
     key = int(generator(seed, BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
     held = [r for r in range(1, n) if drawn(key, r, held_out)] if held is None else held
     kept = [r for r in range(n) if r not in held]
-    least = MIN_HESSIAN * min(1.0, sum(w[kept].tolist()) / len(kept))
+    share = min(1.0, sum(w[kept].tolist()) / len(kept))
+    drawn_anew = row_share < 1.0 or column_share < 1.0
     start = mean(y[kept].tolist(), w[kept].tolist())
     bound = float(max(y.max() - start, start - y.min()))
     if kind == "logistic":
@@ -219,7 +221,8 @@ def boost(
             columns = sorted(random.choice(d, max(1, round(column_share * d)), replace=False).tolist())
         largest = float(max(w))
         bounds = (largest, 0.25 * largest) if kind == "logistic" else (largest * bound, largest)
-        options = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf, "l2": l2, "min_hessian": least}
+        options: dict[str, Any] = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf}
+        options |= {"l2": l2 * share, "min_hessian": MIN_HESSIAN * share}
         tree = grow(bins, rows, gradient * w, hessian * w, bounds, largest=LARGEST[kind], **options)
         leaves = [node for node in preorder(tree) if not node.children]
         for leaf in leaves:
@@ -229,7 +232,7 @@ def boost(
         trees.append(tree)
         if backfit and len(trees) % backfit == 0:
             gradient, hessian = (logistic if kind == "logistic" else squared)(margin, y)
-            refit(trees, bins, kept, (gradient * w).tolist(), (hessian * w).tolist(), backfit_l2)
+            refit(trees, bins, kept, (gradient * w).tolist(), (hessian * w).tolist(), backfit_l2 * share)
             margin = np.full(n, start)
             for each in trees:
                 margin = np.array([margin[r] + leaf_of(each, bins, r).value for r in range(n)])
@@ -239,7 +242,8 @@ def boost(
             means.append(mean(losses(kind, margin[held], y[held]), w[held].tolist()))
             if number + 1 - int(np.argmin(means)) >= patience:
                 break
-        if not tree.children:
+        last = trees[-patience:] if drawn_anew else [tree]
+        if not any(each.children for each in last) and (len(last) == patience or not drawn_anew):
             break
     if means and (best := int(np.argmin(means))):
         nodes = [node for each in trees for node in preorder(each)]

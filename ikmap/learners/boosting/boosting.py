@@ -156,7 +156,7 @@ class Problem:
         """Return the places of some rows in the order whose last rows are held out."""
         return division.places(generator(self.seed, seed_paths.BOOSTING_HELD_OUT).integers(2**64, dtype=np.uint64))
 
-    def growing(self, number: int, residual: float, weight: float, min_hessian: float) -> Growing:
+    def growing(self, number: int, residual: float, weight: float, share: float) -> Growing:
         """Return the settings, the scales and the draws of a tree.
 
         Parameters
@@ -165,10 +165,12 @@ class Problem:
             Bound of the difference of margins and targets.
         weight : float
             Largest weight of a row.
-        min_hessian : float
-            Smallest sum of hessians in a leaf.
+        share : float
+            Mean weight of the rows, at most 1. What leaves are held against follows it: else small weights, such as
+            shares of a whole, would leave nothing to split, and values next to 0.
         """
         settings, d = self.settings, self.n_columns
+        tree, min_hessian = replace(settings.tree, l2=settings.tree.l2 * share), MIN_HESSIAN * share
         largest = weight * self.loss.largest_gradient(residual), weight * self.loss.largest_hessian
         scales = Scales.of(self.n_rows, *largest)
         columns, key = None, None
@@ -178,7 +180,7 @@ class Problem:
                 key = int(random.integers(2**64, dtype=np.uint64))
             if settings.column_share < 1.0:
                 columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
-        return Growing(settings.tree, scales, key, columns, min_hessian, self.loss.largest_value)
+        return Growing(tree, scales, key, columns, min_hessian, self.loss.largest_value)
 
 
 class Boosting:
@@ -233,12 +235,13 @@ class Boosting:
     def _take_up(self, looked: Looked) -> None:
         problem, loss = self._problem, self._problem.loss
         if not looked.kept:
-            raise ValueError("boosting: found no row to learn from whose weight is above 0")
+            why = ", as all such rows are held out; expected a smaller held_out" if looked.weights[1].any() else ""
+            raise ValueError(f"boosting: found no row to learn from whose weight is above 0{why}")
         layout = Layout.of(_joined(looked.rows), problem.settings.max_bins, problem.n_threads)
         kept, self._held = (math.fsum(weights) for weights in looked.weights)
         starts = tuple(loss.start(sums, kept, looked.targets) for sums in looked.sums)
         self._basis = Basis(layout, starts, problem.cut)
-        self._largest_weight, self._min_hessian = looked.largest_weight, MIN_HESSIAN * min(1.0, kept / looked.kept)
+        self._largest_weight, self._share = looked.largest_weight, min(1.0, kept / looked.kept)
         self._residuals = [max(looked.high - start, start - looked.low) for start in starts]
         self._means = [0.0 for _ in starts]
         some = n_edge_rows(problem.n_rows, problem.n_columns) < problem.n_rows
@@ -266,7 +269,7 @@ class Boosting:
             scored = tuple(range(K)) if n == 0 or rescored else ((n - 1) % K,)
         growing = None
         if not self._is_last:
-            bounds = self._residuals[n % K], self._largest_weight, self._min_hessian
+            bounds = self._residuals[n % K], self._largest_weight, self._share
             growing = self._problem.growing(n, *bounds)
         elif not scored:
             self.order = None
@@ -277,13 +280,18 @@ class Boosting:
 
     @property
     def _is_last(self) -> bool:
-        """True if all rounds are made, or if no tree of the last round has a split."""
+        """True if all rounds are made, or if no tree of the last round has a split.
+
+        If rows or columns are drawn, those of the next round may have one: then it takes as many rounds without a
+        split as `patience` has.
+        """
         made, begun = self._rounds
         if begun or not made:
             return False
-        return made == self._problem.settings.rounds or all(
-            grown.tree.feature.size == 1 for grown in self._trees[-self._problem.n_outputs :]
-        )
+        settings = self._problem.settings
+        enough = settings.patience if min(settings.row_share, settings.column_share) < 1.0 else 1
+        last = self._trees[-enough * self._problem.n_outputs :]
+        return made == settings.rounds or (made >= enough and all(grown.tree.feature.size == 1 for grown in last))
 
     def _begin_tree(self, order: Order, sums: Sums) -> None:
         """Take in the losses after the tree before, and the histogram of all rows."""
@@ -335,7 +343,7 @@ class Boosting:
         settings, loss, scales = self._problem.settings, self._problem.loss, self.order.growing.scales
         if sums.values is None:
             gradients, hessians = (sums.leaves / (scales.leaf_gradient, scales.leaf_hessian)).T
-            weights = hessians + settings.tree.l2
+            weights = hessians + self.order.growing.settings.l2
             best = np.divide(-gradients, weights, out=np.zeros(weights.size), where=weights > 0.0)
             best = np.clip(best, -loss.largest_value, loss.largest_value)
         else:
@@ -349,7 +357,8 @@ class Boosting:
         if not self._held and not begun:
             self._best = made
         if settings.backfit and not begun and made % settings.backfit == 0:
-            self.order = Backfit(None, len(self._trees) - 1, (self._trees[-1],), settings.backfit_l2)
+            l2 = settings.backfit_l2 * self._share
+            self.order = Backfit(None, len(self._trees) - 1, (self._trees[-1],), l2)
         else:
             self._next_tree()
 
@@ -387,7 +396,8 @@ class Boosting:
             "residuals": np.array(self._residuals),
             "means": np.array(self._means),
             "losses": np.array(self._losses),
-            "weights": np.array([self._held, self._largest_weight, self._min_hessian]),
+            "weights": np.array([self._held, self._largest_weight, MIN_HESSIAN * self._share]),
+            "share": np.array([self._share]),
             "numbers": np.array([self._best, self._scored, self.order is None]),
             "nodes": _ends([tree.feature.size for tree in trees]),
             "leaves": _ends([grown.values.size for grown in self._trees]),
@@ -409,9 +419,10 @@ class Boosting:
         state._basis = Basis(layout, tuple(arrays["starts"].tolist()), next(iter(arrays["held_from"].tolist()), None))
         state._residuals, state._means = arrays["residuals"].tolist(), arrays["means"].tolist()
         state._losses = arrays["losses"].tolist()
-        state._held, state._largest_weight, state._min_hessian = arrays["weights"].tolist()
+        state._held, state._largest_weight, min_hessian = arrays["weights"].tolist()
+        state._share = next(iter(arrays.get("share", np.array([min_hessian / MIN_HESSIAN])).tolist()))
         state._best, state._scored, is_done = arrays["numbers"].tolist()
-        best_values = arrays.get("best_values", np.empty(0))  # an earlier version had none
+        best_values = arrays.get("best_values", np.empty(0))  # earlier versions had none, and no share
         places = zip(pairwise(arrays["nodes"].tolist()), pairwise(arrays["leaves"].tolist()), strict=True)
         for nodes, leaves in ((slice(*a), slice(*b)) for a, b in places):
             feature, cut, right = (arrays[name][nodes] for name in ("feature", "cut", "right"))

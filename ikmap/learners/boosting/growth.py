@@ -46,7 +46,7 @@ class TreeSettings:
 
     max_leaves: int = 31
     min_leaf: int = 20
-    l2: float = 0.0
+    l2: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -138,4 +138,4 @@ class Quantile(Loss):
 
     def leaf_value(self, margin: Floats, target: Floats) -> float:
         """Return the quantile of the residuals of the leaf, as gradients say only on which side it lies."""
-        return float(np.quantile(target - margin, self.level))
+        return float(np.quantile(target - margin, self.level)) if target.size else 0.0

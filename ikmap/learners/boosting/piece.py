@@ -496,16 +496,19 @@ class Piece:
                 chosen.append(rows if own.size == block.y.size else rows[own])
             begin = end
         self._take_sides(weights, cut)
-        targets = [self._target(k, y)[self._kept] for k in range(drawn.n_outputs)]
-        sums = np.array([self._in_blocks(self._weighted(target, self._kept), self._kept) for target in targets])
+        sums, targets = np.empty((drawn.n_outputs, self._n_blocks)), list[Floats]()
+        for k in range(drawn.n_outputs):  # of many classes, the targets of one at a time
+            target = self._target(k, y)[self._kept]
+            sums[k] = self._in_blocks(self._weighted(target, self._kept), self._kept)
+            if drawn.loss.by_rows:
+                targets.append(target)
         sides = self._kept, self._held
         sums_of_weights = np.array([self._in_blocks(self._weighted(np.ones(own.size), own), own) for own in sides])
         largest_weight = 1.0
         if self._weight is not None:
             y, largest_weight = y[self._weight > 0.0], float(self._weight.max())
         bounds = float(y.min(initial=np.inf)), float(y.max(initial=-np.inf))
-        whole = targets if drawn.loss.by_rows else []
-        return Looked(chosen, self._kept.size, sums_of_weights, largest_weight, sums, *bounds, whole)
+        return Looked(chosen, self._kept.size, sums_of_weights, largest_weight, sums, *bounds, targets)
 
     def _is_behind(self, order: Order | Backfit) -> bool:
         """Return whether the trees that an order has do not follow on those that the piece has."""

@@ -24,9 +24,15 @@ STEADY = 1e-12
 """Share of the mean curvature that is added to all of them, as models can decide alike."""
 
 
+def counting(sample_weight: Floats | None) -> Floats | None:
+    """Return the weights of rows, or None if none of them weighs anything: such rows, of a fold, count alike."""
+    return sample_weight if sample_weight is not None and sample_weight.any() else None
+
+
 def weighted_mean(values: Floats, sample_weight: Floats | None) -> Floats:
     """Return the mean of values over the rows, shape (n,) or (n, K); without weights, all rows count alike."""
-    mean: Floats = values.mean(axis=0) if sample_weight is None else np.average(values, axis=0, weights=sample_weight)
+    weight = counting(sample_weight)
+    mean: Floats = values.mean(axis=0) if weight is None else np.average(values, axis=0, weights=weight)
     return mean
 
 
@@ -108,7 +114,7 @@ class Blend:
         Decisions of the sum on each row, with weights that the rows of other folds decide, in order of time those of
         earlier folds; NaN of rows for which there are none.
     loss : float
-        Mean loss of these decisions.
+        Mean loss of these decisions, against the targets as they are.
     alone : list of float
         Mean loss of the decisions of each model by itself, weighted likewise.
     """
@@ -147,10 +153,10 @@ def blend(
     sample_weight : ndarray of float64, shape (n,), optional
         Weights of the rows.
     """
-    target = loss.softened(target, sample_weight)
+    given, target = target, loss.softened(target, sample_weight)
     numbers = np.unique(fold)[1 if in_time else 0 :]
     tested = np.isin(fold, numbers)
-    weight_tested = None if sample_weight is None else sample_weight[tested]
+    weight_tested = None if sample_weight is None else counting(sample_weight[tested])
 
     def crossed(models: Sequence[int]) -> tuple[Floats, Floats]:
         """Return loss and decisions on rows of a sum of these models, whose weights rows of other folds decide."""
@@ -185,7 +191,8 @@ def blend(
         models, best = fewer[least], trials[least]
     constant, weights = loss.constant(target, sample_weight), np.zeros(len(decisions))
     weights[models] = weights_of([decisions[p] for p in models], target, constant, loss, sample_weight)
-    return Blend(weights, constant, best[1], mean(best[0]), [mean(own) for own, _ in alone])
+    losses = [mean(loss.rows(decided[tested], given[tested])) for _, decided in (best, *alone)]
+    return Blend(weights, constant, best[1], losses[0], losses[1:])
 
 
 def weighted(decisions: Sequence[Floats], weights: Floats, constant: Floats) -> Floats:
@@ -217,7 +224,7 @@ def weights_of(
     from scipy.optimize import nnls  # which would take each process a tenth of a second to import
 
     features = [own - constant for own in decisions]
-    weights = np.zeros(len(features))
+    weights, sample_weight = np.zeros(len(features)), counting(sample_weight)
     value = loss.mean(np.broadcast_to(constant, target.shape), target, sample_weight)
     shares = None if sample_weight is None else (sample_weight * (len(target) / sample_weight.sum()))[:, None]
     for _ in range(STEPS):

@@ -25,8 +25,10 @@ from ikmap.partitioners import SideBySide
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 
-AT_ONCE_BYTES = 32 << 20
-"""Bytes of rows up to which several models are learned at the same time, as they take little memory."""
+AT_ONCE_BYTES = 256 << 20
+"""Bytes that models which are learned at the same time may take, beside the first one."""
+CELL_BYTES = 6
+"""Bytes of a cell of a row, as it is found and packed."""
 
 
 class Fit(Protocol):
@@ -117,7 +119,9 @@ class Folds:
         return np.flatnonzero(self.of_row == k)
 
 
-def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Floats, list[CellsModel]]:
+def out_of_fold(
+    fit: Fit, X: Rows, folds: Folds, n_threads: int = 1, n_at_once: int = 1
+) -> tuple[Floats, list[CellsModel]]:
     """Return the decisions on each row of a model that has not learned from its fold, and these models.
 
     Rows that no fold holds out have decisions of NaN.
@@ -127,7 +131,7 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
         model, held_out = fit(folds.fits[k]), folds.held_out(k)
         return held_out, model, model.decision_function(X[held_out], n_threads)
 
-    with ThreadPoolExecutor(at_once(X, n_threads)) as pool:
+    with ThreadPoolExecutor(n_at_once) as pool:
         learned = list(pool.map(learn, range(folds.n_folds)))
     decisions = np.full((folds.of_row.size, learned[0][2].shape[1]), np.nan)
     for held_out, _, own in learned:
@@ -135,9 +139,16 @@ def out_of_fold(fit: Fit, X: Rows, folds: Folds, n_threads: int = 1) -> tuple[Fl
     return decisions, [model for _, model, _ in learned]
 
 
-def at_once(X: Rows, n_threads: int) -> int:
-    """Return how many models are learned at the same time in one process."""
-    return n_threads if nbytes_of(X) <= AT_ONCE_BYTES else 1
+def at_once(X: Rows, t: int, n_threads: int) -> int:
+    """Return how many models are learned at the same time in one process, by the bytes of their rows and cells.
+
+    Parameters
+    ----------
+    t : int
+        Most cells that a model finds of a row beforehand.
+    """
+    size: int = nbytes_of(X) + CELL_BYTES * t * X.shape[0]
+    return max(1, min(n_threads, AT_ONCE_BYTES // max(1, size)))
 
 
 def stack(
@@ -150,6 +161,7 @@ def stack(
     learner: str,
     refits: int = 0,
     n_threads: int = 1,
+    n_at_once: int = 1,
     sample_weight: Floats | None = None,
 ) -> Stacked:
     """Add up parts, each of which is the mean of models that learned from all folds but one, or from all rows.
@@ -170,6 +182,8 @@ def stack(
     refits : int
         Number of models of all rows that a part is the mean of, each with a seed of its own; 0: it is the mean of those
         of the folds.
+    n_threads, n_at_once : int
+        Threads that decide, and models that are learned at the same time.
     sample_weight : ndarray of float64, shape (n,), optional
         Weights of the rows in the loss.
 
@@ -178,7 +192,7 @@ def stack(
     Source: Wolpert, Stacked generalization, 1992; Breiman, Stacked regressions, 1996, for weights >= 0; Breiman,
     Bagging predictors, 1996, for means of models.
     """
-    decided = [out_of_fold(fit, X, folds, n_threads) for fit in fits]
+    decided = [out_of_fold(fit, X, folds, n_threads, n_at_once) for fit in fits]
     known = np.flatnonzero(folds.of_row >= 0)
     weight = None if sample_weight is None else sample_weight[known]
     chosen = blend(
@@ -191,7 +205,7 @@ def stack(
     )
     kept = np.flatnonzero(chosen.weights) if chosen.weights.any() else np.array([int(np.argmin(chosen.alone))])
     if refits or folds.in_time:
-        models = _refitted([fits[p] for p in kept.tolist()], X, max(1, refits), n_threads)
+        models = _refitted([fits[p] for p in kept.tolist()], X, max(1, refits), n_at_once)
     else:
         models = [decided[p][1] for p in kept.tolist()]
     decisions = np.full(target.shape, np.nan)
@@ -224,10 +238,10 @@ def weighed_sum(
     return added_up(_terms(weights, models), constant, learner)
 
 
-def _refitted(fits: Sequence[Fit], X: Rows, refits: int, n_threads: int) -> list[list[CellsModel]]:
+def _refitted(fits: Sequence[Fit], X: Rows, refits: int, n_at_once: int) -> list[list[CellsModel]]:
     """Return so many models of all rows of each part."""
     numbers, times = np.arange(X.shape[0]), range(refits)
-    with ThreadPoolExecutor(at_once(X, n_threads)) as pool:
+    with ThreadPoolExecutor(n_at_once) as pool:
         models = list(pool.map(lambda own: own[0](numbers, own[1]), product(fits, times)))
     return [models[p * refits : (p + 1) * refits] for p in range(len(fits))]
 

@@ -257,6 +257,6 @@ def test_the_estimate_is_not_below_the_truth(tmp_path: Path) -> None:
         assert truth <= 1.1 * estimate
         assert estimate <= 2.5 * truth
         truths[solver], estimates[solver] = truth, estimate
-    held = n * Boosting().row_bytes(d)
+    held = n * Boosting().row_bytes(d, 1)
     assert estimates["memory"] - estimates["block"] == pytest.approx(held, abs=10 << 20)
     assert truths["memory"] - truths["block"] > held / 2  # which is in files

@@ -467,17 +467,45 @@ def test_whole_weights_are_repeated_rows_where_the_size_of_leaves_does_not_matte
     np.testing.assert_allclose(weighted.intercept, expected.intercept, rtol=1e-12)
 
 
-def test_small_weights_are_no_reason_not_to_split() -> None:
-    X, y, problem = problem_of("squared")
-    problem = replace(problem, settings=replace(problem.settings, tree=TreeSettings(max_leaves=7, min_leaf=5)))
-    tiny = boost(X, y, problem, sample_weight=np.full(MANY, 2.0**-20))
-    assert tiny.partitions.content_hash == boost(X, y, problem).partitions.content_hash
+@pytest.mark.parametrize("name", ["squared", "classes"])
+@pytest.mark.parametrize("backfit", [0, 2])
+def test_rows_that_all_weigh_little_are_learned_as_rows_that_weigh_one(name: str, backfit: int) -> None:
+    """Weights may be shares of a whole: neither the smallest sum of hessians nor l2 is held against their sum."""
+    X, y, problem = problem_of(name)
+    settings = replace(problem.settings, tree=TreeSettings(max_leaves=7, min_leaf=5), backfit=backfit)
+    problem = replace(problem, settings=settings)
+    assert same(boost(X, y, problem, sample_weight=np.full(MANY, 2.0**-20)), boost(X, y, problem))
+
+
+def test_a_round_without_a_split_ends_nothing_where_the_next_one_draws_other_columns() -> None:
+    """Of two columns one says nothing, and each tree is grown on one of them."""
+    X, y = rows()
+    X = np.column_stack([np.zeros(N), X[:, 0]])
+    drawn: dict[str, Any] = {"rounds": 40, "shrinkage": 0.5, "column_share": 0.5}
+    trees, _, _ = naive.boost(X, y, "squared", max_leaves=7, min_leaf=5, l2=0.1, patience=30, **drawn)
+    boosted = boosted_on(X, y, Squared(), BoostingSettings(tree=SMALL, held_out=0.0, patience=30, **drawn), 0)
+    assert boosted.rounds_made == len(trees) == 40
+    assert 5 < sum(bool(tree.children) for tree in trees) < 35
+    nothing = boosted_on(np.zeros((N, 2)), y, Squared(), BoostingSettings(patience=3, held_out=0.0, **drawn), 0)
+    assert nothing.rounds_made == 3
+
+
+def test_a_quantile_of_trees_for_which_no_row_is_drawn() -> None:
+    X, y = rows()
+    settings = BoostingSettings(rounds=30, row_share=0.02, held_out=0.0, patience=30)
+    boosted = boosted_on(X[:20], y[:20], Quantile(0.5), settings, 0)
+    assert boosted.rounds_made == 30
+    assert np.isfinite(boosted.coef).all()
 
 
 def test_weights_of_zero_leave_no_row_to_learn_from() -> None:
     X, y, problem = problem_of("squared")
     with pytest.raises(ValueError, match="found no row to learn from whose weight is above 0"):
         boost(X, y, problem, sample_weight=np.zeros(MANY))
+    times, late = np.arange(MANY) / 7, np.arange(MANY) >= MANY - 50
+    problem = replace(problem, settings=replace(problem.settings, held_out=0.2))
+    with pytest.raises(ValueError, match="as all such rows are held out; expected a smaller held_out"):
+        boost(X, y, problem, sample_weight=late.astype(float), division=Division(times, in_time=True))
 
 
 @pytest.mark.parametrize("in_time", [False, True])

@@ -163,9 +163,9 @@ def one_hot(n: int = N) -> np.ndarray:
 @pytest.mark.parametrize("columns", [None, [2, 5, 6, 9, 10]])
 def test_columns_of_two_bins_share_bytes_and_trees_are_the_same(kind: str, columns: list[int] | None) -> None:
     X = one_hot()
-    tree, holder = grown(X, kind, columns=columns, min_leaf=4, max_leaves=20)
+    tree, holder = grown(X, kind, columns=columns, min_leaf=4, max_leaves=20, l2=0.0)
     assert holder.layout.n_bytes == 5  # six words with one of the two, the other with the column of two numbers alone
-    check(X, kind, tree, holder, columns=columns, min_leaf=4, max_leaves=20)
+    check(X, kind, tree, holder, columns=columns, min_leaf=4, max_leaves=20, l2=0.0)
     assert len({1, 2, 3, 5, 6, 7, 8, 9, 10} & set(tree.feature.tolist())) > 2
 
 

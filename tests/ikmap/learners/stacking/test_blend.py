@@ -83,6 +83,22 @@ def test_models_that_tell_all_rows_apart_have_finite_weights() -> None:
     target = (np.arange(60) % 2).astype(float)[:, None]
     found = blend([4 * target - 2], target, np.arange(60) % 3, LogLoss())
     assert float(2 * found.weights[0]) == pytest.approx(np.log(31), rel=1e-6)  # 31 of 32, as of Platt's targets
+    # The loss that is told is that of the targets as they are.
+    assert found.loss == found.alone[0] == pytest.approx(np.log(32 / 31), rel=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "classes"), LOSSES, ids=["squared", "log"])
+@pytest.mark.parametrize("in_time", [False, True])
+def test_a_fold_whose_rows_weigh_nothing_changes_nothing(loss: BlendLoss, classes: bool, in_time: bool) -> None:
+    decisions, target, fold = models(1, classes)
+    weight, counted = (fold != 0).astype(float), fold != 0
+    found = blend(decisions, target, fold, loss, in_time=in_time, sample_weight=weight)
+    some = [own[counted] for own in decisions]
+    if not in_time:  # else the first fold that counts has none before it to weigh by
+        without = blend(some, target[counted], fold[counted], loss, sample_weight=weight[counted])
+        np.testing.assert_allclose(found.weights, without.weights, rtol=1e-6, atol=1e-9)
+        assert found.loss == pytest.approx(without.loss)
+    assert np.isfinite([found.loss, *found.alone, *found.weights.tolist()]).all()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from ikmap.divisions import Division, TooFewKeys
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block
 from ikmap.learners.stacking.blend import LogLoss, SquaredLoss
-from ikmap.learners.stacking.stacking import Fit, Folds, added_up, out_of_fold, stack
+from ikmap.learners.stacking.stacking import Fit, Folds, added_up, at_once, out_of_fold, stack
 from ikmap.methods import LearnsOutOfFold, Training
 from ikmap.methods.base_models import BoostingPart, CellsPart
 from ikmap.methods.boosting import Boosting
@@ -161,6 +161,37 @@ def test_psi_and_C_of_parts_with_weights_are_chosen_by_folds_if_they_are_not_giv
     alike = replace(of, division=Division(np.zeros(N), in_time=False))
     whole = Stacking(t=12, base_models="iforest:5000:1@1").fit(alike)[1]["base_models"]
     assert cast("Any", whole)["iforest"]["psi"] == N
+
+
+@pytest.mark.parametrize(("psi", "expected"), [(50, {50}), ("auto", {8, 16})])
+def test_psi_is_chosen_by_fewer_rows_than_a_fold_has(
+    psi: Any, expected: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 60 rows 40 are learned from, to choose psi and C: one that is given may be larger, one that is chosen not."""
+    monkeypatch.setattr("ikmap.methods.stacking.MOST_ROWS", 40)
+    monkeypatch.setattr("ikmap.methods.base_models.PSIS", (8, 16, 50))
+    told = Stacking(t=12, psi=psi, n_folds=3, base_models="iforest").fit_out_of_fold(training(2))[1]["base_models"]
+    assert cast("Any", told)["iforest"]["psi"] in expected
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_rows_of_a_fold_may_all_weigh_nothing(n_classes: int) -> None:
+    of = training(n_classes)
+    groups = (np.arange(N) % 5).astype(float)
+    of = replace(
+        of, block=of.block._replace(sample_weight=(groups > 0) * 2.0), division=Division(groups, in_time=False)
+    )
+    model, summary, out_of_fold = Stacking(rounds=6, t=12, n_folds=5, min_leaf=5).fit_out_of_fold(of)
+    assert np.isfinite(model.decision_function(of.rows)).all()
+    assert np.isfinite(out_of_fold.decisions).all()
+    assert np.isfinite(cast("Any", summary)["loss_out_of_fold"])
+
+
+def test_as_many_models_are_learned_at_the_same_time_as_there_is_room_for() -> None:
+    X = np.zeros((1000, 8))
+    assert at_once(X, 0, 4) == at_once(X, 300, 4) == 4
+    assert at_once(np.zeros((60_000, 8)), 300, 4) == 2  # of 112 MB each
+    assert at_once(np.zeros((500_000, 8)), 300, 4) == 1
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
