@@ -141,9 +141,27 @@ class Cells:
         if X.data[0] <= 0 or (X.data != X.data[0]).any():
             return None
         codes = np.ascontiguousarray(X.indices.reshape(X.shape[0], int(lengths[0])), dtype=np.int32)
-        offsets = np.zeros(codes.shape[1] + 1, dtype=np.int64)
-        offsets[-1] = X.shape[1]
-        return cls(codes, offsets), float(X.data[0])
+        return cls(codes, _of_one_block(codes.shape[1], X.shape[1])), float(X.data[0])
+
+    @classmethod
+    def from_csr_like(cls, X: sp.csr_array | sp.csr_matrix, n_partitions: int, value: float) -> Cells | None:
+        """Read rows back of which some may have no cell in a partitioning; None if X has another form.
+
+        A matrix qualifies when no row has more entries than there are partitionings, and all entries have the value.
+        """
+        lengths = np.diff(X.indptr)
+        if lengths.max(initial=0) > n_partitions or (X.data != value).any():
+            return None
+        codes = np.full((X.shape[0], n_partitions), -1, dtype=np.int32)
+        codes[np.arange(n_partitions) < lengths[:, None]] = X.indices
+        return cls(codes, _of_one_block(n_partitions, X.shape[1]))
+
+
+def _of_one_block(n_partitions: int, n_columns: int) -> Int64s:
+    """Return the offsets of cells whose codes are the feature columns themselves."""
+    offsets = np.zeros(n_partitions + 1, dtype=np.int64)
+    offsets[-1] = n_columns
+    return offsets
 
 
 def constant_added(offsets: Int64s) -> Int64s:

@@ -13,13 +13,17 @@ from ikmap.auto.candidates import candidates
 from ikmap.auto.race import Choice, Race, sample_size
 from ikmap.auto.trial import MinMax, fit_choice, folds_at_random, run_trial
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
-from ikmap.estimators.boosting import probabilities
 from ikmap.estimators.kernels import RowsEstimator
-from ikmap.json_values import Json
+from ikmap.estimators.parameters import POSITIVE, checked
+from ikmap.estimators.probabilities import probabilities
+from ikmap.json_values import Json, Label
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.rows import Block, Rows
+from ikmap.learners.rows import Block, Rows, n_columns
 from ikmap.methods import Training
+from ikmap.methods.capabilities import DoesNotFit
+from ikmap.methods.fields import with_options
+from ikmap.methods.kinds import Integer
 from ikmap.seeds import generator
 
 
@@ -64,6 +68,11 @@ class AutoEstimator(RowsEstimator):
 
     def _choose(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:
         """Race the candidates, and fit the model that was chosen."""
+        n_folds = checked("cv", self.cv, Integer(2))
+        if self.budget is not None:
+            checked("budget", self.budget, POSITIVE)
+        if self.max_rows is not None:
+            checked("max_rows", self.max_rows, Integer(2))
         seed, n = self._draw_seed(), y.size
         if n < 2:
             raise ValueError(f"{type(self).__name__}: found n_samples = {n}, expected at least 2, for two folds")
@@ -75,7 +84,7 @@ class AutoEstimator(RowsEstimator):
             random = generator(seed, seed_paths.CANDIDATE_ROWS)
             sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
         some = _taken(block, sample)
-        all_folds = folds_at_random(some.y, seed, self.cv)
+        all_folds = folds_at_random(some.y, seed, n_folds)
         dense = isinstance(rows, np.ndarray)
         race = Race(
             candidates(classes=labels is not None, dense=dense),
@@ -83,7 +92,7 @@ class AutoEstimator(RowsEstimator):
             len(classes),
             all_folds,
             n,
-            self.n_features_in_,
+            n_columns(rows),
             self.budget,
             sample_weight=some.sample_weight,
         )
@@ -96,7 +105,7 @@ class AutoEstimator(RowsEstimator):
                 )
                 results.append((own, run_trial(own.candidate, own.kind, inside, outside, own.settings)))
             race.add_round(results)
-        self.choice_ = choice = race.choice()
+        self.choice_, self.model_ = self._fit_best(race, block, classes, seed)
         self.leaderboard_ = [
             {
                 "name": entry.name,
@@ -109,11 +118,23 @@ class AutoEstimator(RowsEstimator):
             }
             for entry in race.leaderboard()
         ]
-        if choice.scale == "minmax":
-            self._scaling = MinMax.of(rows)
-            block = block._replace(rows=self._scaling(rows))
-        training = Training(block, classes, seed, self._n_threads)
-        self.model_ = fit_choice(choice.learner, choice.partitioner, choice.options, training)
+
+    def _fit_best(
+        self, race: Race, block: Block, classes: list[Label], seed: int
+    ) -> tuple[Choice, CellsModel | LinearModel]:
+        """Return the best choice of which a model of all rows fits into memory, and the model."""
+        refused: dict[str, str] = {}
+        while True:
+            choice = race.choice(lambda own: refused.get(own.entry.name, ""))
+            if choice.entry.name in refused:  # it is all the same to the race where nothing fits
+                raise ValueError(refused[choice.entry.name])
+            self._scaling = MinMax.of(block.rows) if choice.scale == "minmax" else None
+            rows = block.rows if self._scaling is None else self._scaling(block.rows)
+            training = Training(block._replace(rows=rows), classes, seed, self._n_threads)
+            try:
+                return choice, fit_choice(choice.learner, choice.partitioner, choice.options, training)
+            except DoesNotFit as error:
+                refused[choice.entry.name] = with_options(str(error))
 
 
 def _taken(block: Block, rows: np.ndarray) -> Block:

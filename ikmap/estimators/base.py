@@ -242,6 +242,7 @@ class CellEstimator(Estimator):
     cell_value_: float
     on_cells_: bool
     normalize: bool = True
+    _n_cells: int
 
     def _value_of(self, cells: Cells) -> float:
         """Return the feature value that this estimator gives to the entries of ``Cells``."""
@@ -256,7 +257,7 @@ class CellEstimator(Estimator):
     def _rows(self, X: Table, reset: bool, y: ArrayLike | None = None) -> Rows:
         """Return the rows; one-hot CSR becomes cells with entries ``cell_value_``.
 
-        CSR whose entries differ from the ``cell_value_`` seen first stays CSR.
+        CSR whose entries differ from the ``cell_value_`` seen first stays CSR. Later rows may lack cells.
         """
         if isinstance(X, Cells):
             check_rows(X, None if reset else self.n_features_in_)
@@ -267,23 +268,27 @@ class CellEstimator(Estimator):
                 self.table_encoder_ = None
                 self.__dict__.pop("feature_names_in_", None)
                 self.n_features_in_, self.cell_value_, self.on_cells_ = X.n_columns, value, True
+                self._n_cells = X.n_partitions
             elif not self.on_cells_ or value != self.cell_value_:
                 raise ValueError("cells cannot follow rows of another kind: give the kind of the first call")
             return X.packed()
         features = self._features(X, reset, y)
-        one_hot = None
+        matrix: sp.csr_array | None = None
         if sp.issparse(features):
-            matrix: sp.csr_array = features
-            if not matrix.has_canonical_format:
-                matrix = matrix.copy()
-                matrix.sum_duplicates()
-            features = matrix
-            one_hot = Cells.from_csr(matrix) if matrix.shape[1] <= np.iinfo(np.int32).max else None
+            given: sp.csr_array = features
+            if not given.has_canonical_format:
+                given = given.copy()
+                given.sum_duplicates()
+            features, matrix = given, given if given.shape[1] <= np.iinfo(np.int32).max else None
         if reset:
-            self.cell_value_ = 1.0 if one_hot is None else one_hot[1]
-            self.on_cells_ = one_hot is not None
-        same = one_hot is not None and self.on_cells_ and one_hot[1] == self.cell_value_
-        return one_hot[0].packed() if one_hot is not None and same else features
+            one_hot = None if matrix is None else Cells.from_csr(matrix)
+            cells, self.cell_value_ = (None, 1.0) if one_hot is None else one_hot
+            self.on_cells_, self._n_cells = cells is not None, 0 if cells is None else cells.n_partitions
+        elif matrix is not None and self.on_cells_:
+            cells = Cells.from_csr_like(matrix, self._n_cells, self.cell_value_)
+        else:
+            cells = None
+        return features if cells is None else cells.packed()
 
     def _same_kind(self, rows: Rows) -> Rows:
         """Return the rows, or refuse those that are cells where the first were not, or the other way round."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
 from ikmap.estimators.kernels import RowsEstimator
+from ikmap.estimators.probabilities import probabilities
 from ikmap.learners.cells_model import CellsModel
 from ikmap.methods.boosting import Boosting
 
@@ -51,16 +50,6 @@ class BoostingEstimator(RowsEstimator):
     def n_iter_(self) -> int:
         """Number of rounds whose trees are kept."""
         return self.model_.partitions.n_partitions // self.model_.linear.coef.shape[1]
-
-
-def probabilities(decisions: Floats) -> Floats:
-    """Return the probability of each class, shape (n, n_classes), from log odds of shape (n,) or (n, n_classes)."""
-    each: Floats = expit(decisions)
-    if each.ndim == 1:
-        return np.column_stack([1.0 - each, each])
-    logs = -np.logaddexp(0.0, -decisions)
-    shares: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 class CellBoostingClassifier(Classifier, BoostingEstimator):

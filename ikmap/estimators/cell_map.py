@@ -77,7 +77,7 @@ class CellMap(TransformerMixin, Partitioned):
 
     @property
     def _map_names(self) -> list[str]:
-        """Name of each map whose partitionings stand side by side."""
+        """Name of each map whose partitionings stand side by side, once they are drawn."""
         return [self.methods[0].about.name]
 
     def fit(self, X: Table, y: ArrayLike | None = None) -> Self:

@@ -8,13 +8,13 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 from sklearn.utils.class_weight import compute_class_weight
 
 from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellEstimator, Classifier, ClassWeight, RandomState, Regressor, Supervised, Table
 from ikmap.estimators.parameters import COUNT, checked
+from ikmap.estimators.probabilities import probabilities
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods.learner import DualLearner
@@ -189,13 +189,7 @@ class CellLogisticRegression(DualClassifier):
         They are right as far as C is: choose it by ``GridSearchCV(..., scoring="neg_log_loss")``. With `class_weight`
         they are those of classes that are as frequent as it says.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return np.column_stack([expit(-decision), expit(decision)])
-        # The log of each probability minus the largest one: rows far from every class still sum to 1.
-        logs = -np.logaddexp(0.0, -decision)
-        p = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return p / p.sum(axis=1, keepdims=True)
+        return probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Table) -> Floats:
         """Return the logarithm of :meth:`predict_proba`."""

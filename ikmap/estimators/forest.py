@@ -16,11 +16,15 @@ from ikmap.estimators.base import RandomState, Table
 from ikmap.estimators.cell_map import CellMap
 from ikmap.estimators.parameters import checked, subsample_size
 from ikmap.methods import Sample
+from ikmap.methods.capabilities import DoesNotFit
+from ikmap.methods.fields import with_options
 from ikmap.methods.forest import Forest
 from ikmap.methods.kinds import Choice
 from ikmap.rows import Rows
 from ikmap.tasks import CLASSIFICATION, REGRESSION
 
+PARAMETERS = {"t": "n_estimators", "psi": "max_samples", "partitioner": "map"}
+"""Names of parameters, and a word for the map, in messages that name options."""
 AUTOMATIC = 4096
 """Number of rows of a tree for ``max_samples="auto"``, where there are twice as many rows."""
 
@@ -161,5 +165,8 @@ class ForestMap(CellMap):
             Forest, psi=self.max_samples_, max_depth="none" if self.max_depth is None else self.max_depth
         )
         sample = Sample(n, d, learned, rows.__getitem__, self._draw_seed(), targets=targets.__getitem__)
-        self.partitions_ = forest.fit(sample, self._n_threads)
+        try:
+            self.partitions_ = forest.fit(sample, self._n_threads)
+        except DoesNotFit as error:
+            raise ValueError(with_options(str(error), lambda field: PARAMETERS.get(field, field))) from None
         return rows

@@ -12,6 +12,8 @@ from sklearn.utils import Tags
 from ikmap.arrays import Array, Floats
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Supervised, Table
 from ikmap.estimators.parameters import POSITIVE, checked, configured
+from ikmap.learners.kernel.kernel_model import KernelModel
+from ikmap.learners.linear_model import OnOwnFeatures
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import KERNELS, KernelMethod, Training, WholeLearner, fields_of
 from ikmap.methods.fourier import FourierLinear
@@ -55,6 +57,12 @@ class RowsEstimator(Supervised):
         classes = [] if labels is None else labels.tolist()
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
         self.model_, _ = learner.fit(training)
+
+    def _decisions(self, rows: Rows) -> Floats:
+        model = self.model_
+        if isinstance(model, OnOwnFeatures | KernelModel):
+            return model.decision_function(rows, self._n_threads)
+        return super()._decisions(rows)
 
 
 class KernelEstimator(RowsEstimator):

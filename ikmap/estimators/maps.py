@@ -71,6 +71,7 @@ class IsolationKernelMap(CellMap):
     """
 
     methods = (Anne, IForest)
+    _fitted_names: list[str]
 
     def __init__(
         self,
@@ -95,10 +96,10 @@ class IsolationKernelMap(CellMap):
 
     @property
     def _map_names(self) -> list[str]:
-        return str(self.method).split(",")
+        return self._fitted_names
 
     def _fit(self, rows: Rows) -> None:
-        names, t = self._map_names, checked("n_estimators", self.n_estimators, COUNT)
+        names, t = str(self.method).split(","), checked("n_estimators", self.n_estimators, COUNT)
         for name in names:
             self._check_method(name)
         if len(set(names)) < len(names):
@@ -107,7 +108,7 @@ class IsolationKernelMap(CellMap):
             raise ValueError(f"n_estimators: found {t}, expected at least {len(names)}, one for each method")
         psis = self._psis(len(names), rows.shape[0])
         self.max_samples_ = psis[0] if len(names) == 1 else tuple(psis)
-        seed = self._draw_seed()
+        seed, self._fitted_names = self._draw_seed(), names
         if len(names) == 1:
             self.partitions_ = self._part(rows, names[0], t, psis[0], seed)
             return

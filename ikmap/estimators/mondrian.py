@@ -158,7 +158,8 @@ class MondrianRegressor(Regressor, OnTrees):
     partitions_ : MondrianPartitions
     coef_ : ndarray of float64, shape (number of cells,)
     intercept_ : float
-        The mean of the targets.
+        The mean of the targets; with "sgd", the intercept that was fitted.
+    alpha_ : float
     lifetimes_, validation_errors_, log_likelihoods_, posterior_ : ndarrays
         The curve of the sweep: at each checkpoint the mean squared error on rows that were left out ("validation"
         only), the log marginal likelihood, and the posterior probability under a uniform prior. Of a sweep only.
@@ -221,6 +222,8 @@ class MondrianRegressor(Regressor, OnTrees):
             for which lifetime it would.
         """
         alpha = checked("alpha", self.alpha, POSITIVE)
+        for name in ("lifetimes_", "validation_errors_", "log_likelihoods_", "posterior_"):
+            self.__dict__.pop(name, None)  # of an earlier fit, which swept
         checked("select", self.select, Choice(("validation", "likelihood")))
         by = self._method(Ridge).sweep_by
         rows, targets, _ = self._training(X, y)
@@ -228,7 +231,7 @@ class MondrianRegressor(Regressor, OnTrees):
         if self.select == "likelihood" and not self._exact:
             raise ValueError("select: found 'likelihood' with sweep_by sgd, expected validation, or sweep_by exact")
         seed = self._draw_seed()
-        self.intercept_ = float(targets.mean())
+        self.alpha_, self.intercept_ = float(alpha), float(targets.mean())
         self.lifetime_ = self.lifetime if self.lifetime != "auto" else self._swept(rows, targets, alpha, seed)
         self.partitions_ = self._grow(rows, self.lifetime_, seed)
         if self._exact:
@@ -261,8 +264,8 @@ class MondrianRegressor(Regressor, OnTrees):
         mean: Floats = sums + self.intercept_
         if not return_std:
             return mean
-        sweep = RidgeSweep([self._cells, cells], np.zeros(len(self._cells)), float(self.alpha))
-        return mean, np.sqrt(np.maximum(sweep.variances(), 0.0) + float(self.alpha))
+        sweep = RidgeSweep([self._cells, cells], np.zeros(len(self._cells)), self.alpha_)
+        return mean, np.sqrt(np.maximum(sweep.variances(), 0.0) + self.alpha_)
 
     def _swept(self, rows: Rows, y: Floats, alpha: float, seed: int) -> float:
         """Return the best lifetime of a sweep."""

@@ -286,7 +286,7 @@ class CellNormaDetector(Detector, NormaEstimator):
     >>> import numpy as np
     >>> from ikmap import CellNormaDetector, IsolationKernelMap
     >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> cells = IsolationKernelMap("inne", max_samples=32, random_state=0).fit(X)
+    >>> cells = IsolationKernelMap("iforest", max_samples=32, random_state=0).fit(X)
     >>> detector = CellNormaDetector(nu=0.05).fit(cells.transform(X))
     >>> detector.predict(cells.transform([[0.1, 0.2], [6.0, 6.0]])).tolist()
     [1, -1]

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
-from ikmap.estimators.boosting import PARAMETERS, probabilities
+from ikmap.estimators.boosting import PARAMETERS
 from ikmap.estimators.kernels import RowsEstimator
+from ikmap.estimators.probabilities import probabilities
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block, Rows
 from ikmap.methods import Training

@@ -60,16 +60,18 @@ class Anne(PsiMap, Path):
 
     def memory(self, rows: RowsInfo) -> MapMemory:
         from ikmap.partitioners.voronoi.scores import DENSE_BYTES
-        from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
+        from ikmap.partitioners.voronoi.search import BLOCK_PSI, SCRATCH_BYTES
 
         drawn = points_drawn(rows.n, self.t, self.psi)
-        spread = 4.0 * rows.d * drawn
+        # Points stand in tiles once, but for the first ones of each partitioning, which stand there for each.
+        places = min(self.t * self.psi, drawn + self.t * min(self.psi, BLOCK_PSI))
+        spread = 4.0 * (rows.d + 1) * places
         # New numbers of the columns; scaled points, and again in tiles of float32; principal axes; memberships; rows
         # that are being searched.
         search = (
             (0.0 if rows.dense else 40.0 * rows.d)
             + drawn * (rows.row_bytes + 150)
-            + (spread if rows.dense else min(spread, DENSE_BYTES))
+            + (spread if rows.dense else min(spread, DENSE_BYTES * places / max(1, drawn)))
             + 24 * self.t * self.psi
             + 2 * SCRATCH_BYTES
         )

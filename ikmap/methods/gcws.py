@@ -26,7 +26,7 @@ BITS = (2, 4, 8, 12)
 """Values of b to try, those of the figures of the paper."""
 MOST_BITS = 16
 MOST_P = 1e6
-"""Largest p, as in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
+"""Beyond it p ln(u) / r might leave the numbers that an int64 has."""
 
 
 class GCWS(Map, Path):

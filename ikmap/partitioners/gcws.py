@@ -17,9 +17,6 @@ from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_rows, csr_arrays
 from ikmap.seeds import generator
 
-MOST_BITS = 16
-MOST_P = 1e6
-"""Beyond it p ln(u) / r might leave the numbers that an int64 has."""
 LEAST_VALUES, MOST_VALUES = 1 << 16, 1 << 20
 """Non-zeros of a block of rows: few enough for the cache; but of many columns more, as each block draws anew."""
 VALUES_OF_A_COLUMN = 64

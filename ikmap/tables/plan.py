@@ -199,8 +199,9 @@ def _fitted(
         return Time(tuple(_differing(j, statistics)) or ("year",), column.encoding, fill, marks)
     none = np.zeros(0)
     low, high = float(statistics.low[j]), float(statistics.high[j])
-    if column.encoding == "minmax" and low < high:
-        return Number(fill, marks, np.array([low, high]), np.array([0.0, 1.0]))
+    if column.encoding == "minmax":  # a number that is always the same, or missing, is 0
+        ends = (np.array([low, high]), np.array([0.0, 1.0])) if low < high else (np.array([low]), np.array([0.0]))
+        return Number(fill, marks, *ends)
     if column.encoding == "quantile" and drawn.size:
         return Number(fill, marks, *quantile_curve(drawn))
     if column.encoding == "standard" and drawn.size and drawn.min() < drawn.max():

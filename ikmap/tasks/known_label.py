@@ -1,4 +1,4 @@
-"""Labels that say true or false: as words in any case, as booleans, or as 1 and 0, they are the same labels."""
+"""Labels in another type: numbers as words, and true and false as words in any case, as booleans, or as 1 and 0."""
 
 from __future__ import annotations
 
@@ -8,10 +8,30 @@ from ikmap.json_values import Label
 
 
 def known_label(label: Label, known: Collection[Label]) -> Label:
-    """Return the label, or the known one that says true or false as it does, where it is not known itself."""
-    if label in known or (truth := _truth(label)) is None:
+    """Return the label, or the known one that it stands for where it is not known itself.
+
+    That is the same number as a word, or the same word as a number, or one that says true or false as it does.
+    """
+    if label in known or (as_other := _in_other_type(label)) in known:
+        return label if label in known else as_other
+    truth = _truth(label)
+    return label if truth is None else next((other for other in known if _truth(other) is truth), label)
+
+
+def _in_other_type(label: Label) -> Label:
+    """Return a number as a word, and a word that is written as that number would be as the number."""
+    if isinstance(label, bool):
         return label
-    return next((other for other in known if _truth(other) is truth), label)
+    if not isinstance(label, str):
+        return str(label)
+    for kind in (int, float):
+        try:
+            number = kind(label)
+        except ValueError:
+            continue
+        if str(number) == label:
+            return number
+    return label
 
 
 def _truth(label: Label) -> bool | None:

@@ -53,7 +53,7 @@ def open_data(
         require_label=label is not None,
         columns=model.preparation().n_columns if columns is None else tuple(columns),
         csv=CsvFormat(**dict(model.csv)),
-        table=replace(model.table, plan={}, categories=(), drop=(), weight=None, unlabelled=True),
+        table=replace(model.table, plan={}, categories=(), drop=(), weight=None, split_column=None, unlabelled=True),
         sizes=sizes,
     )
     source = open_source(url, format, request)

@@ -13,7 +13,8 @@ from ikmap.methods import LEARNERS, DecidesOtherwise, Learner, Map, capability, 
 from ikmap.methods.registry import is_known
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
-from ikmap.tables import NUMBER, ColumnPlan, RawTable
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
+from ikmap.tables.column_plan import DROP
 from ikmap.tables.raw import Levels
 from ikmap.tasks import Task
 from ikmap.tasks.capabilities import calibrated
@@ -106,10 +107,14 @@ class TrainedModel:
         return replace(preparation, task=calibrated(preparation.task, self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
-        """Return the columns of the training data before they were encoded; None for numbers without names."""
+        """Return the columns of the training data before they were encoded; None for numbers without names.
+
+        Those that were left out may hold anything now, which a word is of any type.
+        """
         preparation = self.preparation()
         if preparation.encoded:
-            return list(self._encoder().encoder.columns)
+            columns = self._encoder().encoder.columns
+            return [replace(column, kind=CATEGORY) if column.encoding == DROP else column for column in columns]
         return (
             None
             if preparation.column_names is None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -16,8 +18,9 @@ from ikmap import seed_paths
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
-from ikmap.methods import LearnsOutOfFold
+from ikmap.methods import LearnsOutOfFold, Sample
 from ikmap.methods.values import Value
+from ikmap.rows import Rows
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import Calibratable, Thresholds, capability, missing_in
@@ -159,7 +162,7 @@ def _by_folds(
     held_out = np.cumsum([folds[k][1].size for k in order])
     used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
     others = int(folds[used[0]][0].size)
-    learned = int(min(most_rows(rows, fitted, store), others))
+    learned = int(min(most_rows(rows, params, fitted, store), others))
     tasks = [Task(f"fold-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
     return _Work(decide_fold, tasks, len(used), learned, others)
 
@@ -171,12 +174,15 @@ def calibratable_of(task: LearningTask) -> Calibratable:
     return calibratable
 
 
-def most_rows(rows: PreparedRows, fitted: Fitted | None, store: Store) -> int:
+def most_rows(rows: PreparedRows, params: Params, fitted: Fitted | None, store: Store) -> int:
     """Return the most rows that a fold learns from, by their size only."""
     if fitted is None:
         return max(1, FIT_BYTES // rows.row_bytes)
     offsets = fitted.offsets(store)
-    return max(1, FIT_BYTES // int((offsets.size - 1) * packed_dtype(offsets, gaps=True).itemsize))
+    row_bytes = int((offsets.size - 1) * packed_dtype(offsets, gaps=True).itemsize)
+    if params.map.description.sees_labels:  # whose rows grow a map of the fold
+        row_bytes += rows.row_bytes
+    return max(1, FIT_BYTES // row_bytes)
 
 
 def count_out_of_fold(store: Store, learner: str) -> CalibrationRecord:
@@ -208,12 +214,15 @@ def decide_fold(
     fit, held_out = folds_of(rows, np.arange(rows.n_rows), params)[fold]
     thresholds = capability(task, Thresholds)
     held_out = some_of(held_out, None if thresholds is None else thresholds.most_evidence(task))
-    most = most_rows(rows, fitted, store)
+    most = most_rows(rows, params, fitted, store)
     if fit.size > most:
         fit = np.sort(
             generator(params.seed, seed_paths.CALIBRATION, fold).choice(fit, most, replace=False, shuffle=False)
         )
-    block = take(rows, fitted, store, fit)
+    take_rows: Callable[[np.ndarray], Block] = partial(take, rows, fitted, store)
+    if fitted is not None and params.map.description.sees_labels:
+        take_rows = taken_by_own_map(rows, params, fitted, fit, n_threads)
+    block = take_rows(fit)
     if isinstance(block.rows, Cells):
         size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1]
     else:
@@ -227,10 +236,38 @@ def decide_fold(
         total = calibratable.evidence_from(task, [])
         step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
         for start in range(0, held_out.size, step):
-            tested = take(rows, fitted, store, held_out[start : start + step])
+            tested = take_rows(held_out[start : start + step])
             total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
         evidence = total.as_json()
     return {"rows": int(held_out.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
+
+
+def taken_by_own_map(
+    rows: PreparedRows, params: Params, fitted: Fitted, fit: np.ndarray, n_threads: int
+) -> Callable[[np.ndarray], Block]:
+    """Return what takes training rows by number, with cells of a map that has seen the labels of some rows alone.
+
+    In the cells of the run, the rows that are held out have grown trees by their own labels.
+    """
+    learned = rows.take(fit)
+    features = cast("Rows", learned.rows)
+    sample = Sample(
+        fit.size,
+        features.shape[1],
+        rows.preparation.task,
+        features.__getitem__,
+        params.seed,
+        targets=learned.y.__getitem__,
+    )
+    own = params.map_at(fitted.value).within(fit.size)
+    partitions = own.fit(sample.seen_by(params.map.description), n_threads)
+
+    def taken(numbers: np.ndarray) -> Block:
+        block = rows.take(numbers)
+        cells = partitions.cells(cast("Rows", block.rows), n_threads)
+        return block._replace(rows=cells.packed())
+
+    return taken
 
 
 def with_loss_of(params: Params, learner: str, times: float) -> Params:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.storage.durable import read_arrays, reading, write_arrays
+from pipeline.storage.durable import flush, read_arrays, reading, taken, write_arrays
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 SHARE = 0.05
@@ -91,7 +91,8 @@ class Checkpoints[S]:
 
 
 def write_checkpoint(place: Place, chunks: int, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the arrays of a state after so many chunks."""
+    """Write the arrays of a state after so many chunks, once what those have left is on the disk."""
+    flush(taken())
     write_arrays(place.file, {**arrays, _NEXT: np.array(chunks)})
 
 

@@ -228,9 +228,16 @@ class OnWorkers(Executor):
         self._stage = stage
         self.homes: dict[int, str] = {}
 
+    def __enter__(self) -> Self:
+        # Workers may outlive a client that was stopped, and hold pieces of rows that are other rows now.
+        self._let_go()
+        return self
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:  # perhaps there are no workers to call
-            return
+        if kind is None:  # else perhaps there are no workers to call
+            self._let_go()
+
+    def _let_go(self) -> None:
         self._stage.context.client.run(let_go, on_error="ignore")
         let_go()
 

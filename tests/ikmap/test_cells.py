@@ -171,3 +171,15 @@ def test_selection(cells: Cells, seed: int) -> None:
 def test_bad_parts(codes: np.ndarray, offsets: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Cells(codes, np.array(offsets))
+
+
+def test_rows_that_lack_cells_are_read_back_beside_complete_ones() -> None:
+    cells = Cells(np.array([[0, 1, 2], [-1, 0, 1], [-1, -1, -1]], dtype=np.int32), np.array([0, 2, 4, 7]))
+    matrix, value = cells.to_csr(), 1 / np.sqrt(3)
+    assert Cells.from_csr(matrix) is None
+    back = Cells.from_csr_like(matrix, 3, value)
+    assert back is not None
+    assert back.codes.tolist() == [[0, 3, 6], [2, 5, -1], [-1, -1, -1]]
+    assert (back.to_csr() != matrix).nnz == 0
+    assert Cells.from_csr_like(matrix, 2, value) is None
+    assert Cells.from_csr_like(matrix, 3, 1.0) is None

@@ -52,7 +52,12 @@ class NumberCodec(Codec, KnowsLabels, Census, EncodesWords):
         return np.array(part["labels"], dtype=np.float64)[stored]  # stored before the task was known
 
     def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
-        return np.full(n, np.nan) if labels is None else finite_numbers(labels)
+        if labels is None:
+            return np.full(n, np.nan)
+        if labels.dtype.kind != "f":
+            return finite_numbers(labels)
+        absent = np.isnan(labels)  # of rows without a label
+        return np.where(absent, np.nan, finite_numbers(np.where(absent, 0.0, labels)))
 
     def unknown(self, targets: np.ndarray) -> np.ndarray:
         return np.isnan(targets)

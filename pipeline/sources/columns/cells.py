@@ -235,8 +235,9 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return values of any type as words: whole numbers without a fraction."""
     if pa.types.is_floating(column.type):
         filled = column.fill_null(0.5) if column.null_count else column
-        if pc.all(pc.and_(pc.equal(pc.floor(filled), filled), pc.less(pc.abs(filled), 2.0**63))).as_py():
-            return column.cast(pa.int64(), safe=False).cast(pa.string())
+        whole = pc.and_(pc.equal(pc.floor(filled), filled), pc.less(pc.abs(filled), 2.0**63))
+        # Each cell by itself: the word of a number does not depend on those beside it.
+        return pc.if_else(whole, filled.cast(pa.int64(), safe=False).cast(pa.string()), column.cast(pa.string()))
     return column.cast(pa.string())
 
 

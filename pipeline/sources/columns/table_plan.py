@@ -89,6 +89,8 @@ def _label_of(first: Table, request: TableRequest, wanted: ReadRequest) -> str |
         n_columns=expected,
     )
     label = None if at is None else names[at]
+    if isinstance(wanted.columns, tuple) and label != wanted.label and label in {own.name for own in wanted.columns}:
+        return None  # a position of the training file, whose label is not in this one: here a feature has it
     if label in apart:
         raise InputError(f"{first.url}: column {label!r} is the label, and is to be left out; expected one of both")
     return label

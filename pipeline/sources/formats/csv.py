@@ -28,7 +28,7 @@ from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
-from pipeline.sources.files.limits import MEBIBYTE
+from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
@@ -301,6 +301,7 @@ def _rows_of_stretch(text: bytes, delimiter: str, width: int) -> list[tuple[int,
     It may begin within quotes: then a quote ends in mid-cell, or rows behind the first are of another width.
     """
     lines = text.decode(errors="surrogateescape").split("\n")
+    csv.field_size_limit(longest_row())
     reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
     rows: list[tuple[int, list[str]]] = []
     at = 0

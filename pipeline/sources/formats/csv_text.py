@@ -176,6 +176,7 @@ def first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes,
 def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of each record that is not blank; bytes that are not UTF-8 become lone surrogates."""
     lines = text.decode(errors="surrogateescape").split("\n")
+    csv.field_size_limit(longest_row())
     reader = csv.reader((part + "\n" for part in lines), delimiter=delimiter)
     at = line
     try:

@@ -88,3 +88,16 @@ def test_boosting_learns_many_classes_of_which_some_have_one_row(held_out: float
     assert probabilities.shape == (805, 105)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     assert held_out == 0.5 or model.score(X, y) > 0.9
+
+
+def test_n_jobs_is_the_number_of_threads_of_predictions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CellBoostingClassifier(n_estimators=3, n_jobs=1, random_state=0).fit(X, y)
+
+    def asked() -> int:
+        raise AssertionError("all cores would be used")
+
+    monkeypatch.setattr("ikmap._threads.usable_cores", asked)
+    assert model.predict_proba(X).shape == (569, 2)
+    with pytest.raises(AssertionError, match="all cores"):
+        model.model_.decision_function(X)

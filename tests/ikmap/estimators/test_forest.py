@@ -78,3 +78,10 @@ def test_cells_that_have_seen_labels_hold_more_of_them_than_blind_ones() -> None
         )
     )
     assert guided > blind + 0.05
+
+
+def test_a_forest_that_is_too_large_is_refused_with_names_of_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.methods.forest.MOST_BYTES", 1000)
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"give fewer n_estimators or a smaller max_samples, or map iforest$"):
+        ForestMap(5, random_state=0).fit(X, y)

@@ -190,3 +190,12 @@ def test_bad_rows() -> None:
             fitted.transform(form(broken))
         with pytest.raises(ValueError, match=message.format(value)):
             IsolationKernelMap().fit(form(broken))
+
+
+def test_names_are_those_of_the_maps_that_were_fitted() -> None:
+    X = np.arange(20.0).reshape(10, 2)
+    both = IsolationKernelMap("iforest,anne", n_estimators=4, max_samples=2, random_state=0).fit(X)
+    names = both.get_feature_names_out().tolist()
+    assert names[0].startswith("iforest0_")
+    both.set_params(method="anne")
+    assert both.get_feature_names_out().tolist() == names

@@ -138,3 +138,16 @@ def test_a_forest_predicts_the_mean_of_the_means_of_cells() -> None:
         np.testing.assert_allclose(model.predict(X), expected, atol=1e-10)
     with pytest.raises(ValueError, match=r"^alpha: found -1.0, expected a number > 0$"):
         MondrianForestRegressor(alpha=-1.0).fit(X, y)
+
+
+def test_a_fit_leaves_nothing_of_the_fit_before() -> None:
+    X = np.random.default_rng(0).random((60, 2))
+    y = X.sum(axis=1)
+    model = MondrianRegressor(5, random_state=0).fit(X, y)
+    assert model.lifetimes_.size
+    _, before = model.predict(X[:3], return_std=True)
+    model.set_params(alpha=3.0)
+    np.testing.assert_array_equal(model.predict(X[:3], return_std=True)[1], before)
+    model.set_params(lifetime=1.0).fit(X, y)
+    assert not {"lifetimes_", "validation_errors_", "log_likelihoods_", "posterior_"} & vars(model).keys()
+    assert model.alpha_ == 3.0

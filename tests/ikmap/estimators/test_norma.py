@@ -95,3 +95,28 @@ def test_rows_and_classes_that_change() -> None:
         CellNormaRegressor().fit(cells, y).predict(np.zeros((2, cells.n_columns)))
     with pytest.raises(ValueError, match="requires y to be passed"):
         CellNormaRegressor().fit(cells, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [CellNormaClassifier, CellNormaDetector, CellNormaRegressor])
+def test_new_rows_may_lack_cells_that_all_rows_before_had(kind: Any) -> None:
+    """However they are grouped: a row alone has as many cells as each row of its call."""
+    rng = np.random.default_rng(0)
+    cells = Cells(rng.integers(0, 4, (300, 5)).astype(np.int32), np.arange(6) * 4)
+    y = (cells.codes[:, 0] > 1).astype(int)
+    fitted = kind().fit(cells.to_csr(), y)
+    new = cells.codes[:40].copy()
+    new[rng.random(new.shape) < 0.3] = -1
+    new[:3] = -1
+    rows = Cells(new, cells.offsets).to_csr()
+    decide = fitted.predict if kind is CellNormaRegressor else fitted.decision_function
+    one_by_one = np.concatenate([decide(rows[i : i + 1]) for i in range(40)])
+    np.testing.assert_allclose(decide(rows), one_by_one, rtol=1e-12, atol=1e-12)
+    given = kind().fit(cells, y)
+    decide = given.predict if kind is CellNormaRegressor else given.decision_function
+    np.testing.assert_allclose(decide(Cells(new, cells.offsets)), one_by_one, rtol=1e-9, atol=1e-12)
+    labels = {"classes": [0, 1]} if kind is CellNormaClassifier else {}
+    more = [kind().partial_fit(cells.to_csr(), y, **labels) for _ in range(2)]
+    more[0].partial_fit(rows, y[:40])
+    for i in range(0, 40, 8):
+        more[1].partial_fit(rows[i : i + 8], y[i : i + 8])
+    np.testing.assert_array_equal(more[0].state_.table, more[1].state_.table)

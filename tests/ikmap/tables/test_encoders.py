@@ -189,3 +189,13 @@ def test_sparse_features_are_the_same(categories: str, times: str) -> None:
         assert (sparse.data != 0).all()
         assert sparse.toarray().tobytes() == (whole + 0.0).tobytes()
         assert int(np.diff(sparse.indptr).max(initial=0)) <= encoder.entries
+
+
+def test_a_number_that_is_always_the_same_or_missing_is_scaled_too() -> None:
+    raw = RawTable(np.where(np.arange(50) % 3 == 0, np.nan, 2023.0)[:, None], (None,))
+    none = np.zeros((50, 0), dtype=np.int64)
+    found = Statistics.of(raw, [NUMBER], np.zeros(50, dtype=np.int64), none, np.ones(50, dtype=np.bool_))
+    encoder = fit(choose([ColumnPlan("year", NUMBER)], found, EncodingRequest("minmax")), found)
+    again = Encoder.from_parts(*encoder.parts())
+    new = RawTable(np.array([[2023.0], [np.nan], [5000.0], [-1.0]]), (None,))
+    assert again.encode(new).tolist() == [[0, 0], [0, 1], [0, 0], [0, 0]]

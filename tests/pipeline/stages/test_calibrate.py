@@ -196,3 +196,21 @@ def test_a_search_by_another_figure(two_classes: Path, tmp_path: Path) -> None:
     assert found["psi"][int(np.argmax(by_psi))] == found["chosen"]["svm"]
     assert "roc_auc" in found["tuned"]["kernel-svm"]
     assert "ROC AUC" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("maps", ["forest", "iforest,forest"])
+def test_rows_that_calibrate_have_not_grown_trees_by_their_own_labels(tmp_path: Path, maps: str) -> None:
+    """Labels that follow from nothing are found to do so: else the cells of the held-out rows seem to tell them."""
+    rng = np.random.default_rng(5)
+    path = tmp_path / "noise.csv"
+    rows = [
+        f"{a:.4f},{b:.4f},{'yes' if k else 'no'}"
+        for a, b, k in zip(*rng.random((2, 400)), rng.integers(0, 2, 400), strict=True)
+    ]
+    path.write_text("\n".join(["a,b,kind", *rows]) + "\n")
+    words = f"--partitioner {maps} --psi 256 --min-leaf 1 --learner svm --C 1 --calibration platt"
+    with one_process():
+        (learner,) = command(path, words).run(tmp_path / "run")["learners"].values()
+    assert learner["calibration"]["folds"] == 5
+    assert learner["log_loss"] < 0.72  # of a coin 0.693

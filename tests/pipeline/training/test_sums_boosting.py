@@ -258,5 +258,6 @@ def test_the_estimate_is_not_below_the_truth(tmp_path: Path) -> None:
         assert estimate <= 2.5 * truth
         truths[solver], estimates[solver] = truth, estimate
     held = n * Boosting().row_bytes(d, 1)
-    assert estimates["memory"] - estimates["block"] == pytest.approx(held, abs=10 << 20)
+    # In files, the rows that edges of bins are taken from are the most at a time.
+    assert held - (30 << 20) < estimates["memory"] - estimates["block"] <= held
     assert truths["memory"] - truths["block"] > held / 2  # which is in files

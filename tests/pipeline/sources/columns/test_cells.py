@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
-from pipeline.sources.columns.cells import WantedColumn, arrow_floats, as_numbers, float_values, numbers_together
+from pipeline.sources.columns.cells import (
+    WantedColumn,
+    _as_text,
+    arrow_floats,
+    as_numbers,
+    float_values,
+    numbers_together,
+)
 from tests import ROOT
 
 CELLS = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=20)
@@ -91,3 +98,10 @@ def test_a_table_is_read_without_pandas(tmp_path: Path) -> None:
     words = [sys.executable, "-c", program, str(tmp_path / "t.parquet")]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[(2, 3)] False"
+
+
+def test_the_word_of_a_number_does_not_depend_on_those_beside_it() -> None:
+    numbers = [49301234567.0, 2.0, None, 1.5, float("nan"), -3.0]
+    alone = [_as_text(pa.chunked_array([pa.array([value], pa.float64())])).to_pylist()[0] for value in numbers]
+    assert alone[:4] == ["49301234567", "2", None, "1.5"]
+    assert _as_text(pa.chunked_array([pa.array(numbers, pa.float64())])).to_pylist() == alone

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline.errors import InputError
 from pipeline.sources import RawRows, Sizes, Source
 from pipeline.sources.formats.csv import CsvTable
+from pipeline.sources.formats.csv_text import records
 from tests.naive.readers import csv_cells
 from tests.support.at_once import AtOnce
 from tests.support.narrow import present
@@ -259,3 +260,10 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str, monkeypat
         assert read == n_rows
     assert peaks[1] < peaks[0] + (1 << 17)
     assert peaks[1] < 6 << 20
+
+
+def test_a_cell_may_be_longer_than_the_csv_module_takes_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    text = "x" * 300_000
+    path.write_text("text,a,y\n" + "".join(f"{text if k == 2 else 'short'},{k},{k % 2}\n" for k in range(20)))
+    assert [row[1][0] for row in records(path.read_bytes(), "long.csv", ",", 1)][3] == text

@@ -1,0 +1,88 @@
+"""New rows are not quite as those of training: labels, and columns that were empty, left out or divided by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from flows.options.batch import BatchOptions
+from flows.options.score import ScoreOptions
+from tests.support.one_process import Command, one_process, score_file
+
+pytestmark = pytest.mark.slow
+
+N = 160
+
+
+@pytest.fixture(autouse=True)
+def _one_process() -> Iterator[None]:
+    with one_process():
+        yield
+
+
+def table(seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=N), rng.normal(size=N)
+    return pa.table({"id": np.arange(N), "a": a, "b": b, "y": (a > 0).astype(int)})
+
+
+def trained(path: Path, rows: pa.Table, **more: Any) -> Path:
+    if not (path / "rows.csv").exists():
+        pa.csv.write_csv(rows, path / "rows.csv")
+    given = {"learner": ("logistic",), "partitioner": "iforest", "t": 10, "psi": 16, "C": 1.0, "label": "y", **more}
+    Command(BatchOptions(input=str(path / "rows.csv"), **given)).run(path / "run")
+    return path / "run"
+
+
+def scored(run: Path, new: pa.Table, path: Path) -> tuple[dict[str, Any], pa.Table]:
+    pq.write_table(new, path / "new.parquet")
+    (path / "out.parquet").unlink(missing_ok=True)
+    said = score_file(ScoreOptions(model=str(run), input=str(path / "new.parquet"), output=str(path / "out.parquet")))
+    return said, pq.read_table(path / "out.parquet")
+
+
+def test_a_label_by_its_position_is_never_a_feature(tmp_path: Path) -> None:
+    run, new = trained(tmp_path, table(), label="-1", drop=("id",)), table(1)
+    said, _ = scored(run, new, tmp_path)
+    assert said["rows_labelled"] == N
+    said, out = scored(run, new.drop_columns(["y"]), tmp_path)
+    assert said["rows_labelled"] == 0
+    assert "label" not in out.column_names
+
+
+def test_some_rows_may_lack_their_number(tmp_path: Path) -> None:
+    rows = table()
+    rows = rows.set_column(3, "y", pa.array(rows["a"].to_numpy() * 2))
+    run = trained(tmp_path, rows, task="regression", learner=("ridge",), drop=("id",))
+    y = [None if k % 5 == 0 else v for k, v in enumerate(rows["y"].to_pylist())]
+    said, out = scored(run, rows.set_column(3, "y", pa.array(y)), tmp_path)
+    assert said["rows_labelled"] == N - N // 5
+    assert out["label"].null_count + int(np.isnan(out["label"].to_numpy()).sum()) >= N // 5
+    none = pa.array([None] * N, pa.float64())
+    assert scored(run, rows.set_column(3, "y", none), tmp_path)[0]["rows_labelled"] == 0
+
+
+def test_labels_are_known_in_another_type(tmp_path: Path) -> None:
+    rows = table()
+    words = pa.array(np.where(rows["y"].to_numpy() > 0, "2", np.where(rows["b"].to_numpy() > 1, "3+", "1")))
+    run = trained(tmp_path, rows.set_column(3, "y", words), drop=("id",))
+    few = rows.set_column(3, "y", pa.array(rows["y"].to_numpy() + 1))
+    assert scored(run, few, tmp_path)[0]["rows_labelled"] == N
+
+
+def test_columns_that_were_left_out_may_hold_anything_or_lack(tmp_path: Path) -> None:
+    rows = table().append_column("why", pa.array([""] * N)).append_column("group", pa.array([k % 7 for k in range(N)]))
+    rows = rows.append_column("year", pa.array([2023] * N))
+    run = trained(tmp_path, rows, split_by="group:group", drop=("id", "group"))
+    new = table(1).append_column("why", pa.array(["weather"] * N)).append_column("year", pa.array(["MMXXIII"] * N))
+    said, first = scored(run, new, tmp_path)
+    assert said["rows_labelled"] == N
+    said, second = scored(run, new.append_column("group", pa.array(["?"] * N)), tmp_path)
+    assert second["score"].to_pylist() == first["score"].to_pylist()
