@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
 from ikmap import AutoClassifier
-from ikmap.auto import candidates, race, trial
-from ikmap.estimators import auto
-from ikmap.methods.capabilities import DoesNotFit
+from ikmap.auto.race import Choice, Entry, Race
+from ikmap.learners.rows import Block
 
 FEW: dict[str, Any] = {"cv": 2, "max_rows": 100, "budget": 20.0, "n_jobs": 1, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def small_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (candidates, race, trial):
-        monkeypatch.setattr(module, "T", 4)
-    monkeypatch.setattr(candidates, "VARIANTS", {0: ()})
-    monkeypatch.setattr(candidates, "MORE_VARIANTS", ())
 
 
 @pytest.mark.parametrize(
@@ -39,27 +31,30 @@ def test_parameters_out_of_range_are_named(wrong: dict[str, Any], said: str) -> 
         AutoClassifier(**FEW | wrong).fit(np.arange(8.0)[:, None], [0, 1] * 4)
 
 
-@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_left_for_the_next_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.methods.forest.MOST_BYTES", 1000)
     X, y = load_breast_cancer(return_X_y=True)
-    made, usual = [], trial.fit_choice
+    choices = [
+        Choice(
+            Entry(name, (name,), 0.1, 0.0, 2, 1.0, 0.0),
+            "logistic",
+            name,
+            "none",
+            {"logistic": {"C": 1.0}, name: {"t": 4, "psi": 8}},
+        )
+        for name in ("forest", "iforest")
+    ]
 
-    def first_one_is_too_large(*choice: Any) -> Any:
-        made.append(choice[:3])
-        if len(made) == 1:
-            raise DoesNotFit("{partitioner} forest: too many bins; give fewer {t}")
-        return usual(*choice)
+    class Finished:
+        """A race that has ended."""
 
-    monkeypatch.setattr(auto, "fit_choice", first_one_is_too_large)
-    model = AutoClassifier(**FEW).fit(X, y)
-    assert len(made) == 2
-    assert made[0] != made[1]
-    assert (model.choice_.learner, model.choice_.partitioner) == made[1][:2]
-    assert model.score(X, y) > 0.9
+        def choice(self, refusal: Callable[[Choice], str]) -> Choice:
+            return next((own for own in choices if not refusal(own)), choices[0])
 
-    def too_large(*_: Any) -> Any:
-        raise DoesNotFit("{partitioner} forest: too many bins; give fewer {t}")
-
-    monkeypatch.setattr(auto, "fit_choice", too_large)
-    with pytest.raises(ValueError, match=r"^partitioner forest: too many bins; give fewer t$"):
-        AutoClassifier(**FEW).fit(X, y)
+    estimator, block, finished = AutoClassifier(**FEW), Block(X, y), cast("Race", Finished())
+    choice, model = estimator._fit_best(finished, block, [0, 1], 0)
+    assert choice is choices[1]
+    assert ((model.decision_function(X)[:, 0] >= 0) == y).mean() > 0.8
+    choices.pop()
+    with pytest.raises(ValueError, match=r"^partitioner forest: .* give fewer t or a smaller psi"):
+        estimator._fit_best(finished, block, [0, 1], 0)
