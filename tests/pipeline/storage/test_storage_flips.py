@@ -20,7 +20,7 @@ from tests.support.stored_runs import DETECTED, HARMLESS, REPAIRED, Failed, Stor
 
 pytestmark = pytest.mark.slow
 
-FLIPS, OTHERS = 12, 6
+FLIPS, OTHERS = 20, 10
 
 
 @pytest.fixture(scope="module")
