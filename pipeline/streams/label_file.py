@@ -205,7 +205,7 @@ class LabelFile:
                 if not last and row < end + self.limit:
                     break
                 self.counts.unknown += 1
-            elif row < end - self.limit and row >= self._n_initial:
+            elif self._n_initial <= row < min(end - self.limit, self._n_initial + first):
                 self.counts.expired += 1
             elif row < self._n_initial or row in self._have:
                 self.counts.again += 1
@@ -218,12 +218,10 @@ class LabelFile:
                 labels.append(label)
                 lines.append(line)
         self._forget(end)
-        order = np.argsort(np.array(before, dtype=np.int64), kind="stable")
+        # In the order of the file: those behind a label that waits for its row wait too, however rows are cut.
+        waits = np.maximum.accumulate(np.array(before, dtype=np.int64))
         return Batch(
-            np.array(places, dtype=np.int64)[order],
-            np.array(before, dtype=np.int64)[order],
-            self._as_read(labels, lines)[order],
-            np.array(lines, dtype=np.int64)[order],
+            np.array(places, dtype=np.int64), waits, self._as_read(labels, lines), np.array(lines, dtype=np.int64)
         )
 
     def _forget(self, end: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -198,8 +199,8 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
     assert first.places.tolist() == []
     kept = late.as_json()
     batch = late.take(2, 2, 1)
-    assert batch.places.tolist() == [1, 0, 2, 3]  # those of earlier rows first, then block by block
-    assert batch.before.tolist() == [0, 0, 1, 2]
+    assert batch.places.tolist() == [3, 2, 1, 0]  # in the order of the file: all wait for the first of them
+    assert batch.before.tolist() == [2, 2, 2, 2]
     assert late.counts.unknown == 1  # row 40 is further ahead than rows may wait
     again = LabelFile(str(path), 2, 10, said.append)
     again.go_on(kept, [first.places])
@@ -209,12 +210,30 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
     with path.open("a") as stream:
         stream.write("7,a")  # not whole yet
     batch = late.take(4, 40, 10)
-    assert batch.places.tolist() == []
-    assert (late.counts.expired, late.counts.again, late.counts.unknown) == (2, 1, 1)
+    assert batch.places.tolist() == [4]  # of these rows themselves, however many they are
+    assert (late.counts.expired, late.counts.again, late.counts.unknown) == (1, 1, 1)
     with path.open("a") as stream:
         stream.write("\n30,b\n")
     assert late.take(44, 0, 10, last=True).places.tolist() == []
-    assert (late.counts.expired, late.counts.unknown) == (4, 2)
+    assert (late.counts.expired, late.counts.unknown) == (3, 2)
+
+
+@pytest.mark.parametrize("lines", [[5, 4, 3, 2, 1, 0], [0, 2, 1, 5, 3, 4], [3, 0, 1, 2, 5, 4]])
+def test_labels_are_learned_after_the_same_blocks_however_rows_are_cut(tmp_path: Path, lines: list[int]) -> None:
+    """All labels are there before any row, of which there are two in a block; none expires before its row is there."""
+    path = tmp_path / "labels.csv"
+    path.write_text("row,label\n")
+    write(path, [(2 + row, "a") for row in lines], "a")
+    learned = []
+    for cuts in ([0, 6], [0, 2, 4, 6], [0, 4, 6]):
+        late, found = LabelFile(str(path), 2, 3 if cuts == [0, 6] else 10, print), []
+        for first, end in pairwise(cuts):
+            batch = late.take(first, end - first, 2)
+            found += [(place, first // 2 + before) for place, before in zip(batch.places, batch.before, strict=True)]
+        learned.append([(int(place), int(block)) for place, block in found])
+        assert (late.counts.expired, late.counts.learned) == (0, 6)
+    assert learned[1:] == learned[:1] * 2
+    assert [place for place, _ in learned[0]] == lines
 
 
 @pytest.mark.parametrize(
