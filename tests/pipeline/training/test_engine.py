@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from pipeline.record_types import TaskRecord
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
+from pipeline.training import engine
 from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from tests.support.calls import counted, kill_at, killed_at
@@ -247,3 +249,12 @@ def test_a_piece_stays_with_its_worker(tmp_path: Path) -> None:
         list(executor.shares(0, None))
         homes.append(client.homes)
     assert homes == [["a", "b", "a", "b"], ["a", "b", "a", "b"], ["c", "b", "c", "b"], [None] * 4, ["c"] * 4]
+
+
+def test_pieces_that_a_stopped_client_has_left_are_let_go_before_the_next_learner() -> None:
+    """Their key has the folder of the run, in which a run with --fresh has other rows."""
+    stage = cast("Stage", SimpleNamespace(context=SimpleNamespace(client=InProcess())))
+    left = engine._HeldPiece(Held(object(), 3, ()), 100)
+    engine._pieces.put((("runs/a/store.zarr", "svm", None), 0), left)
+    with OnWorkers(stage):
+        assert len(engine._pieces) == 0
