@@ -242,7 +242,7 @@ class CellEstimator(Estimator):
     cell_value_: float
     on_cells_: bool
     normalize: bool = True
-    _n_cells: int
+    _n_cells: int = 0
 
     def _value_of(self, cells: Cells) -> float:
         """Return the feature value that this estimator gives to the entries of ``Cells``."""

@@ -12,8 +12,9 @@ def known_label(label: Label, known: Collection[Label]) -> Label:
 
     That is the same number as a word, or the same word as a number, or one that says true or false as it does.
     """
-    if label in known or (as_other := _in_other_type(label)) in known:
-        return label if label in known else as_other
+    for same in (label, _in_other_type(label)):
+        if same in known:
+            return same
     truth = _truth(label)
     return label if truth is None else next((other for other in known if _truth(other) is truth), label)
 

@@ -220,11 +220,12 @@ def decide_fold(
             generator(params.seed, seed_paths.CALIBRATION, fold).choice(fit, most, replace=False, shuffle=False)
         )
     take_rows: Callable[[np.ndarray], Block] = partial(take, rows, fitted, store)
-    if fitted is not None and params.map.description.sees_labels:
+    grows = fitted is not None and params.map.description.sees_labels
+    if fitted is not None and grows:
         take_rows = taken_by_own_map(rows, params, fitted, fit, n_threads)
     block = take_rows(fit)
     if isinstance(block.rows, Cells):
-        size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1]
+        size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1] + (rows.row_bytes if grows else 0)
     else:
         size, width = fit.size * rows.row_bytes, rows.row_bytes
     evidence, fold_params = None, with_loss_of(params, learner, rows.n_rows / fit.size)

@@ -15,6 +15,7 @@ import pytest
 
 from cluster import connect
 from ikmap.learners.boosting import piece
+from ikmap.learners.boosting.bins import n_edge_rows
 from ikmap.learners.boosting.boosting import Boosting as State
 from ikmap.methods import Shape
 from ikmap.methods.boosting import Boosting
@@ -258,6 +259,7 @@ def test_the_estimate_is_not_below_the_truth(tmp_path: Path) -> None:
         assert estimate <= 2.5 * truth
         truths[solver], estimates[solver] = truth, estimate
     held = n * Boosting().row_bytes(d, 1)
-    # In files, the rows that edges of bins are taken from are the most at a time.
-    assert held - (30 << 20) < estimates["memory"] - estimates["block"] <= held
+    # In files, the rows that edges of bins are taken from, and their copy, are the most at a time.
+    edges = 2 * n_edge_rows(n, d) * 8 * d
+    assert estimates["memory"] - estimates["block"] == pytest.approx(held - edges, abs=2 << 20)
     assert truths["memory"] - truths["block"] > held / 2  # which is in files

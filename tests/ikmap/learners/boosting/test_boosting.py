@@ -478,7 +478,7 @@ def test_rows_that_all_weigh_little_are_learned_as_rows_that_weigh_one(name: str
 
 
 def test_a_round_without_a_split_ends_nothing_where_the_next_one_draws_other_columns() -> None:
-    """Of two columns one says nothing, and each tree is grown on one of them."""
+    """Each tree is grown on one of two columns, of which one says nothing."""
     X, y = rows()
     X = np.column_stack([np.zeros(N), X[:, 0]])
     drawn: dict[str, Any] = {"rounds": 40, "shrinkage": 0.5, "column_share": 0.5}

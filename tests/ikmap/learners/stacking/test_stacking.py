@@ -167,7 +167,7 @@ def test_psi_and_C_of_parts_with_weights_are_chosen_by_folds_if_they_are_not_giv
 def test_psi_is_chosen_by_fewer_rows_than_a_fold_has(
     psi: Any, expected: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 60 rows 40 are learned from, to choose psi and C: one that is given may be larger, one that is chosen not."""
+    """psi and C are chosen by 40 of the 60 rows: a given psi may be larger than that, a chosen one not."""
     monkeypatch.setattr("ikmap.methods.stacking.MOST_ROWS", 40)
     monkeypatch.setattr("ikmap.methods.base_models.PSIS", (8, 16, 50))
     told = Stacking(t=12, psi=psi, n_folds=3, base_models="iforest").fit_out_of_fold(training(2))[1]["base_models"]
