@@ -47,6 +47,7 @@ SEARCH_ROWS = 10_000
 """Most rows by which psi and C are chosen."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
+LEAST_BUDGET = 30.0
 FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 """Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
 more folds than one have too few rows for that."""
@@ -198,8 +199,11 @@ def sample_size(n_rows: int) -> int:
 
 
 def default_budget(n_rows: int) -> float:
-    """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows."""
-    seconds = min(0.5 + n_rows / 350, 60 * math.sqrt(max(1.0, n_rows / 100_000)))
+    """Return the seconds that a choice and its model may take at most: about a minute for 100,000 rows.
+
+    A small table needs far less than :data:`LEAST_BUDGET`, also on a slow machine: the losses decide, not the clock.
+    """
+    seconds = min(max(LEAST_BUDGET, n_rows / 350), 60 * math.sqrt(max(1.0, n_rows / 100_000)))
     return round(2 * seconds) / 2
 
 

@@ -70,11 +70,6 @@ def choose(
     ----------
     only_numbers, only_times : str
         Encodings of numbers and of times if the request names none.
-
-    Raises
-    ------
-    ValueError
-        A column has too many different words to be one of categories.
     """
     usual = {NUMBER: only_numbers, TIME: only_times}
     return [_chosen(column, j, statistics, request, usual) for j, column in enumerate(columns)]
@@ -91,14 +86,9 @@ def _chosen(
     if column.kind == CATEGORY:
         counts = statistics.levels[j]
         words = [word for word in counts.words if not is_missing(word)]
-        if len(words) > MOST_LEVELS:
-            raise ValueError(
-                f"column {column.name!r}: found more than {MOST_LEVELS:,} different words, expected categories; "
-                f"leave it out: --drop {column.name}"
-            )
         if len(counts.words) == 1:
             return _with(column, DROP, "the same in every training row")
-        if len(words) > FEW_LEVELS and len(words) > MOSTLY * there:
+        if len(words) > max(FEW_LEVELS, min(MOSTLY * there, MOST_LEVELS)):
             return _with(column, DROP, f"{len(words):,} different words in {there:,} rows: an id or free text")
         if request.categories != "auto":
             return _with(column, request.categories, "asked for")

@@ -201,7 +201,7 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
         by_host[worker["host"]].append(address)
     firsts = [addresses[0] for addresses in by_host.values()]
     futures = [_submit(client, address, _look, words) for address in firsts]
-    missing_by_host = dict(zip(by_host, client.gather(futures), strict=True))
+    missing_by_host = dict(zip(by_host, _results(client, futures), strict=True))
     if not any(jobs for jobs, _ in missing_by_host.values()):
         return 0.0
     if unwritable := [folder for jobs, folder in missing_by_host.values() if jobs and folder is not None]:
@@ -213,25 +213,37 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     queues = {host: by_module(jobs) for host, (jobs, folder) in missing_by_host.items() if folder is None}
     _run(client, {host: by_host[host] for host in queues}, queues, progress)
     # Now all workers load the loops; where none could be stored, they compile now. (Another may do it for a dead one.)
-    client.gather([_submit(client, address, load, words, only_cached=False) for address in workers])
+    _results(client, [_submit(client, address, load, words, only_cached=False) for address in workers])
     return progress.finish()
 
 
-def _submit[**P](
-    client: Client, address: str, function: Callable[P, object], *args: P.args, **options: P.kwargs
-) -> Future[object]:
+def _submit[**P, R](
+    client: Client, address: str, function: Callable[P, R], *args: P.args, **options: P.kwargs
+) -> Future[R]:
     """Have a worker, or another if it dies, call a function; Dask's dashboard shows all calls as one group."""
     key = f"compile-{uuid4().hex[:8]}-{function.__name__.strip('_')}-{uuid4().hex[:8]}"
     return client.submit(function, *args, key=key, pure=False, workers=[address], allow_other_workers=True, **options)
+
+
+def _results[R](client: Client, futures: Sequence[Future[R]]) -> list[R]:
+    """Return the results of the futures in their order; raise `InputError` if there are no workers for too long."""
+    from pipeline.running.dispatch import LOOK_SECONDS, Watch, next_done
+
+    watch, left = Watch(client), dict.fromkeys(futures)
+    while left:
+        for future in next_done(client, left, watch, LOOK_SECONDS):
+            del left[future]
+    return [future.result() for future in futures]
 
 
 def _run(
     client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, list[list[Job]]], progress: Progress
 ) -> None:
     """Share each host's modules out over its workers, one at a time: a free worker takes the longest one left."""
-    from distributed import wait
+    from pipeline.running.dispatch import LOOK_SECONDS, Watch, next_done
 
-    running: dict[Future[object], tuple[str, str, list[Job]]] = {}
+    watch = Watch(client)
+    running: dict[Future[list[str]], tuple[str, str, list[Job]]] = {}
 
     def give(host: str, address: str) -> None:
         if queues[host]:
@@ -243,12 +255,7 @@ def _run(
         for address in addresses:
             give(host, address)
     while running:
-        try:
-            with client.as_current():
-                done = wait(list(running), timeout=1.0, return_when="FIRST_COMPLETED").done
-        except TimeoutError:
-            done = set()
-        for future in done:
+        for future in next_done(client, running, watch, LOOK_SECONDS):
             host, address, jobs = running.pop(future)
             # A loop that cannot be compiled is an error of the task that calls it, if any does.
             progress.done(jobs)

@@ -93,7 +93,7 @@ def run_tasks[R: TaskRecord](
     at_home = any(task.worker for task in tasks)
     in_flight = IN_FLIGHT_PER_WORKER if at_home else 1
     n_done, seconds = 0, 0.0
-    watch, stage = _Watch(client), key_split(key)
+    watch, stage = Watch(client), key_split(key)
 
     def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
@@ -116,7 +116,7 @@ def run_tasks[R: TaskRecord](
     fill()
     try:
         while running:
-            done = _next_done(client, running, watch, LOOK_SECONDS)
+            done = next_done(client, running, watch, LOOK_SECONDS)
             if not done:
                 fill()
             for future in done:
@@ -165,7 +165,7 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
     running: dict[Future[R], Task] = {}
-    watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
+    watch, losses, stage = Watch(client), Counter[str](), key_split(key)
     spent: list[Future[R]] = []
     try:
         while True:
@@ -181,7 +181,7 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
             spent.clear()
             if not running and not more:
                 return
-            for future in _next_done(client, running, watch, ARRIVAL_SECONDS if more else LOOK_SECONDS):
+            for future in next_done(client, running, watch, ARRIVAL_SECONDS if more else LOOK_SECONDS):
                 task = running.pop(future)
                 record = future.result()
                 spent.append(future)
@@ -211,7 +211,7 @@ def _raise_first[R](running: Mapping[Future[R], Task], failed: Future[R]) -> Non
             future.result(timeout=lost_seconds())
 
 
-def _without_worker[R](running: Mapping[Future[R], Task], watch: _Watch) -> list[Future[R]]:
+def _without_worker[R](running: Mapping[Future[R], Task], watch: Watch) -> list[Future[R]]:
     """Return the futures whose task names a worker that is gone.
 
     Tasks may already name a worker that has joined since the last look: a worker that seems to be gone is looked for
@@ -259,7 +259,7 @@ def most_workers() -> int:
     return int(dask.config.get("ikmap.most-workers", 0))
 
 
-class _Watch:
+class Watch:
     """A look now and then at whether there are workers."""
 
     def __init__(self, client: Client) -> None:
@@ -293,7 +293,7 @@ class _Watch:
         return self._there
 
 
-def _next_done[R](client: Client, running: Mapping[Future[R], Task], watch: _Watch, patience: float) -> list[Future[R]]:
+def next_done[R](client: Client, running: Collection[Future[R]], watch: Watch, patience: float) -> list[Future[R]]:
     """Wait for up to `patience` seconds and return the futures that are done by then, in order of submission.
 
     Raises

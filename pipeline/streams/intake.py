@@ -93,7 +93,7 @@ class Intake(StreamSupply):
         self._items: Iterator[Arrival | None] | None = None
         self._exhausted = False
         self._waiting: deque[Arrival] = deque()
-        self._n_waiting = 0
+        self._n_waiting = self._n_given = 0
         self._chunk_rows = block_rows
         self._entries: int | None = None
         self._changed = Condition()
@@ -147,7 +147,13 @@ class Intake(StreamSupply):
         return chunk_rows_of(self.block_rows, PreparedRows(self.store, "train").row_bytes)
 
     def start(self) -> None:
-        """Begin to take in the stream, after the chunks that are there."""
+        """Begin to take in the stream, after the chunks that are there; also once more, after some were damaged.
+
+        Raises
+        ------
+        InputError
+            Rows of a pipe that were stored are lost: it does not give them again.
+        """
         self._chunk_rows, self._entries = self.chunk_rows, entries_of(self.store)
         self.chunks = self.rows = self.nnz = 0
         self.ended, self._stopping, self._error = False, False, None
@@ -176,6 +182,8 @@ class Intake(StreamSupply):
             self._end()
             return
         self.store.delete(LABELS_AT_END)  # as more rows may come
+        if self._thread is not None:
+            self._begin_again(sum(taken.values()))
         starts_anew = self._items is None
         if starts_anew:
             if (known := self.store.attributes(COLUMNS)) is not None:
@@ -185,6 +193,18 @@ class Intake(StreamSupply):
             self._replayed, self._n_replayed = deque(names), sum(taken.values())
         self._thread = Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
+
+    def _begin_again(self, n_stored: int) -> None:
+        """Have the source give what it gave to this process and is not stored, as a stored chunk was damaged."""
+        if not self.feed.replays:
+            self._items, self._exhausted = None, False
+            self._waiting.clear()
+            self._n_waiting = 0
+        elif self._replayed or self._n_given != n_stored + self._n_waiting:
+            raise InputError(
+                f"{self.feed.url}: rows that were taken in are damaged in the store; give the same command again, with "
+                "the same rows from the first on"
+            )
 
     def _drop(self, chunk: int) -> None:
         """Remove a chunk and those after it; their rows are taken in again, perhaps in other chunks."""
@@ -325,6 +345,7 @@ class Intake(StreamSupply):
             item = replace(item, y=None)
         self._waiting.append(item)
         self._n_waiting += item.rows
+        self._n_given += item.rows
         return item.rows
 
     def _take(self, n: int) -> list[Arrival]:

@@ -350,6 +350,8 @@ class _HeldPiece:
 
 
 _pieces: LRUCache[tuple[RowsKey, int], _HeldPiece] = PROCESS.keeps(None)
+_claims: LRUCache[tuple[RowsKey, int], int] = PROCESS.keeps(None)
+"""Bytes of the pieces that threads are reading into memory now, which other threads leave to them."""
 _orders: LRUCache[tuple[object, int], object] = PROCESS.keeps(1)
 """The order of a round, which has arrays as large as the weights, by the place of the state and the rounds done."""
 
@@ -468,11 +470,16 @@ def _hold(rounds: AnyRounds, piece: int) -> tuple[_HeldPiece, int]:
                 _pieces.take(other)  # of a learner that is done
         if (kept := _pieces.get(key)) is not None:
             return kept, kept.held.bytes_read
-        used = sum(other_piece.bytes_in_memory for other_piece in _pieces.values())
-    size = rounds.size(piece)
-    in_memory = used + size <= rounds.room()
-    kept = _HeldPiece(rounds.open(piece, in_memory), size if in_memory else 0)
-    _pieces.put(key, kept)
+        used = sum(other_piece.bytes_in_memory for other_piece in _pieces.values()) + sum(_claims.values())
+        size = rounds.size(piece)
+        in_memory = used + size <= rounds.room()
+        if in_memory:
+            _claims.put(key, size)
+    try:
+        kept = _HeldPiece(rounds.open(piece, in_memory), size if in_memory else 0)
+        _pieces.put(key, kept)
+    finally:
+        _claims.take(key)
     return kept, 0
 
 

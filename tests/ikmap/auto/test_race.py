@@ -22,6 +22,7 @@ from ikmap.auto.race import (
     Race,
     Trial,
     _worth,
+    default_budget,
 )
 from ikmap.auto.trial import Decided, Searched
 from ikmap.methods.stacking import Stacking
@@ -321,6 +322,11 @@ def test_a_race_that_everybody_fails_has_no_choice() -> None:
     play(race, lambda *_: "no")
     with pytest.raises(ValueError, match=r"no model could be tried: .*failed: no"):
         race.choice()
+
+
+def test_the_seconds_given_by_default_grow_with_the_rows_and_are_never_few() -> None:
+    rows = (100, 10_000, 14_000, 21_000, 100_000, 400_000)
+    assert [default_budget(n) for n in rows] == [30.0, 30.0, 40.0, 60.0, 60.0, 120.0]
 
 
 def test_what_takes_too_long_is_not_tried_and_the_budget_is_named() -> None:

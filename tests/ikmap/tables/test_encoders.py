@@ -125,6 +125,20 @@ def test_what_tells_no_rows_apart_is_left_out() -> None:
         fit([ColumnPlan("a", NUMBER, "drop"), ColumnPlan("b", CATEGORY, "target"), *chosen[2:]], found)
 
 
+def test_a_column_of_very_many_words_is_left_out_and_the_rest_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows, even where its words come more than twice each: a run is not refused for a column of ids."""
+    monkeypatch.setattr("ikmap.tables.plan.MOST_LEVELS", 100)
+    n = 600
+    for n_words, encoding in ((100, "count"), (101, "drop")):
+        codes, levels = coded([f"id-{k % n_words}" for k in range(n)])
+        raw = RawTable(codes[:, None], (levels,))
+        none = np.zeros((n, 0), dtype=np.int64)
+        found = Statistics.of(raw, [CATEGORY], np.zeros(n, dtype=np.int64), none, np.ones(n, dtype=np.bool_))
+        (column,) = choose([ColumnPlan("w", CATEGORY)], found, EncodingRequest())
+        assert column.encoding == encoding
+    assert column.why == "101 different words in 600 rows: an id or free text"
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 
 from cluster import ClusterHandle, connect
 from flows.options.batch import BatchOptions
@@ -22,6 +23,7 @@ from flows.runs.score import run as run_score
 from ikmap.compiled import LOOPS, parsed
 from ikmap.tasks import CLASSIFICATION, REGRESSION
 from ikmap.tasks import Task as LearningTask
+from pipeline.errors import InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import TaskRecord
 from pipeline.rows.preparation import Preparation
@@ -47,6 +49,7 @@ from tests.support.machine import no_process_to_fork_from
 from tests.support.one_process import commands_find
 from tests.support.params_for import params_for
 from tests.support.runs import compiled_late, context
+from tests.support.sizes import SmallSizes
 
 pytestmark = pytest.mark.system
 
@@ -130,6 +133,21 @@ def test_where_nothing_can_be_stored_each_worker_compiles_and_the_user_is_told(
     assert has_all
     assert "cannot be stored" in heard.lines[0]
     assert "NUMBA_CACHE_DIR" in heard.lines[0]
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_it_does_not_wait_for_ever_for_workers_that_have_left(small_sizes: SmallSizes) -> None:
+    small_sizes.looks_at_workers(0.05, lost=0.2)
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+        client.wait_for_workers(1)
+
+        def say(line: str) -> None:
+            assert line.startswith("compiling for this processor")
+            for worker in list(cluster.workers.values()):
+                cluster.sync(worker.close)
+
+        with pytest.raises(InputError, match="no workers for 0.2 seconds"):
+            prepare(client, ONE, say)
 
 
 def test_the_command_compiles_what_is_missing_and_then_nothing(

@@ -334,6 +334,43 @@ def test_rows_that_are_replayed_must_be_those_of_before(again: str, tmp_path: Pa
             resumed.check()
 
 
+def damage(ctx: Context, chunk: int) -> None:
+    """Take away what a chunk is verified by, as if the process had been stopped while it was written."""
+    (file,) = Path(ctx.store.path, chunk_name(chunk)).glob("zarr.json")
+    file.unlink()
+
+
+def test_a_folder_gives_the_rows_of_damaged_chunks_again_to_the_same_process(tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    for k, rows in enumerate([slice(0, 250), slice(250, 471), slice(471, N)]):
+        write_parquet(incoming / f"{k}.parquet", rows)
+    ctx, intake = begun(tmp_path / "run", directory(incoming, 0.1))
+    for _ in range(3):
+        with intake:
+            intake.learned(1000)
+            intake.start()
+            until(lambda: intake.ended or intake._error is not None)
+            intake.check()
+        X_found, _, sizes = taken_in(ctx, intake.chunks)
+        assert np.array_equal(X_found, X)
+        damage(ctx, len(sizes) - 2)
+
+
+def test_a_pipe_that_cannot_give_the_rows_of_damaged_chunks_again_is_not_gone_on_with(tmp_path: Path) -> None:
+    ctx, intake = begun(tmp_path, Given([INITIAL, 190, N], {2: Event()}))
+    with intake:
+        intake.learned(1000)
+        intake.start()
+        until(lambda: intake.rows == 180)
+    with intake:
+        intake.start()  # nothing is lost
+        assert intake.rows == 180
+    damage(ctx, intake.chunks - 1)
+    with intake, pytest.raises(InputError, match="give the same command again, with the same rows"):
+        intake.start()
+
+
 # --- the sources
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -17,7 +19,7 @@ from pipeline.running.stage import Stage
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine
-from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably
+from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably, work_on_piece
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from tests.support.calls import counted, kill_at, killed_at
 from tests.support.in_process import InProcess
@@ -258,3 +260,28 @@ def test_pieces_that_a_stopped_client_has_left_are_let_go_before_the_next_learne
     engine._pieces.put((("runs/a/store.zarr", "svm", None), 0), left)
     with OnWorkers(stage):
         assert len(engine._pieces) == 0
+
+
+@dataclass(frozen=True)
+class Tight(Settled):
+    """The same, with room for one piece; pieces are read at the same time."""
+
+    met: ClassVar[Barrier] = Barrier(2)
+
+    def size(self, piece: int) -> int:  # noqa: ARG002
+        return 100
+
+    def room(self) -> float:
+        return 150.0
+
+    def open(self, piece: int, in_memory: bool) -> Held[float]:
+        self.met.wait(timeout=60)
+        return super().open(piece, in_memory)
+
+
+def test_threads_that_read_pieces_at_the_same_time_share_the_room(tmp_path: Path) -> None:
+    problem, folder = problem_in(Tight, tmp_path), Folder(tmp_path / "folder")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda piece: work_on_piece(problem, piece, folder, 0), range(2)))
+    held = [engine._pieces.take((problem.rows_key, piece)) for piece in range(2)]
+    assert sorted(kept.bytes_in_memory for kept in held if kept is not None) == [0, 100]
