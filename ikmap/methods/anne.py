@@ -71,7 +71,7 @@ class Anne(PsiMap, Path):
         search = (
             (0.0 if rows.dense else 40.0 * rows.d)
             + drawn * (rows.row_bytes + 150)
-            + (spread if rows.dense else min(spread, DENSE_BYTES * places / max(1, drawn)))
+            + (spread if rows.dense else min(spread, DENSE_BYTES + 4.0 * places))
             + 24 * self.t * self.psi
             + 2 * SCRATCH_BYTES
         )

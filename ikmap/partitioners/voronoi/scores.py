@@ -127,10 +127,11 @@ class DenseScores:
 class SparseScores:
     """Sparse rows and centres, for which only the lines of the columns of a row are added up.
 
-    Columns that many centres use have lines (zeros included); the others, lists of the centres that use them.
+    Columns that many centres use have lines (zeros included); the others, lists of the centres that use them. Tiles have
+    a place for each centre, or `places` if these are more.
     """
 
-    def __init__(self, centers: sp.csr_array) -> None:
+    def __init__(self, centers: sp.csr_array, places: int = 0) -> None:
         self.operand = csr_arrays(centers)
         n, d = centers.shape
         self.integral = _integral(centers.data)
@@ -143,7 +144,7 @@ class SparseScores:
         self.longest = int(np.diff(centers.indptr).max(initial=0))
         used = np.bincount(centers.indices, minlength=d)
         order = np.argsort(-used, kind="stable")
-        room = DENSE_BYTES // (4 * max(n, 1))
+        room = DENSE_BYTES // (4 * max(n, places, 1))
         # Lists cost a pass of their own over all scores: only where lines for all columns would be too large.
         listed = order[(used[order] * LIST_COST < n) | (np.arange(d) >= room)] if d > room else order[:0]
         self.line_of = np.zeros(d, dtype=np.int32)  # 0: no line

@@ -55,7 +55,8 @@ class CentreSearch:
     def __init__(self, centers: np.ndarray | sp.csr_array, members: np.ndarray) -> None:
         self.members = members
         self.n_centers, self.n_features = centers.shape
-        self.scores = choose_scores(centers)
+        n_side_by_side = members.shape[0] * min(members.shape[1], BLOCK_PSI)
+        self.scores = choose_scores(centers, min(members.size, self.n_centers + n_side_by_side))
         self.frame: Frame | None = None
         self.points: np.ndarray | None = None
         self._plans: dict[tuple[int, ...], SearchPlan] = {}
@@ -283,8 +284,8 @@ class CentreSearch:
         return sp.csr_array(operand, shape=(self.n_centers, self.n_features))[numbers]
 
 
-def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseScores:
-    """Choose the scores: by all coordinates of a row, or by its non-zeros.
+def choose_scores(centers: np.ndarray | sp.csr_array, places: int = 0) -> DenseScores | SparseScores:
+    """Choose the scores: by all coordinates of a row, or by its non-zeros, for tiles of so many places.
 
     An entry of a sparse row costs more than a coordinate of a dense one, where rows share each line and there is no
     list to read; the cells are the same either way.
@@ -293,5 +294,5 @@ def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseSco
     filled = np.count_nonzero(centers) if isinstance(centers, np.ndarray) else centers.nnz
     dense = filled * SPARSE_COST >= n * d
     if isinstance(centers, np.ndarray):
-        return DenseScores(centers) if dense else SparseScores(as_csr(centers))
-    return DenseScores(as_dense(centers)) if dense else SparseScores(centers)
+        return DenseScores(centers) if dense else SparseScores(as_csr(centers), places)
+    return DenseScores(as_dense(centers)) if dense else SparseScores(centers, places)

@@ -104,6 +104,7 @@ def test_only_wide_sparse_data_have_lists_by_column(small_sizes: SmallSizes) -> 
     found = SparseScores(thin)
     assert found.has_lists
     assert found.n_lines <= 1000
+    assert SparseScores(thin, places=400).n_lines <= 250  # where each of the centres stands in four tiles
 
 
 def test_what_is_worth_while_is_found_out() -> None:
