@@ -127,8 +127,8 @@ class DenseScores:
 class SparseScores:
     """Sparse rows and centres, for which only the lines of the columns of a row are added up.
 
-    Columns that many centres use have lines (zeros included); the others, lists of the centres that use them. Tiles have
-    a place for each centre, or `places` if these are more.
+    Columns that many centres use have lines (zeros included); the others, lists of the centres that use them. Tiles
+    have a place for each centre, or `places` if these are more.
     """
 
     def __init__(self, centers: sp.csr_array, places: int = 0) -> None:

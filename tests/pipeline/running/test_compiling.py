@@ -146,7 +146,7 @@ def test_it_does_not_wait_for_ever_for_workers_that_have_left(small_sizes: Small
             for worker in list(cluster.workers.values()):
                 cluster.sync(worker.close)
 
-        with pytest.raises(InputError, match="no workers for 0.2 seconds"):
+        with pytest.raises(InputError, match=r"no workers for 0\.2 seconds"):
             prepare(client, ONE, say)
 
 
