@@ -80,7 +80,7 @@ class Alerts:
         self.learners, self.warm_up, self.said = list(learners), warm_up, path
         self.sent, self.held_back = dict.fromkeys(learners, 0), dict.fromkeys(learners, 0)
         self.to_output = path == STANDARD_OUTPUT
-        self.path = run.path / OWN_FILE if self.to_output else Path(path).expanduser().absolute()
+        self.path = (run.path / OWN_FILE if self.to_output else Path(path).expanduser()).resolve()
         self._waiting: dict[str, deque[Alert]] = {name: deque() for name in learners}
         self._there = self._take_up(run.path / MARK)
         self._line = 0
@@ -90,7 +90,7 @@ class Alerts:
         """Return learner and row of each complete line of the file; a torn line at its end is cut off."""
         text = self.path.read_bytes() if self.path.exists() else b""
         try:
-            is_ours = mark.exists() and read_json(mark)["file"] == str(self.path)
+            is_ours = mark.exists() and self._is_ours(mark)
         except Damaged as damaged:
             is_ours = False
             if text:
@@ -115,6 +115,11 @@ class Alerts:
             except (ValueError, TypeError, KeyError):
                 raise InputError(f"{self.path}: line {number} is no alert; move the file away, and resume") from None
         return lines
+
+    def _is_ours(self, mark: Path) -> bool:
+        """Return whether a mark names the file; that in the run directory goes with it, wherever it is moved."""
+        named = Path(read_json(mark)["file"])
+        return named.name == OWN_FILE if self.to_output else named.resolve() == self.path
 
     def note(self, learner: str, alerts: Iterable[Alert]) -> None:
         """Take in the alerts of a learner's next chunk; they wait for the other learners."""

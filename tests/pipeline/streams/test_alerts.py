@@ -15,7 +15,7 @@ from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams.alerts import MARK, OWN_FILE, Alerts
+from pipeline.streams.alerts import MARK, OWN_FILE, STANDARD_OUTPUT, Alerts
 from tests.support.kills import KilledWhen
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process
@@ -110,6 +110,27 @@ def test_a_file_with_something_in_it_is_refused(file: Path, tmp_path: Path) -> N
     with one_process(), pytest.raises(InputError, match=r"a.jsonl: found a file that is not empty, expected a new one"):
         command(file, tmp_path / "a.jsonl").run(tmp_path / "run")
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"
+
+
+def test_a_file_is_known_by_another_name_and_after_the_run_was_moved(tmp_path: Path) -> None:
+    for path in (str(tmp_path / "a.jsonl"), STANDARD_OUTPUT):
+        run = RunDirectory(tmp_path / "run", {})
+        with Alerts(run, path, ["a"]) as alerts:
+            alerts.path.write_text('{"row": 1, "learner": "a"}\n')
+        run.close()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    run = RunDirectory(tmp_path / "moved", {})
+    with Alerts(run, STANDARD_OUTPUT, ["a"]) as alerts:
+        assert alerts.path == tmp_path / "moved" / OWN_FILE
+    with pytest.raises(InputError, match="found a file that is not empty"):
+        Alerts(run, str(tmp_path / "a.jsonl"), ["a"])
+    run.close()
+    run = RunDirectory(tmp_path / "other", {})
+    with Alerts(run, str(tmp_path / "b.jsonl"), ["a"]) as alerts:
+        alerts.path.write_text('{"row": 1, "learner": "a"}\n')
+    with Alerts(run, str(tmp_path / "other" / ".." / "b.jsonl"), ["a"]) as alerts:
+        assert alerts.path == tmp_path / "b.jsonl"
+    run.close()
 
 
 def test_a_damaged_note_of_the_file_is_named_with_what_to_do(tmp_path: Path) -> None:
