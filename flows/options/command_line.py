@@ -151,7 +151,8 @@ class Options(Frozen, kw_only=True):
             formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=100),
         )
         listed = [option for option in cls.specs().values() if option.name not in cls.REFUSED]
-        groups = {name: parser.add_argument_group(name) for name in (*cls.GROUPS, *(option.group for option in listed))}
+        names_of_groups = dict.fromkeys((*cls.GROUPS, *(option.group for option in listed)))
+        groups = {name: parser.add_argument_group(name) for name in names_of_groups}
         for option in cls.specs().values():
             shown = with_help and (every_page or option.common) and option.name not in cls.REFUSED
             off = f"--no-{option.flag[2:]}"

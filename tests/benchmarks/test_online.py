@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,17 @@ from benchmarks import online, predictor
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=5.0)
+OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=4.0)
+"""Of this file alone, as the benchmarks remember what they read by these."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_rows() -> Iterator[None]:
+    """As many rows as show that the sides agree."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.data.QUICK_ROWS", 400)
+        yield
+
 
 #: A program with the command line of KOL: learns by kernel OGD, row by row, in plain Python.
 STAND_IN = """#!{python}

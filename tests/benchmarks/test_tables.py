@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +20,11 @@ import pytest
 from benchmarks import budgets, defaults, encodings, environment, peers, records, runner, table_peers, tables
 from benchmarks.harness import Options
 from benchmarks.table_sets import RESERVED, SETS, TEST, TRAIN, capped_rows, draw, read_table, sets_of, write_sides
+from flows import batch
 from flows.options.batch import BatchOptions
 from pipeline.errors import InputError
 from tests.support.calls import counted
+from tests.support.one_process import commands_in_this_process
 
 pytestmark = pytest.mark.slow
 N = 600
@@ -183,10 +186,10 @@ def test_all_rows_have_a_report_of_their_own(options: Options, tmp_path: Path, a
     assert counts == [0, 1, 2]
     order = [(of.name, seed) for of, seed in tables.splits_of([SETS["adult"], SETS["delay"]], replace(slow, splits=2))]
     assert order == [("adult", 0), ("delay", 0), ("adult", 1), ("delay", 1)]
-    for of in SETS.values():  # whose options are taken
-        for side in tables.OURS:
-            if not is_lacking(side, slow):
-                BatchOptions.parse(tables.command_of(of, side, "train.parquet", "test.parquet", slow))
+    sides = [side for side in tables.OURS if not is_lacking(side, slow)]
+    of_tables = [(of, sides[k % len(sides)]) for k, of in enumerate(SETS.values())]
+    for of, side in [*of_tables, *((SETS[name], side) for name in ("adult", "delay") for side in sides)]:
+        BatchOptions.parse(tables.command_of(of, side, "train.parquet", "test.parquet", slow))  # options are taken
 
 
 def test_wins_and_errors_are_of_differences_on_the_same_splits() -> None:
@@ -277,8 +280,20 @@ def test_reserved_tables_are_drawn_by_a_seed() -> None:
     assert [of.name for of in sets_of(("drawn:7", "pol"))] == [*drawn, "pol"]
 
 
-def test_a_side_of_ours_learns_several_classes(public: Options, tmp_path: Path) -> None:
-    """Our area of several classes is that of the probabilities, as for the peers."""
+def test_a_side_of_ours_learns_several_classes(
+    public: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our area of several classes is that of the probabilities, as for the peers. The command is run here."""
+    actual = subprocess.run
+
+    def run(command: list[str], **given: Any) -> Any:
+        if command[0] == "git":
+            return actual(command, **given)
+        assert command[:3] == [sys.executable, "-m", "flows.batch"]
+        with commands_in_this_process():
+            return SimpleNamespace(returncode=batch.main(command[3:]), stdout="", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
     few = replace(public, datasets=("mozilla4",), sides=("iforest",))
     assert tables.run(few, tmp_path, unset=[]) == 0
     measured = json.loads((tmp_path / "table_splits.json").read_text(encoding="utf-8"))["measured"]["mozilla4"]["0"]

@@ -405,12 +405,16 @@ def test_what_it_takes_is_told() -> None:
 
 
 def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(libraries: Path) -> None:
-    code = 'extern "C" __global__ void f(int* x) { if (threadIdx.x < MISSING) return; __syncthreads(); x[0] = 1; }'
-    done = np.zeros(1, dtype=np.int32)
-    KernelsOnCpu(libraries).compile(code, "f", {"MISSING": 0})((1, 1), (4,), (done,))
+    code = """extern "C" __global__ void f(int* x, int missing) {
+        if (threadIdx.x < missing) return;
+        __syncthreads();
+        x[0] = 1;
+    }"""
+    done, kernel = np.zeros(1, dtype=np.int32), KernelsOnCpu(libraries).compile(code, "f", {})
+    kernel((1, 1), (4,), (done, np.int32(0)))
     assert done[0] == 1
     with pytest.raises(AssertionError, match="barrier"):
-        KernelsOnCpu(libraries).compile(code, "f", {"MISSING": 2})((1, 1), (4,), (done,))
+        kernel((1, 1), (4,), (done, np.int32(2)))
 
 
 # --- compiled for GPUs that are not here

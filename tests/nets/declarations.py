@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ SUMS = ("iforest,anne", "iforest,gcws", "gcws,mondrian,binning,inne")
 
 def newer_options() -> dict[str, str]:
     """Return the options that no record has, and those of :data:`NEWER_OPTIONS`, with their defaults as JSON."""
-    recorded = {name.rpartition(".")[2] for entry in read(FILE).values() for name in entry.get("options", ())}
+    recorded = _recorded_options()
     added = {
         name: json.dumps(field.recorded_default)
         for kind in methods().values()
@@ -65,8 +66,15 @@ def newer_options() -> dict[str, str]:
     return {**NEWER_OPTIONS, **added}
 
 
+@cache
+def _recorded_options() -> frozenset[str]:
+    return frozenset(name.rpartition(".")[2] for entry in read(FILE).values() for name in entry.get("options", ()))
+
+
 def without_newer(lines: Sequence[str]) -> list[str]:
     """Return differences without those that say that an option of today has its default."""
+    if not lines:
+        return []
     added = newer_options()
     declared = re.compile(r"(?:.*\.)?options\.(?:\w+\.)?(\w+): not recorded, now \{")
     given = re.compile(r"(?:.*\.)?methods\.[^.:]+\.(?:\w+\.)?(\w+): not recorded, now (.*)")

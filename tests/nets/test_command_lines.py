@@ -21,7 +21,7 @@ NEVER_REFUSED = {"clip_rho", "ridge_solver", "svm_scale", "svm_C", "svm_loss", "
 """Options of which no line has a refused value: a flag has none, and options of papers are alike."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def in_folder() -> Iterator[None]:
     with folder_of_lines():
         yield

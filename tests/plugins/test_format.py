@@ -6,28 +6,65 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.narrow import present
+
 ROOT = Path(__file__).parents[2]
-READ = """
-import sys
+STARTED = """
+import os, sys
+from pathlib import Path
 from tests.support.opening import opened
 from tests.pipeline.sources.test_sources_tables import rows
 from pipeline.errors import InputError
 from pipeline.package_faults import fault_of_package
 from pipeline.sources import Sizes
-for path in sys.argv[1:]:
-    try:
-        source = opened(path, label="y", sizes=Sizes(fragment=200, block=100))
-        print(source.format, len(source.fragments()), rows(source))
-    except InputError as error:
-        print(f"InputError: {error}")
-    except Exception as error:
-        print(fault_of_package(error))
+
+def read(paths):
+    for path in paths:
+        try:
+            source = opened(path, label="y", sizes=Sizes(fragment=200, block=100))
+            print(source.format, len(source.fragments()), rows(source))
+        except InputError as error:
+            print(f"InputError: {error}")
+        except Exception as error:
+            print(fault_of_package(error))
+
+for line in sys.stdin:
+    folder, *paths = line.rstrip("\\n").split("\\t")
+    if (child := os.fork()) == 0:
+        sys.path.insert(0, folder)
+        os.chdir(folder)
+        with open("read.txt", "w") as sys.stdout:
+            read(paths)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Prints a line for each file. Starting a process takes longer than that."""
+"""Has a process that knows the packages of one folder print a line for each file. What all of these processes import
+is imported once, before they part: that takes longer than all else."""
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported what reads files, and does not know any package yet."""
+    command = [sys.executable, "-c", STARTED]
+    with subprocess.Popen(
+        command, env=environment(), cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield process
+        present(process.stdin).close()
+
+
+def read(started: subprocess.Popen[str], folder: Path, *paths: str) -> list[str]:
+    """Read files with the packages of a folder installed; return what is said of each."""
+    given, said = present(started.stdin), present(started.stdout)
+    given.write("\t".join([str(folder), *paths]) + "\n")
+    given.flush()
+    assert said.readline() == "0\n"
+    return (folder / "read.txt").read_text().splitlines()
 
 
 def install(folder: Path, module: str, text: str | None = None) -> None:
@@ -43,11 +80,16 @@ def install(folder: Path, module: str, text: str | None = None) -> None:
     (about / "entry_points.txt").write_text(f"[ikmap.formats]\nfixed = {module}:FORMAT\n")
 
 
+def environment(*folders: Path) -> dict[str, str]:
+    """Variables of a process for which these folders are those of installed packages."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
+    return kept | {"PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT]))}
+
+
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
-    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(ROOT)])
+    command: list[str] = [sys.executable, *words]
     return subprocess.run(
-        [sys.executable, *words], env=environment, cwd=folder, text=True, capture_output=True, timeout=300, check=False
+        command, env=environment(folder), cwd=folder, text=True, capture_output=True, timeout=300, check=False
     )
 
 
@@ -57,14 +99,12 @@ def write_rows(path: Path, n: int) -> None:
 
 
 @pytest.mark.slow
-def test_its_files_are_read_in_ranges(tmp_path: Path) -> None:
+def test_its_files_are_read_in_ranges(started: subprocess.Popen[str], tmp_path: Path) -> None:
     install(tmp_path, "fixed_width")
     write_rows(tmp_path / "t.fixed", 40)
     (tmp_path / "bad.fixed").write_text("       a       y\n     1.5       1\n     1.x       0\n")
-    done = run(tmp_path, "-c", READ, str(tmp_path / "t.fixed"), str(tmp_path / "bad.fixed"))
-    assert done.returncode == 0, done.stderr
-    read, refused = done.stdout.splitlines()
-    name, fragments, found = read.split(" ", 2)
+    taken, refused = read(started, tmp_path, str(tmp_path / "t.fixed"), str(tmp_path / "bad.fixed"))
+    name, fragments, found = taken.split(" ", 2)
     meant = [[float(k), None if k % 7 == 3 else float(k * k)] for k in range(40)]
     assert (name, int(fragments) > 3) == ("fixed", True)
     assert found == repr((meant, [float(k % 2) for k in range(40)]))
@@ -100,12 +140,14 @@ FAULTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", FAULTS)
-def test_a_faulty_package_is_named_where_it_is_wanted(text: str, tmp_path: Path) -> None:
+def test_a_faulty_package_is_named_where_it_is_wanted(
+    text: str, started: subprocess.Popen[str], tmp_path: Path
+) -> None:
     install(tmp_path, "broken_format", text)
     (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")
     (tmp_path / "t.rds").write_text("x")
-    read, refused = run(tmp_path, "-c", READ, "t.csv", "t.rds").stdout.splitlines()
-    assert read == "csv 1 ([[1.0], [2.0]], [0.0, 1.0])"
+    taken, refused = read(started, tmp_path, "t.csv", "t.rds")
+    assert taken == "csv 1 ([[1.0], [2.0]], [0.0, 1.0])"
     assert FAULTS[text] in refused
 
 
@@ -127,8 +169,11 @@ def test_a_command_names_a_faulty_package_in_a_line(tmp_path: Path) -> None:
         ("broken_format:open_it", "package broken-format: ValueError: of its own (broken_format.py, line 4, in open_i"),
     ],
 )
-def test_errors_of_its_code_name_the_package(opener: str, said: str, tmp_path: Path) -> None:
+def test_errors_of_its_code_name_the_package(
+    opener: str, said: str, started: subprocess.Popen[str], tmp_path: Path
+) -> None:
     text = f"from pipeline.sources.formats import Format\nFORMAT = Format('fixed', {opener!r}, r'\\.fixed')\n"
     install(tmp_path, "broken_format", text + "def open_it(file, request):\n    raise ValueError('of its own')\n")
     (tmp_path / "t.fixed").write_text("x")
-    assert run(tmp_path, "-c", READ, "t.fixed").stdout.startswith(said)
+    (found,) = read(started, tmp_path, "t.fixed")
+    assert found.startswith(said)

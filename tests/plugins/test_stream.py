@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from pipeline.resolve import refuse_growth
 from pipeline.running.compiling import needed, words_of
 from pipeline.running.foreign import checked_growth
 from pipeline.running.stage import Context
-from pipeline.runs.batch import run_batch
+from pipeline.runs.batch import Call, call_directly, run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online
@@ -44,9 +45,9 @@ from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
 from tests.support.kills import Watched
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Heard, forget, one_process, results
+from tests.support.one_process import Heard, Snapshots, forget, one_process, results
 from tests.support.runs import points
-from tests.support.sizes import SmallSizes
+from tests.support.sizes import SmallSizes, sizes_made_small
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ FORGETTING, BINS = forgetting.Forgets.about.name, growing_bins.GrowingBins.about
 CHOOSY = choosy.Choosy.about.name
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _known() -> Iterator[None]:
     with registered(growing_bins.GrowingBins, forgetting.Forgets, choosy.Choosy):
         yield
@@ -67,17 +68,48 @@ def here() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X, y = points(N, seed=5)
     # New cells come up all along the stream.
     X *= np.linspace(0.3, 1.4, N)[:, None]
-    np.save(tmp_path / "rows.npy", np.c_[y, X])
-    return tmp_path / "rows.npy"
+    path = tmp_path_factory.mktemp("rows") / "rows.npy"
+    np.save(path, np.c_[y, X])
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a stream in one chunk, which several tests read."""
+    folder = tmp_path_factory.mktemp("plain") / "run"
+    with one_process():
+        run(folder, file, block_rows=30)
+    return folder
+
+
+SEARCHED: dict[str, Any] = {"block_rows": 20, "bins": "auto", "cv_rows": 100}
+
+
+@pytest.fixture(scope="module")
+def searched(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
+    """A run in chunks with a map that is searched for, and its directory after each stage."""
+    folder = tmp_path_factory.mktemp("searched")
+    taken = Snapshots(folder / "whole", folder)
+    with sizes_made_small() as sizes:
+        sizes.stream_chunks(4)
+        sizes.checkpoints(always=True)
+        run(folder / "whole", file, call=taken, **SEARCHED)
+    return taken
 
 
 def run(
-    folder: Path, file: Path, client: InProcess | None = None, *, block_rows: int | None = None, **options: Any
+    folder: Path,
+    file: Path,
+    client: InProcess | None = None,
+    *,
+    block_rows: int | None = None,
+    call: Call = call_directly,
+    **options: Any,
 ) -> dict[str, Any]:
     """A run of both learners in this process: on a stream with `block_rows`, else of a training set."""
     forget()
@@ -90,7 +122,7 @@ def run(
         context = Context(client or InProcess(), held, params, Heard())
         how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         if online:
-            return run_online(context, data, how, online)
+            return run_online(context, data, how, online, call=call)
         return run_batch(context, data, how)
 
 
@@ -138,11 +170,11 @@ def by_hand(file: Path, block: int) -> tuple[list[int], list[float], naive.Forge
 
 
 @pytest.mark.usefixtures("here")
-def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> None:
-    metrics = run(tmp_path / "run", file, block_rows=30)
-    check_metrics(tmp_path / "run")
+def test_a_stream_is_what_the_definitions_say(file: Path, plain: Path, tmp_path: Path) -> None:
+    check_metrics(plain)
+    metrics = read_json(plain / "metrics.json")
     predicted, norms, learner, known = by_hand(file, 30)
-    found = np.fromfile(tmp_path / "run" / "predictions" / f"{FORGETTING}.int32", dtype="<i4")
+    found = np.fromfile(plain / "predictions" / f"{FORGETTING}.int32", dtype="<i4")
     assert found.tolist() == predicted
     assert metrics["learners"][FORGETTING]["traces"]["norm"] == pytest.approx(norms, rel=1e-9)
     ((before, after),) = metrics["online"]["cells_grown"].values()
@@ -151,12 +183,12 @@ def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> Non
     # The run scores with the map of the end, new rows with cells that nobody has seen.
     new = np.load(file)[::3] * [1, 1, 1.3, 1, 0.7]
     np.save(tmp_path / "new.npy", new)
-    model, _ = open_run(str(tmp_path / "run"), FORGETTING).load()
+    model, _ = open_run(str(plain), FORGETTING).load()
     assert model is not None
     codes = model.cells(new[:, 1:]).codes
     assert (codes < 0).any()
     expected = [int(learner.decision(row) >= 0) for row in codes]
-    assert scored(tmp_path / "run", tmp_path / "new.npy", FORGETTING).tolist() == expected
+    assert scored(plain, tmp_path / "new.npy", FORGETTING).tolist() == expected
     page = render_report(metrics)
     assert "Norm of the weights" in page
     assert "Rows stepped on" in page
@@ -164,31 +196,31 @@ def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("here")
-def test_chunks_are_no_matter(file: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
-    run(tmp_path / "one", file, block_rows=20)
+def test_chunks_are_no_matter(file: Path, plain: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
     small_sizes.stream_chunks(3)
-    run(tmp_path / "many", file, block_rows=20)
-    chunks = [read_json(tmp_path / name / "metrics.json")["online"]["chunks"] for name in ("one", "many")]
-    assert chunks == [1, 10]
-    assert comparable(tmp_path / "one") == comparable(tmp_path / "many")
+    run(tmp_path / "many", file, block_rows=30)
+    chunks = [read_json(folder / "metrics.json")["online"]["chunks"] for folder in (plain, tmp_path / "many")]
+    assert chunks == [1, 7]
+    assert comparable(plain) == comparable(tmp_path / "many")
 
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("always", "places"), [(True, (3, 24)), (False, (1, 17))], ids=["checkpoints", "none"])
 def test_killed_anywhere_the_stream_ends_with_the_same_bits(
-    always: bool, places: tuple[int, ...], file: Path, tmp_path: Path, small_sizes: SmallSizes
+    always: bool, places: tuple[int, ...], file: Path, searched: Snapshots, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
+    """The stages before the stream are done already."""
     small_sizes.stream_chunks(4)
     small_sizes.checkpoints(always=always)
-    whole = tmp_path / "whole"
-    run(whole, file, block_rows=20, bins="auto", cv_rows=100)
-    expected = results(whole)
+    whole, stages = searched.directory, list(searched.taken)
+    expected, before = results(whole), searched.taken[stages[stages.index("stream") - 1]]
     for at in places:
         folder = tmp_path / f"at-{at}"
+        shutil.copytree(before, folder, symlinks=True)
         # The task after so many is done, and its record is not written.
         with pytest.raises(KeyboardInterrupt):
-            run(folder, file, Watched(stage="stream", after=at + 1), block_rows=20, bins="auto", cv_rows=100)
-        run(folder, file, block_rows=20, bins="auto", cv_rows=100)
+            run(folder, file, Watched(stage="stream", after=at + 1), **SEARCHED)
+        run(folder, file, **SEARCHED)
         assert results(folder) == expected, at
         # Times, and so the curve's seconds, differ; traces do not.
         assert comparable(folder) == comparable(whole)
@@ -210,10 +242,10 @@ def test_a_learner_that_chooses_its_rows_chooses_the_same_when_it_goes_over_them
     small_sizes.stream_chunks(4)
     small_sizes.checkpoints(always=False)
     learners: dict[str, Any] = {"learners": (CHOOSY, "ogd"), "partitioner": "anne", "bins": None, "psi": 8}
-    metrics = run(tmp_path / "whole", file, block_rows=20, **learners)
+    metrics = run(tmp_path / "whole", file, block_rows=30, **learners)
     support = {name: metrics["learners"][name]["n_support"] for name in (CHOOSY, "ogd")}
     assert support[CHOOSY] < support["ogd"]
-    run(tmp_path / "again", file, Forgetful(), block_rows=20, **learners)
+    run(tmp_path / "again", file, Forgetful(), block_rows=30, **learners)
     assert results(tmp_path / "again") == results(tmp_path / "whole")
 
 
@@ -298,7 +330,7 @@ def test_its_own_loop_is_known_before_it_runs() -> None:
     assert "tests.plugins.forgetting_loops.forgetting_pass" not in {job.name for job in needed(others)}
 
 
-def test_as_packages_on_two_workers(file: Path, tmp_path: Path) -> None:
+def test_as_packages_on_two_workers(file: Path, plain: Path, tmp_path: Path) -> None:
     """Installed as a stranger's package: the workers know it by its entry points; its loop is compiled beforehand."""
     about = tmp_path / "site" / "throwaway-1.0.dist-info"
     about.mkdir(parents=True)
@@ -316,8 +348,6 @@ def test_as_packages_on_two_workers(file: Path, tmp_path: Path) -> None:
     command: Any = {"env": environment, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], **command)
     assert done.returncode == 0, done.stderr
-    with one_process():
-        run(tmp_path / "here", file, block_rows=30, learners=(FORGETTING, "ogd"))
-    assert comparable(tmp_path / "run") == comparable(tmp_path / "here")
+    assert comparable(tmp_path / "run") == comparable(plain)
     late = [json.loads(path.read_text()).get("compiled", ()) for path in (tmp_path / "run" / "records").rglob("*.json")]
     assert not any("forgetting_pass" in name for names in late for name in names)

@@ -4,16 +4,17 @@
 // does together is not modelled. A barrier that only some threads of a block reach is an error, as on a GPU.
 // Products in float32 flush what has fewer than 24 bits to zero, as CuPy lets compilers do (-ftz=true).
 #pragma once
+// It includes little: <cmath>, <functional> and <memory> take several times as long to compile as a kernel.
+#include <float.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <ucontext.h>
 
-#include <cfloat>
-#include <cmath>
-#include <cstddef>
-#include <functional>
-#include <memory>
 #include <utility>
-#include <vector>
+
+extern "C" double sqrt(double);
+extern "C" float fminf(float, float);
+extern "C" float fmaxf(float, float);
 
 #define __global__
 #define __device__
@@ -34,9 +35,9 @@ inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 
-inline float flushed(float a) { return std::fabs(a) < FLT_MIN ? 0.0f : a; }
+inline float flushed(float a) { return __builtin_fabsf(a) < FLT_MIN ? 0.0f : a; }
 inline float flushing_fmaf(float a, float b, float c) {
-    return flushed(std::fma(flushed(a), flushed(b), flushed(c)));
+    return flushed(__builtin_fmaf(flushed(a), flushed(b), flushed(c)));
 }
 #define fmaf flushing_fmaf
 
@@ -48,21 +49,22 @@ inline Number atomicAdd(Number* place, Number value) {
 }
 
 namespace on_cpu {
-constexpr std::size_t STACK = 1 << 16;
+constexpr size_t STACK = 1 << 16;
 
 // A context is what a fiber begins with; from then on it is a place to jump to, which takes no call of the system.
 struct Fiber {
     ucontext_t context;
-    std::unique_ptr<char[]> stack{new char[STACK]};
+    char* stack;
     jmp_buf place;
     bool begun, done;
 };
 static jmp_buf scheduler;
 static Fiber* running;
-static std::function<void()> body;
+static void (*body)(const void*);
+static const void* told;  // what the body is called with
 
 static void run() {
-    body();
+    body(told);
     running->done = true;
     _longjmp(scheduler, 1);
 }
@@ -77,14 +79,14 @@ static void go_on(Fiber& fiber) {
 }
 
 // 0; 1 if some threads of a block have ended while others wait.
-static int launch(Index grid, unsigned threads) {
+static int all_blocks(Index grid, unsigned threads, Fiber* fibers) {
     gridDim = grid;
-    std::vector<Fiber> fibers(threads);
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
         for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-            for (auto& fiber : fibers) {
+            for (unsigned i = 0; i < threads; i++) {
+                Fiber& fiber = fibers[i];
                 getcontext(&fiber.context);
-                fiber.context.uc_stack.ss_sp = fiber.stack.get();
+                fiber.context.uc_stack.ss_sp = fiber.stack;
                 fiber.context.uc_stack.ss_size = STACK;
                 fiber.context.uc_link = nullptr;
                 fiber.begun = fiber.done = false;
@@ -102,7 +104,16 @@ static int launch(Index grid, unsigned threads) {
     return 0;
 }
 
-template <class... A, std::size_t... I>
+static int launch(Index grid, unsigned threads) {
+    Fiber* fibers = (Fiber*)malloc(threads * sizeof(Fiber));
+    for (unsigned i = 0; i < threads; i++) fibers[i].stack = (char*)malloc(STACK);
+    const int failed = all_blocks(grid, threads, fibers);
+    for (unsigned i = 0; i < threads; i++) free(fibers[i].stack);
+    free(fibers);
+    return failed;
+}
+
+template <class... A, size_t... I>
 static void call(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
     kernel(*static_cast<A*>(arguments[I])...);
 }
@@ -110,7 +121,9 @@ static void call(void (*kernel)(A...), void** arguments, std::index_sequence<I..
 // Arguments by address, as a driver takes them.
 template <class... A>
 static int launch(void (*kernel)(A...), unsigned x, unsigned y, unsigned threads, void** arguments) {
-    body = [=] { call(kernel, arguments, std::index_sequence_for<A...>{}); };
+    const auto called = [=] { call(kernel, arguments, std::index_sequence_for<A...>{}); };
+    body = [](const void* own) { (*static_cast<decltype(called)*>(own))(); };
+    told = &called;
     return launch(Index{x, y, 1}, threads);
 }
 }  // namespace on_cpu

@@ -102,7 +102,7 @@ class KernelsOnCpu(Host):
             f"{{ return on_cpu::launch({name}, x, y, threads, arguments); }}\n"
         )
         text = f'#include "{HEADER}"\n{source}\n{entry}'
-        options = ["-std=c++20", "-O1", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
+        options = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
         options += ["-U_FORTIFY_SOURCE"]  # which takes a jump to another stack for an error
         options += [f"-D{key}={value}" for key, value in defines.items()]
         parts = [text, HEADER.read_text(), *options, compiler, str(os.stat(compiler).st_mtime_ns)]

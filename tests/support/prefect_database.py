@@ -1,4 +1,4 @@
-"""An empty database of a Prefect server: to make one takes a server five seconds, to copy one takes none."""
+"""An empty database of a Prefect server, which takes seconds to make and none to copy, and authorities for clients."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import certifi
+
+MADE: dict[str, Path] = {}
+"""Where this process has found or made the database, by its name: without a cache, every file of tests has a folder."""
+
 
 def empty_database(folder: Path) -> Path:
-    """Return the database that this version of Prefect begins with, which is made where the folder has none."""
-    path = folder / f"prefect-{importlib.metadata.version('prefect')}.db"
+    """Return the database that this version of Prefect begins with, which is made where there is none yet."""
+    name = f"prefect-{importlib.metadata.version('prefect')}.db"
+    path = MADE.setdefault(name, folder / name)
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as own:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as own:
             made, whole = Path(own, "made.db"), Path(own, "whole.db")
             kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
             place = {"PREFECT_HOME": own, "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{made}"}
@@ -25,4 +32,13 @@ def empty_database(folder: Path) -> Path:
             connection.execute("VACUUM INTO ?", (str(whole),))  # with what SQLite has beside the file
             connection.close()
             whole.replace(path)
+    return path
+
+
+def one_authority(folder: Path) -> Path:
+    """Write a file of one certificate authority, for clients that speak no TLS: each client reads the whole file."""
+    end = "-----END CERTIFICATE-----\n"
+    first, _, _ = Path(certifi.where()).read_text(encoding="utf-8").partition(end)
+    path = folder / "authority.pem"
+    path.write_text(first + end, encoding="utf-8")
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -53,13 +54,46 @@ leave(run_command(main))
 
 def start(site: Path, *words: str, papers: bool = True, **how: Any) -> subprocess.Popen[str]:
     """Start ``flows.reproduce`` with the packages of a folder, and with the product's own papers or without."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
-    environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
     command = ["-m", "flows.reproduce"] if papers else ["-c", WITHOUT_PAPERS]
     return subprocess.Popen(
-        [sys.executable, *command, *words], env=environment, text=True, stdout=subprocess.PIPE,
+        [sys.executable, *command, *words], env=_environment(site), text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, cwd=site, **how,
     )  # fmt: skip
+
+
+SEVERAL = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+papers, *lines = sys.argv[1:]
+if papers == "without":
+    sys.modules["ikmap_papers"] = None  # as if it were not installed
+from flows.cli import run_command
+from flows.reproduce import main
+found = []
+for line in lines:
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = run_command(main, line.split())
+    found.append((status, out.getvalue(), err.getvalue()))
+print(json.dumps(found))
+"""
+
+
+def answers(site: Path, *lines: str, papers: bool = True) -> list[tuple[int, str, str]]:
+    """Return exit status, stdout and stderr of ``flows.reproduce`` for each of some lines of words.
+
+    One process is given all of them, for commands that refuse or explain, and run nothing.
+    """
+    asked = [sys.executable, "-c", SEVERAL, "with" if papers else "without", *lines]
+    done = subprocess.run(
+        asked, env=_environment(site), text=True, stdout=subprocess.PIPE, cwd=site, check=True, timeout=300
+    )
+    return [(status, out, err) for status, out, err in json.loads(done.stdout)]
+
+
+def _environment(site: Path) -> dict[str, str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
+    environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
+    return environment
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:

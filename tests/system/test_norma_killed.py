@@ -8,17 +8,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import flows.online
+from flows.cli import run_command
 from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import LinearModel
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
 from tests.support.metrics import check_metrics
-from tests.support.one_process import Command, one_process
+from tests.support.one_process import Command, commands_in_this_process, one_process
 
 ROOT = Path(__file__).parents[2]
 N, INITIAL, BLOCK, WARM_UP = 2400, 200, 20, 60
@@ -35,15 +40,32 @@ def write(path: Path) -> list[str]:
     return path.read_text().splitlines(keepends=True)
 
 
-def start(folder: Path, alerts: Path, stdin: Any) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "flows.online", "--input", "-", "--format", "csv", "--alerts", str(alerts)]
+def words_of(folder: Path, alerts: Path) -> list[str]:
+    words = ["--input", "-", "--format", "csv", "--alerts", str(alerts)]
     for name, value in ASKED.items():
         words += [f"--{name.replace('_', '-')}", value[0] if isinstance(value, tuple) else str(value)]
-    words += ["--workers", "1", "--memory-limit", "1GB", "--quiet", "--no-dask-report", "--run-dir", str(folder)]
+    return [*words, "--workers", "1", "--memory-limit", "1GB", "--quiet", "--no-dask-report", "--run-dir", str(folder)]
+
+
+def start(words: list[str]) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "flows.online", *words]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(words, env=environment, cwd=ROOT, stdin=stdin, start_new_session=True, **pipes)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(words, env=environment, cwd=ROOT, start_new_session=True, **pipes)
+
+
+@contextmanager
+def standard_input(path: Path) -> Iterator[None]:
+    """Let a file be the standard input of this process."""
+    kept = os.dup(0)
+    try:
+        with path.open("rb") as file:
+            os.dup2(file.fileno(), 0)
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
 
 
 def alerts_of(path: Path) -> list[dict[str, Any]]:
@@ -51,10 +73,12 @@ def alerts_of(path: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if key != "time"} for line in lines]
 
 
-def test_killed_while_rows_come_and_given_again(tmp_path: Path) -> None:
+def test_killed_while_rows_come_and_given_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own is killed; the same command goes on in this one."""
     lines = write(tmp_path / "rows.csv")
     to = tmp_path / "killed.jsonl"
-    process = start(tmp_path / "killed", to, subprocess.PIPE)
+    words = words_of(tmp_path / "killed", to)
+    process = start(words)
     assert process.stdin is not None
     process.stdin.write("".join(lines[: 1 + N // 2]).encode())
     process.stdin.flush()  # and nothing more: the stream has not ended
@@ -67,10 +91,10 @@ def test_killed_while_rows_come_and_given_again(tmp_path: Path) -> None:
     process.communicate()
     before = to.read_bytes()
     assert not (tmp_path / "killed" / "metrics.json").exists()
-    with (tmp_path / "rows.csv").open("rb") as rows:
-        again = start(tmp_path / "killed", to, rows)
-        _, said = again.communicate(timeout=300)
-    assert again.returncode == 0, said
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", "/nonexistent")
+    with standard_input(tmp_path / "rows.csv"), commands_in_this_process():
+        assert run_command(flows.online.main, words) == 0
     check_metrics(tmp_path / "killed")
 
     with one_process():  # the same rows, all there, never killed

@@ -32,7 +32,7 @@ from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
 from tests.support.narrow import present
 from tests.support.one_process import commands_find
-from tests.support.prefect_database import empty_database
+from tests.support.prefect_database import empty_database, one_authority
 from tests.support.serving import serving
 
 STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
@@ -42,13 +42,17 @@ prefect_test = pytest.mark.prefect
 @pytest.fixture(scope="module")
 def server(prefect_home: None, kept: Callable[[str], Path]) -> Iterator[str]:  # noqa: ARG001
     """A Prefect server of our own; its address."""
-    from prefect.settings import get_current_settings
+    from prefect.settings import PREFECT_API_SSL_CERT_FILE, get_current_settings, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
     folder = tempfile.mkdtemp()  # which the harness removes
     shutil.copy(empty_database(kept("prefect")), Path(folder, "prefect-test.db"))
-    with pytest.MonkeyPatch.context() as patch:
+    authority = {PREFECT_API_SSL_CERT_FILE: str(one_authority(Path(folder)))}
+    with pytest.MonkeyPatch.context() as patch, temporary_settings(authority):
         patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        # The database is as this version of Prefect has it, and no run asks for a block.
+        patch.setenv("PREFECT_SERVER_DATABASE_MIGRATE_ON_START", "false")
+        patch.setenv("PREFECT_SERVER_REGISTER_BLOCKS_ON_START", "false")
         # Every flow would wait for the second that its heartbeat sleeps.
         patch.setattr("prefect.flow_engine._send_heartbeats", lambda *_, **__: nullcontext())
         with prefect_test_harness(server_startup_timeout=120):
@@ -400,32 +404,27 @@ def _cancel() -> None:
 
 @prefect_test
 @pytest.mark.usefixtures("cluster_is_up")
-@pytest.mark.parametrize(("stop", "state"), [(_interrupt, "Crashed"), (_cancel, "Cancelled")])
 def test_stopped_run_is_resumed(
-    api: Any,
-    small: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    stop: Callable[[], None],
-    state: str,
+    api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """It is interrupted and, as it goes on, cancelled."""
     from flows.prefect import events as prefect_events
     from flows.prefect import flows as prefect_flows
 
     path = tmp_path / "run"
     words = ["--input", str(small), "--learner", "svm,ogd", "--psi", "4", "--t", "5", "--workers", "1"]
     words += ["--run-dir", str(path)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
-        patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005
-        assert run_command(flows.batch.main, words) == 130
     again = BatchOptions.parse(words).command()
-    assert capsys.readouterr().err.splitlines() == [f"interrupted; run {again} to resume"]
-    run = last_run(api)
-    assert run.state.name == state
-    assert f"interrupted; run {again} to resume" in log_lines(api, run, "interrupted")
-    assert list(read_manifest(path)["stages"]) == ["ingest", "partition"]
+    for stop, state in ((_interrupt, "Crashed"), (_cancel, "Cancelled")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
+            patch.setattr(prefect_flows, "choose_progress", lambda quiet, stop=stop: StoppedAtCells(stop))  # noqa: ARG005
+            assert run_command(flows.batch.main, words) == 130
+        assert capsys.readouterr().err.splitlines() == [f"interrupted; run {again} to resume"]
+        run = last_run(api)
+        assert run.state.name == state
+        assert f"interrupted; run {again} to resume" in log_lines(api, run, "interrupted")
+        assert list(read_manifest(path)["stages"]) == ["ingest", "partition"]
 
     monkeypatch.chdir(tmp_path)
     assert run_command(flows.batch.main, words) == 0

@@ -38,7 +38,7 @@ from tests import ROOT
 from tests.conftest import PREFECT_ALONE
 from tests.pipeline.report.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
 from tests.support.one_process import commands_in_this_process
-from tests.support.prefect_database import empty_database
+from tests.support.prefect_database import empty_database, one_authority
 
 STAGES = ["ingest", "partition", "cells", "train:ogd", "evaluate:ogd"]
 FILES = {
@@ -166,7 +166,7 @@ def until[T](read: Callable[[], T], wanted: Callable[[T], bool]) -> T:
     deadline = time.monotonic() + WAIT_SECONDS
     while not wanted(found := read()):
         assert time.monotonic() < deadline, found
-        time.sleep(0.5)
+        time.sleep(1.0)
     return found
 
 
@@ -215,7 +215,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, kept: Callable[[str], Path])
             "PREFECT_HOME": str(home),
             "PREFECT_API_URL": f"{url}/api",
             "PREFECT_SERVER_UI_API_URL": f"{url}/api",
-            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            # The worker's questions are most of what a server does that waits for a run.
+            "PREFECT_WORKER_QUERY_SECONDS": "3",
+            # The database is as this version of Prefect has it, and no run asks for a block.
+            "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
+            "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+            "PREFECT_API_SSL_CERT_FILE": str(one_authority(home)),
             "PYTHONPATH": str(ROOT),
         }
     )

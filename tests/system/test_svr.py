@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from ikmap.learners.dual import cocoa
 from ikmap.learners.linear_model import LinearModel
 from pipeline.runs.trained import load_run
 from pipeline.storage.durable import write_arrays
-from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
 from pipeline.training.dual_tasks import store_model
@@ -78,6 +78,31 @@ def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(tmp_path: P
     assert (said["epsilon"], said["loss"], said["C"]) == (0.4, "epsilon_insensitive", 2.0)
 
 
+def by(solver: str) -> dict[str, Any]:
+    return {"solver": solver, **({"parts": 3} if solver == "distributed" else {})}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Runs by a solver that nobody has killed, of shards of two sizes, which find the same; their folder."""
+
+    @cache
+    def made(solver: str) -> Path:
+        folder = tmp_path_factory.mktemp(solver)
+        write(folder / "rows.csv")
+        with one_process():
+            for run, more in (("whole", {}), ("other-shards", {"shard_rows": 70})):
+                command(folder / "rows.csv", **by(solver), **more).run(folder / run)
+        models = [
+            load_model(Store(folder / run / "store.zarr"), f"{MODELS}/svr", LinearModel).coef
+            for run in ("whole", "other-shards")
+        ]
+        assert np.array_equal(models[0], models[1])
+        return folder
+
+    return made
+
+
 @pytest.mark.parametrize(
     ("solver", "where", "call"),
     [
@@ -88,19 +113,13 @@ def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(tmp_path: P
         ("distributed", store_model, 1),
     ],
 )
-def test_goes_on_after_a_kill(tmp_path: Path, solver: str, where: Callable[..., Any], call: int) -> None:
-    write(tmp_path / "rows.csv")
-    asked = {"solver": solver, **({"parts": 3} if solver == "distributed" else {})}
+def test_goes_on_after_a_kill(
+    tmp_path: Path, undisturbed: Callable[[str], Path], solver: str, where: Callable[..., Any], call: int
+) -> None:
+    folder = undisturbed(solver)
+    asked = command(folder / "rows.csv", **by(solver))
     with one_process():
-        command(tmp_path / "rows.csv", **asked).run(tmp_path / "whole")
         with killed_at(where, call):
-            command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
-        PROCESS.forget()
-        command(tmp_path / "rows.csv", **asked, shard_rows=70).run(tmp_path / "other-shards")
-        command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
-    assert results(tmp_path / "run") == results(tmp_path / "whole")
-    models = [
-        load_model(Store(tmp_path / run / "store.zarr"), f"{MODELS}/svr", LinearModel).coef
-        for run in ("whole", "other-shards")
-    ]
-    assert np.array_equal(models[0], models[1])
+            asked.run(tmp_path / "run")
+        asked.run(tmp_path / "run")
+    assert results(tmp_path / "run") == results(folder / "whole")

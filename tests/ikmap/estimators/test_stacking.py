@@ -34,7 +34,7 @@ def test_decisions_are_the_weights_of_the_cells() -> None:
 
 def test_three_classes() -> None:
     X, y = load_iris(return_X_y=True)
-    model = CellStackingClassifier(min_samples_leaf=5, **FEW).fit(X[::2], y[::2])
+    model = CellStackingClassifier(n_estimators=40, min_samples_leaf=5, cv=3, **FEW).fit(X[::2], y[::2])
     probabilities = model.predict_proba(X[1::2])
     assert np.mean(model.predict(X[1::2]) == y[1::2]) > 0.9
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

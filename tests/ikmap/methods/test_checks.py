@@ -35,15 +35,21 @@ from ikmap.methods.checks import Check, check_method, checks_of, main, memory
 from ikmap.methods.learner import GradientLearner
 from ikmap.methods.method import Number
 from ikmap.methods.registry import PackageError, register
+from ikmap.methods.stacking import Stacking
 from ikmap.partitioners import Partitions, VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows, as_dense
 from tests.plugins.counting import NaiveBayes, NearestMean
 from tests.plugins.forgetting import Forgets, Forgetting
 from tests.plugins.growing_bins import Bins, GrowingBins
 
+FEW = {"stacking": Stacking(rounds=20, t=20, n_folds=3)}
+"""Methods that are checked with fewer models than by default, of which there are several."""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", [check for one in methods().values() for check in checks_of(one)], ids=str)
+@pytest.mark.parametrize(
+    "check", [check for name, one in methods().items() for check in checks_of(FEW.get(name, one))], ids=str
+)
 def test_methods_do_what_all_have_to(check: Check) -> None:
     check.run()
 

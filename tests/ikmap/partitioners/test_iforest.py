@@ -26,8 +26,10 @@ def _fit(X: np.ndarray, psi: int = PSI, layout: str = "dense", max_depth: str | 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_depth", [None, "log2"])
-@pytest.mark.parametrize("psi", [1, 2, PSI, N])
+@pytest.mark.parametrize(
+    ("psi", "max_depth"),
+    [(1, None), (2, None), (PSI, None), (N, None), (PSI, "log2"), (N, "log2")],  # trees of 1 or 2 points are whole
+)
 @pytest.mark.parametrize("name", DATA)
 def test_trees_and_cells_are_those_of_the_definition(name: str, psi: int, max_depth: str | None) -> None:
     X, queries = DATA[name], queries_of(DATA[name])

@@ -15,7 +15,7 @@ from pipeline.reproduce.paper import Paper, Request
 from pipeline.reproduce.registry import PAPERS, register
 from tests.plugins.paper import PAPER as THROWAWAY
 from tests.support.machine import papers_installed
-from tests.support.strange_paper import finished, install, offer, start, words_for
+from tests.support.strange_paper import answers, finished, install, offer, start, words_for
 
 pytestmark = pytest.mark.system
 
@@ -61,53 +61,46 @@ def test_a_strangers_paper_is_run_shown_and_gone_on_with(site: Path) -> None:
     assert (path / "clouds" / RUNS[2] / "metrics.json").read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--paper throwaway --table 5", "--table: found '5', expected some of 1 (--paper throwaway)"),
-        ("--paper throwaway --figure 1", "--figure: found '1', expected none (--paper throwaway)"),
-        (
-            "--paper throwaway --table 1 --scale-of-eta 3",
-            "--scale-of-eta: found '3', expected one of all, as_printed, tenfold",
+def test_what_a_paper_does_not_have_is_refused_in_a_line(site: Path) -> None:
+    refusals = {
+        "--paper throwaway --table 5": "--table: found '5', expected some of 1 (--paper throwaway)",
+        "--paper throwaway --figure 1": "--figure: found '1', expected none (--paper throwaway)",
+        "--paper throwaway --table 1 --scale-of-eta 3": (
+            "--scale-of-eta: found '3', expected one of all, as_printed, tenfold"
         ),
-        (
-            "--paper throwaways --table 1",
-            f"--paper: found 'throwaways', expected one of {', '.join([*PAPERS, 'throwaway'])} (did",
+        "--paper throwaways --table 1": (
+            f"--paper: found 'throwaways', expected one of {', '.join([*PAPERS, 'throwaway'])} (did"
         ),
-        ("--paper throwaway --table 1 --systems ogd", "--systems: found 'ogd', expected some of small, large"),
-    ],
-)
-def test_what_a_paper_does_not_have_is_refused_in_a_line(site: Path, words: str, said: str) -> None:
-    status, _, err = finished(start(site, *words.split(), "--quiet"))
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert said in err
+        "--paper throwaway --table 1 --systems ogd": "--systems: found 'ogd', expected some of small, large",
+    }
+    found = answers(site, *(f"{words} --quiet" for words in refusals))
+    for (status, _, err), said in zip(found, refusals.values(), strict=True):
+        assert (status, len(err.splitlines())) == (2, 1)
+        assert said in err
 
 
 def test_help_lists_its_options(site: Path) -> None:
-    status, text, _ = finished(start(site, "--help-all"))
+    ((status, text, _),) = answers(site, "--help-all")
     assert status == 0
     assert "throwaway, the throwaway paper" in " ".join(text.split())
     assert "--scale-of-eta {all,as_printed,tenfold}" in text
 
 
-@pytest.mark.parametrize("words", ["", "--help", "--table 5", "--paper isolation-kernel --table 5"])
-def test_without_any_paper_a_line_says_what_is_missing(tmp_path: Path, words: str) -> None:
-    status, out, err = finished(start(tmp_path, *words.split(), papers=False))
-    assert (status, out) == (2, "")
-    assert err == f"error: there is no paper to reproduce: {WITHOUT_PAPERS}\n"
+def test_without_any_paper_a_line_says_what_is_missing(tmp_path: Path) -> None:
+    lines = ("", "--help", "--table 5", "--paper isolation-kernel --table 5")
+    for status, out, err in answers(tmp_path, *lines, papers=False):
+        assert (status, out) == (2, "")
+        assert err == f"error: there is no paper to reproduce: {WITHOUT_PAPERS}\n"
 
 
 def test_a_strangers_paper_stands_alone_without_ours(site: Path) -> None:
-    status, text, _ = finished(start(site, "--help", papers=False))
-    assert status == 0
-    assert "--paper {throwaway}" in text
-    for words, said in (
-        ("--table 1", "--paper: found none, expected one of throwaway"),
-        ("--paper gmm --table 1", "--paper: found 'gmm', expected one of throwaway"),
-    ):
-        status, _, err = finished(start(site, *words.split(), papers=False))
+    told, *refused = answers(site, "--help", "--table 1", "--paper gmm --table 1", papers=False)
+    assert told[0] == 0
+    assert "--paper {throwaway}" in told[1]
+    said = ("--paper: found none, expected one of throwaway", "--paper: found 'gmm', expected one of throwaway")
+    for (status, _, err), words in zip(refused, said, strict=True):
         assert status == 2
-        assert err == f"error: {said}; {WITHOUT_PAPERS}\n"
+        assert err == f"error: {words}; {WITHOUT_PAPERS}\n"
 
 
 def test_an_unknown_method_may_be_one_of_the_papers() -> None:
@@ -125,9 +118,8 @@ def test_an_unknown_method_may_be_one_of_the_papers() -> None:
 def test_a_package_at_fault_stops_nobody_and_is_named_where_it_is_wanted(tmp_path: Path, text: str) -> None:
     (tmp_path / "broken_paper.py").write_text(text)
     offer(tmp_path, "broken_paper", "broken")
-    if PAPERS:  # without any paper, there is no help either
-        assert finished(start(tmp_path, "--help"))[0] == 0
-    status, _, err = finished(start(tmp_path, "--paper", "broken", "--table", "1"))
+    (helped, *_), (status, _, err) = answers(tmp_path, "--help", "--paper broken --table 1")
+    assert helped == 0 or not PAPERS  # without any paper, there is no help either
     assert (status, len(err.splitlines())) == (2, 1)
     assert "pip uninstall broken-paper" in err
 

@@ -108,7 +108,7 @@ def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path) -
     rows = table().set_column(0, "who", pa.array([f'r{k}, "of\n{k % 7}' for k in range(N)]))
     pa.csv.write_csv(rows, tmp_path / "rows.csv")
     outcomes, predictions = [], []
-    for name, size in (("one", 1 << 20), ("few", 3000), ("many", 700)):
+    for name, size in (("one", 1 << 20), ("many", 1500)):
         sizes = Sizes(fragment=size, block=700)
         heard = Heard()
         metrics = Command(options(tmp_path / "rows.csv"), sizes).run(tmp_path / name, heard=heard)
@@ -119,8 +119,8 @@ def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path) -
         score_file(words, sizes)
         predictions.append(output.read_bytes())
         assert pa.csv.read_csv(output, parse_options=pa.csv.ParseOptions(newlines_in_values=True))["who"] == rows["who"]
-    assert outcomes[1:] == outcomes[:1] * 2
-    assert predictions[1:] == predictions[:1] * 2
+    assert outcomes[0] == outcomes[1]
+    assert predictions[0] == predictions[1]
 
 
 @pytest.mark.parametrize("after", [1, 3])

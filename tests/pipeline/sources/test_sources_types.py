@@ -93,8 +93,9 @@ def test_booleans_of_parquet_are_true_and_false_anywhere_in_a_csv_file(tmp_path:
     Command(BatchOptions(input=write(table, tmp_path / "t.parquet"), **COMMON)).run(tmp_path / "run")
     expected = scored(tmp_path / "run", str(tmp_path / "t.parquet"))["score"].to_pylist()
     head, _, rows = Path(write(table, tmp_path / "t.csv")).read_text().partition("\n")
-    (tmp_path / "late.csv").write_text(f"{head}\n" + "0.5,,1\n" * 50_000 + rows)
-    assert scored(tmp_path / "run", str(tmp_path / "late.csv"))["score"].to_pylist()[50_000:] == expected
+    # Long numbers: a few thousand rows are more than what is looked at.
+    (tmp_path / "late.csv").write_text(f"{head}\n" + f"0.5{'0' * 100},,1\n" * 4000 + rows)
+    assert scored(tmp_path / "run", str(tmp_path / "late.csv"))["score"].to_pylist()[4000:] == expected
 
 
 LABELS: dict[str, tuple[pa.Array, list[Any]]] = {
@@ -111,11 +112,16 @@ LABELS: dict[str, tuple[pa.Array, list[Any]]] = {
 }
 
 
-# Arrow files are read by what reads Parquet once their types are known.
+# Arrow files are read by what reads Parquet once their types are known, and text knows neither how many bits a whole
+# number has nor whether words are in a dictionary.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "suffix"),
-    [*product(LABELS, ("parquet", "csv")), *product(("decimal", "bool", "codes", "large"), ("arrow",))],
+    [
+        *product(LABELS, ("parquet",)),
+        *product([kind for kind in LABELS if kind not in ("uint8", "text")], ("csv",)),
+        *product(("decimal", "codes"), ("arrow",)),
+    ],
 )
 def test_labels_come_back_as_they_were(kind: str, suffix: str, tmp_path: Path) -> None:
     labels, classes = LABELS[kind]

@@ -46,9 +46,14 @@ def command(path: Path, words: str) -> Command:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["platt", "isotonic"])
-def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how: str) -> None:
-    learners = "--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1"
+@pytest.mark.parametrize(
+    ("how", "learners"),
+    [
+        ("platt", "--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1"),
+        ("isotonic", "--learner svm"),
+    ],
+)
+def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how: str, learners: str) -> None:
     words = f"{learners} --calibration {how} --threshold-for f1"
     with one_process():
         metrics = command(two_classes, words).run(tmp_path / "run")

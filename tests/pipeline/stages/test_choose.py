@@ -167,22 +167,20 @@ def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "--weight heavy --drop family,day",
-        "--split-by group:family --drop heavy,day",
+        "--weight heavy --split-by group:family --drop day",
         "--split-by time:day --drop heavy,family",
     ],
 )
-def test_rows_are_weighed_and_divided_in_the_race_too(words: str, raced: Raced, tmp_path: Path) -> None:
+def test_rows_are_weighed_and_divided_in_the_race_too(words: str, tmp_path: Path) -> None:
     options = asked(write_table(tmp_path), *words.split(), *AMPLE)
-    with counted(run_trial, note=lambda names: names["training"].division) as trials:
+    with counted(run_trial, note=lambda names: names["training"]) as trials:
         metrics = run(options, tmp_path / "run")
-    assert {None if division is None else division.in_time for division in trials.notes} == {
-        None if not options.split_by else options.split_by.startswith("time")
-    }
+    assert {training.division.in_time for training in trials.notes} == {words.startswith("--split-by time")}
+    for training in trials.notes:
+        assert (training.block.sample_weight is None) == (not options.weight)
+        assert not options.weight or np.unique(training.block.sample_weight).size == 3
     assert metrics["choice"]["folds"] >= 2
     assert metrics["choice"]["name"] != "linear-model"
     again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
     assert (again.weight, again.split_by) == (options.weight, options.split_by)
     assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
-    if options.weight:
-        assert decided(raced[1])["leaderboard"] != decided(metrics)["leaderboard"]

@@ -70,7 +70,7 @@ class Clock:
         return self.now
 
 
-def ready(path: Path, params: Params = PARAMS, classes: int = 3) -> Context:
+def ready(path: Path, params: Params = PARAMS, classes: int = 2) -> Context:
     ctx = context(path, params)
     ctx.events, ctx.clock, ctx._started = Heard(), Clock(), 0.0
     if not (path / "store.zarr" / "data").exists():
@@ -121,7 +121,7 @@ def check(found: SelectResult) -> None:
 
 def full_table(path: Path, params: Params) -> dict[str, dict[Value, list[list[Any]]]]:
     """Of each learner ``[value][fold][place of C]``: rows right, as the full search has found them."""
-    ctx = ready(path, params)
+    ctx = ready(path, params, classes=3)
     search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
     search.run()
     tables = {}
@@ -146,7 +146,7 @@ def full_table(path: Path, params: Params) -> dict[str, dict[Value, list[list[An
 def test_the_race_follows_its_definition(options: dict[str, Any], tmp_path: Path) -> None:
     """It finds what the rule, applied to all that a full search has found, says: so it scored no other rows."""
     tables = full_table(tmp_path / "full", changed(**options, search="full"))
-    found = select(ready(tmp_path / "race", changed(**options)))
+    found = select(ready(tmp_path / "race", changed(**options), classes=3))
     check(found)
     assert found["race"]["rounds"].keys() == tables.keys()
     dropped = 0
@@ -228,7 +228,7 @@ def test_a_budget_that_is_not_reached_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "partitioner"),
-    [*((tasks, "anne") for tasks in (0, 1, 3, 5)), *((tasks, "iforest") for tasks in (0, 2, 4, 9))],
+    [*((tasks, "anne") for tasks in (0, 3, 5)), *((tasks, "iforest") for tasks in (2, 4, 9))],
 )
 def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms(
     tasks: int, partitioner: str, tmp_path: Path

@@ -200,8 +200,9 @@ class Killed(BaseException):
 def test_ogd_goes_on_after_a_kill_to_the_same_bits(moment: str, order: str, tmp_path: Path) -> None:
     params = params_for(t=7, order=order, seed=1)
     whole, fitted = mapped(tmp_path / "whole", ROWS, params, classes=3)
+    shutil.copytree(tmp_path / "whole", tmp_path / "killed")
     expected = train(whole, "ogd", fitted)
-    ctx, _ = mapped(tmp_path / "killed", ROWS, params, classes=3)
+    ctx = context(tmp_path / "killed", params)
     last = (
         len(
             learning_blocks(
@@ -238,27 +239,29 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path) -> None:
 def test_training_by_blocks_reaches_the_same_objective_and_the_same_bits_in_memory_and_from_a_file(
     loss: str, tmp_path: Path, small_sizes: SmallSizes
 ) -> None:
-    large, _ = _trained_by_blocks(loss, tmp_path / "large", InProcess())
-    small_sizes.solver_blocks(visit=1000)
-    in_memory, read = _trained_by_blocks(loss, tmp_path / "memory", InProcess())
-    in_file, read_again = _trained_by_blocks(loss, tmp_path / "file", InProcess(memory_limit=1))
-    assert in_memory["content_hash"] == in_file["content_hash"] != large["content_hash"]
-    assert read < read_again  # the file too
-
-
-def _trained_by_blocks(loss: str, tmp_path: Path, client: Any) -> tuple[Mapping[str, Any], int]:
     name = "logistic" if loss == "logistic" else "svm"
     params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
-    ctx, fitted = mapped(tmp_path, ROWS, params)
-    found = entries(train(replace(ctx, client=client), name, fitted))
+    ctx, fitted = mapped(tmp_path / "mapped", ROWS, params)
     codes, y = training_cells(ctx, fitted)
     at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, problem_of(params, name))
-    assert found["converged"]
-    assert found["duality_gap"] <= 1e-3
-    assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
-    stage = ctx.run.stage(f"train:{name}")
-    assert stage is not None
-    return found, stage["record"]["bytes_read"]
+
+    def trained(folder: str, client: Any) -> tuple[Mapping[str, Any], int]:
+        shutil.copytree(tmp_path / "mapped", tmp_path / folder)
+        ctx = context(tmp_path / folder, params, client=client)
+        found = entries(train(ctx, name, fitted))
+        assert found["converged"]
+        assert found["duality_gap"] <= 1e-3
+        assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
+        stage = ctx.run.stage(f"train:{name}")
+        assert stage is not None
+        return found, stage["record"]["bytes_read"]
+
+    large, _ = trained("large", InProcess())
+    small_sizes.solver_blocks(visit=1000)
+    in_memory, read = trained("memory", InProcess())
+    in_file, read_again = trained("file", InProcess(memory_limit=1))
+    assert in_memory["content_hash"] == in_file["content_hash"] != large["content_hash"]
+    assert read < read_again  # the file too
 
 
 @pytest.mark.parametrize("groups", [1, 2, 16])

@@ -143,9 +143,7 @@ def test_a_damaged_object_is_made_again(what: str, made: dict[str, Snapshots], t
     assert len(told) <= 2
 
 
-@pytest.mark.parametrize(
-    "what", ["a part of the rows", "what the rows are", "a shard of cells", "how cells are laid out", "partitionings"]
-)
+@pytest.mark.parametrize("what", ["a part of the rows", "a shard of cells", "how cells are laid out", "partitionings"])
 def test_what_is_damaged_while_a_run_is_at_work_is_made_again_too(
     what: str, made: dict[str, Snapshots], tmp_path: Path
 ) -> None:
@@ -194,13 +192,21 @@ def test_the_power_is_cut(tmp_path: Path) -> None:
     assert tried > 4
 
 
+class OfCells(Disk):
+    """A disk that is copied once, as the first record of training cells has just been written."""
+
+    def _cut(self, what: str) -> None:
+        if not self.moments and "train-anne-psi-8" in what:
+            super()._cut(what)
+
+
 def test_without_flushing_a_power_cut_loses_what_is_promised(tmp_path: Path) -> None:
     """The test before this one can fail: what only seems to be flushed is not on its disks."""
     command = commands(write_rows(tmp_path))["batch"]
-    disk = Disk(tmp_path / "run", tmp_path / "cut", forgets="store.zarr/")
+    disk = OfCells(tmp_path / "run", tmp_path / "cut", forgets="store.zarr/")
     with disk.watched():
         whole = command.run(tmp_path / "run")
-    moment = next(moment for moment in disk.moments if "train-anne-psi-8" in moment.name)
+    (moment,) = disk.moments
     assert not list((moment / "lost" / "store.zarr").rglob("codes"))
     again = command.run(moment / "cut")  # but even then it is noticed, and made again
     hashes = [[learner["content_hash"] for learner in run["learners"].values()] for run in (again, whole)]
@@ -227,9 +233,13 @@ def test_rows_whose_file_is_gone_or_another_cannot_be_made_again(gone: bool, tmp
         commands(file)["batch"].run(run, call)
 
 
-@pytest.mark.parametrize("when", ["finished", "evaluate:svm"])
 @pytest.mark.parametrize(
-    "pattern", ["models/svm/zarr.json", "models/svm/coef/c/0/0", "partitions/*/members/c/0/0", "data/zarr.json"]
+    ("pattern", "when"),
+    [
+        *(("models/svm/zarr.json", "finished"), ("models/svm/coef/c/0/0", "finished")),
+        *(("partitions/*/members/c/0/0", "finished"), ("data/zarr.json", "finished")),
+        *(("models/svm/coef/c/0/0", "evaluate:svm"), ("data/zarr.json", "evaluate:svm")),
+    ],
 )
 def test_a_damaged_model_is_made_again_by_the_same_command_though_no_stage_reads_it(
     pattern: str, when: str, made: dict[str, Snapshots], tmp_path: Path

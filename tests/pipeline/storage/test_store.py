@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +25,7 @@ from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import CHUNK_BYTES, Store
 from tests import ROOT
 from tests.support.calls import counted
+from tests.support.narrow import present
 from tests.support.runs import new_store
 
 ARRAYS: dict[str, np.ndarray] = {
@@ -295,11 +296,24 @@ def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
 @pytest.mark.slow
 def test_what_is_kept_open_follows_what_others_write(store: Store) -> None:
     """Another process writes, and nothing tells this one."""
+    code = (
+        f"import numpy as np; from pipeline.storage.store import Store; path = {store.path!r}\n"
+        "while line := input(): exec('Store(path).' + line); print('done', flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as other:
 
-    def elsewhere(line: str) -> None:
-        code = f"import numpy as np; from pipeline.storage.store import Store; Store({store.path!r}).{line}"
-        subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+        def elsewhere(line: str) -> None:
+            print(line, file=other.stdin, flush=True)
+            assert present(other.stdout).readline() == "done\n"
 
+        _written_elsewhere(store, elsewhere)
+        print(file=other.stdin, flush=True)
+    assert other.returncode == 0
+
+
+def _written_elsewhere(store: Store, elsewhere: Callable[[str], None]) -> None:
     store.write_group("g", {"x": np.ones(3)}, {"n": 1})
     assert store.open_arrays("g")["x"] is store.open_arrays("g")["x"]
     elsewhere("set_attributes('g', {'n': 2})")

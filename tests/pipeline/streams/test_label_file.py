@@ -144,7 +144,7 @@ def coming(path: Path, y: np.ndarray, delay: int) -> Callable[[int], None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("learner", "task", "y", "more"), CASES[::2])
+@pytest.mark.parametrize(("learner", "task", "y", "more"), CASES[2::2])
 def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
     learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,6 +99,26 @@ def run(
         directory.close()
 
 
+type Runs = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def runs(two_workers: ClusterHandle, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Finished runs by their order and scale, which tests read only: each is made once."""
+
+    @cache
+    def of(order: str, scale: str) -> Path:
+        folder: Path = tmp_path_factory.mktemp("finished") / "run"
+        run(two_workers, folder, file, of_both(order, scale))
+        return folder
+
+    return of
+
+
+def of_both(order: str = "shuffled", scale: str = "none") -> Params:
+    return params_for(t=10, psi=8, learners=LEARNERS, order=order, partitioner="anne", scale=scale)
+
+
 def in_order(file: Path, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """The stream with its initial rows, from the definition."""
     rows = np.load(file)
@@ -133,17 +155,17 @@ def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | 
 
 
 @pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+def test_the_pipeline_is_the_protocol(order: str, runs: Runs, file: Path) -> None:
     """PR4 as well: the accuracy at the end is what was right of the whole stream."""
-    params = params_for(t=10, psi=8, learners=LEARNERS, order=order, partitioner="anne")
-    metrics = run(two_workers, tmp_path, file, params)
+    params, folder = of_both(order), runs(order, "none")
     schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
-    Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
+    metrics = json.loads((folder / "metrics.json").read_text())
+    Draft202012Validator(schema).validate(metrics)
     _, y = in_order(file, params)
     for name in LEARNERS:
         found = metrics["learners"][name]
-        expected, state = by_hand(tmp_path, file, params, name, None if name == "ogd" else 8, BLOCK)
-        assert np.array_equal(PredictionFile(str(tmp_path / "predictions" / f"{name}.int32"), "int32").read(), expected)
+        expected, state = by_hand(folder, file, params, name, None if name == "ogd" else 8, BLOCK)
+        assert np.array_equal(PredictionFile(str(folder / "predictions" / f"{name}.int32"), "int32").read(), expected)
         right = expected == y[INITIAL:]
         assert found["accuracy"] == right.mean()
         assert found["n_support"] == state.n_support
@@ -153,11 +175,11 @@ def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, fi
         assert np.diff([0, *found["curve"]["seconds"]]).min() > 0
         assert not found["stopped_early"]
         # A learner's state is in the memory of one worker, to which all its tasks go.
-        records = [json.loads(path.read_text()) for path in (tmp_path / "records" / "stream").glob(f"{name}-*.json")]
+        records = [json.loads(path.read_text()) for path in (folder / "records" / "stream").glob(f"{name}-*.json")]
         assert len(records) >= 3
         assert len({record["worker"] for record in records}) == 1
-    assert not (tmp_path / "checkpoints").exists()
-    report = (tmp_path / "report.html").read_text()
+    assert not (folder / "checkpoints").exists()
+    report = (folder / "report.html").read_text()
     assert "Accuracy so far" in report
     assert all(name in report for name in LEARNERS)
 
@@ -175,11 +197,10 @@ def test_pr3_blocks_change_predictions_but_not_what_is_learned(
     assert np.array_equal(finals[0], finals[1])
 
 
-def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = params_for(t=10, psi=8, learners=("ogd",))
-    run(two_workers, tmp_path, file, params)
-    store = Store(tmp_path / "store.zarr")
-    fitted = json.loads((tmp_path / "manifest.json").read_text())["stages"]["partition"]["result"]["fitted"][0]
+def test_pr2_the_map_stays_as_it_is(runs: Runs, file: Path) -> None:
+    params, folder = of_both(), runs("shuffled", "none")
+    store = Store(folder / "store.zarr")
+    fitted = json.loads((folder / "manifest.json").read_text())["stages"]["partition"]["result"]["fitted"][0]
     before = Fitted(**fitted).load(store)
     X, _ = in_order(file, params)
     initial = PreparedRows(store, "train").read(0, INITIAL).rows
@@ -255,13 +276,11 @@ def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, small_sizes: S
     assert np.array_equal(found, X[order])
 
 
-def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = params_for(t=10, psi=8, learners=("kernel-ogd",), scale="minmax")
-    run(two_workers, tmp_path, file, params)
-    X, _ = in_order(file, params)
+def test_columns_are_scaled_by_the_initial_rows(runs: Runs, file: Path) -> None:
+    X, _ = in_order(file, of_both(scale="minmax"))
     low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
     assert (low > X).any() or (high < X).any()
-    stream = Stream(Store(tmp_path / "store.zarr"), BLOCK)
+    stream = Stream(Store(runs("shuffled", "minmax") / "store.zarr"), BLOCK)
     expected = np.clip((X[INITIAL:] - low) / (high - low), 0.0, 1.0)
     np.testing.assert_array_equal(stream.features(0), expected)
 
@@ -372,20 +391,19 @@ def test_sparse_data_to_be_scaled_is_refused_before_the_shuffle(two_workers: Clu
 
 @pytest.mark.parametrize("scale", ["none", "minmax"])
 def test_what_was_learned_is_a_model_to_score_with(
-    scale: str, two_workers: ClusterHandle, file: Path, tmp_path: Path
+    scale: str, two_workers: ClusterHandle, runs: Runs, file: Path, tmp_path: Path
 ) -> None:
-    params = params_for(t=10, psi=8, learners=LEARNERS, scale=scale)
-    run(two_workers, tmp_path, file, params)
+    params, folder = of_both(scale=scale), runs("shuffled", scale)
     X, y = in_order(file, params)
     given = np.load(file)[:, 1:]
     if scale == "minmax":
         low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
         X, given = (np.clip((part - low) / (high - low), 0.0, 1.0) for part in (X, given))
     for name in params.learners:
-        model = open_run(str(tmp_path), name)
+        model = open_run(str(folder), name)
         with Output(str(tmp_path / "scored.parquet")) as output:
             score(two_workers.client, model, open_data(model, str(file), label=0), output, QuietProgress())
-        rows, state = begun(tmp_path, np.concatenate([X, given]), params, name, None if ON_CELLS[name] else 8)
+        rows, state = begun(folder, np.concatenate([X, given]), params, name, None if ON_CELLS[name] else 8)
         state.partial_fit(rows[:N], y)
         expected = decision_to_index(state.decision_function(rows[N:]))
         assert np.array_equal(pq.read_table(tmp_path / "scored.parquet")["prediction"], expected)

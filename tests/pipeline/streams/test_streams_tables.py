@@ -245,7 +245,7 @@ def test_weights_matter(beforehand: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pipe", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["pipe", "csv"])
 def test_killed_and_resumed_it_ends_with_the_same_bits(kind: str, beforehand: bytes, tmp_path: Path) -> None:
     """Columns stay as they were found at first, though the rows that follow would tell otherwise."""
 
@@ -296,10 +296,10 @@ def test_weights_of_a_file_and_of_a_pipe_are_the_same(tmp_path: Path) -> None:
     for table in (TableRequest(weight="w"), TableRequest(drop=("w",))):
         name = "weighted" if table.weight else "unweighted"
         run(tmp_path / f"file-{name}", None, table, file=tmp_path / "rows.csv")
-        run(tmp_path / f"pipe-{name}", piped(plain_text(), replace(PLAIN, table=table)), table)
         found.append(predictions(tmp_path / f"file-{name}"))
-        assert found[-1] == predictions(tmp_path / f"pipe-{name}")
-    assert found[0] != found[1]
+    weighted = TableRequest(weight="w")
+    run(tmp_path / "pipe", piped(plain_text(), replace(PLAIN, table=weighted)), weighted)
+    assert predictions(tmp_path / "pipe") == found[0] != found[1]
 
 
 PLAIN = ReadRequest(label="delay")

@@ -235,15 +235,16 @@ def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("left", ["solving-000/state.json", "rounds-classes-000/own-000-00001.npz", "checkpoint.npz"])
 def test_what_an_earlier_version_left_is_not_read_and_goes(
-    left: str, mapped_once: Callable[..., Mapped], undisturbed: tuple[TrainResult, int], tmp_path: Path
+    mapped_once: Callable[..., Mapped], undisturbed: tuple[TrainResult, int], tmp_path: Path
 ) -> None:
     ctx, fitted = mapped_once(300, 10)(tmp_path / "run", KILLED)
     PROCESS.forget()
-    file = ctx.run.task_record("train:svm", "any").parent / left
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"not of this version")
+    records = ctx.run.task_record("train:svm", "any").parent
+    left = ("solving-000/state.json", "rounds-classes-000/own-000-00001.npz", "checkpoint.npz")
+    for name in left:
+        (records / name).parent.mkdir(parents=True, exist_ok=True)
+        (records / name).write_bytes(b"not of this version")
     assert train(ctx, "svm", fitted) == undisturbed[0]
-    assert not file.exists()
+    assert not any((records / name).exists() for name in left)
     assert not list((tmp_path / "run" / "records").rglob("*.npz"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import shutil
 import signal
 import socket
 import struct
@@ -19,6 +21,7 @@ import pytest
 from distributed import Client, LocalCluster, Worker, WorkerPlugin, get_worker
 
 from cluster import certificates, connect
+from pipeline.params import Params
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine, peer_messages, peers
 from pipeline.training.peer_messages import SECRET_BYTES, Connections, packed
@@ -31,6 +34,8 @@ from tests.support.runs import context, points, store_rows
 
 pytestmark = pytest.mark.system
 SETTINGS: dict[str, Any] = {"shrinkage": 0.1, "max_leaves": 6, "min_leaf": 4, "solver": "distributed"}
+
+type Here = Callable[[Params], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -48,14 +53,37 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def stored(path: Path, **options: Any) -> Any:
-    params = params_for(learners=("boosting",), **{**SETTINGS, **options})
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with its rows, of which every run here is a copy."""
+    path = tmp_path_factory.mktemp("rows") / "run"
     X, y = points(20_000, classes=3)
-    store_rows(context(path, params).store, X, y, rule="first", n_train=19_000, part_rows=4000)
-    return params
+    store_rows(context(path).store, X, y, rule="first", n_train=19_000, part_rows=4000)
+    return path
 
 
-def trained(path: Path, params: Any, client: Any = None) -> Any:
+def of_boosting(**options: Any) -> Params:
+    return params_for(learners=("boosting",), **{**SETTINGS, **options})
+
+
+@pytest.fixture(scope="module")
+def here(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """Results of training in this process, each of which is computed once."""
+    found: dict[str, Any] = {}
+
+    def of(params: Params) -> Any:
+        key = json.dumps(params.as_json(), sort_keys=True)
+        if key not in found:
+            PROCESS.forget()
+            found[key] = trained(rows, tmp_path_factory.mktemp("here") / "run", params)
+            PROCESS.forget()
+        return found[key]
+
+    return of
+
+
+def trained(rows: Path, path: Path, params: Params, client: Any = None) -> Any:
+    shutil.copytree(rows, path)
     return train(context(path, params, **({} if client is None else {"client": client})), "boosting", None)
 
 
@@ -75,41 +103,38 @@ def given_up(legs: Calls) -> list[bool]:
 
 @pytest.mark.parametrize("seconds", [0.0, 100.0])
 def test_workers_make_rounds_among_themselves(
-    client: Client, tmp_path: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
+    client: Client, rows: Path, here: Here, tmp_path: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leg ends where no tree is half grown, and the state goes on from there."""
-    params = stored(tmp_path / "here", rounds=5)
-    stored(tmp_path / "there", rounds=5)
-    expected = trained(tmp_path / "here", params)
+    params = of_boosting(rounds=5)
+    expected = here(params)
     monkeypatch.setattr(engine, "LEG_SECONDS", seconds)
     with noted_legs() as legs:
-        assert trained(tmp_path / "there", params, client) == expected
-    rounds = [record["rounds_made"] for records in legs.notes for record in records if record["rounds_made"]]
-    assert sum(rounds) > 15 * 3
-    assert len(rounds) == legs.number == (1 if seconds else 1 + 15 + 1)  # edges, trees, and the last losses
+        assert trained(rows, tmp_path / "there", params, client) == expected
+    made = [record["rounds_made"] for records in legs.notes for record in records if record["rounds_made"]]
+    assert sum(made) > 15 * 3
+    assert len(made) == legs.number == (1 if seconds else 1 + 15 + 1)  # edges, trees, and the last losses
     assert all(record["bytes_sent"] > 0 for records in legs.notes for record in records)
 
 
-def test_a_stop_by_held_out_rows_ends_the_legs(client: Client, tmp_path: Path) -> None:
-    params = stored(tmp_path / "here", rounds=60, patience=2, shrinkage=1.0, held_out=0.2)
-    stored(tmp_path / "there", rounds=60, patience=2, shrinkage=1.0, held_out=0.2)
-    expected = trained(tmp_path / "here", params)
+def test_a_stop_by_held_out_rows_ends_the_legs(client: Client, rows: Path, here: Here, tmp_path: Path) -> None:
+    params = of_boosting(rounds=60, patience=2, shrinkage=1.0, held_out=0.2)
+    expected = here(params)
     assert expected["rounds_made"] < 60
-    assert trained(tmp_path / "there", params, client) == expected
+    assert trained(rows, tmp_path / "there", params, client) == expected
 
 
 def test_a_worker_that_is_busy_is_not_waited_for(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, rows: Path, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tasks are done in their turn: here once the other work ends."""
-    params = stored(tmp_path / "here", rounds=3)
-    stored(tmp_path / "there", rounds=3)
-    expected = trained(tmp_path / "here", params)
+    params = of_boosting(rounds=3)
+    expected = here(params)
     monkeypatch.setattr(peers, "JOIN_SECONDS", 0.5)
     monkeypatch.setattr(engine, "JOIN_SECONDS", 0.5)
     busy = client.submit(time.sleep, 3.0, workers=[sorted(client.scheduler_info()["workers"])[1]], pure=False)
     with noted_legs() as legs:
-        assert trained(tmp_path / "there", params, client) == expected
+        assert trained(rows, tmp_path / "there", params, client) == expected
     assert busy.status == "finished"
     assert given_up(legs)[0]
 
@@ -173,14 +198,13 @@ def test_an_error_of_a_worker_is_raised_and_ends_the_others(client: Client) -> N
     assert time.monotonic() - began < 15
 
 
-def test_connections_are_encrypted_where_those_of_dask_are(tmp_path: Path) -> None:
-    params = stored(tmp_path / "here", rounds=3)
-    stored(tmp_path / "there", rounds=3)
-    expected = trained(tmp_path / "here", params)
+def test_connections_are_encrypted_where_those_of_dask_are(rows: Path, here: Here, tmp_path: Path) -> None:
+    params = of_boosting(rounds=3)
+    expected = here(params)
     certificates.write(tmp_path / "tls", certificates.temporary())
     options = [f"tls={tmp_path / 'tls'}"]
     with connect("local", workers=2, memory_limit="1GB", options=options) as cluster, noted_legs() as legs:
-        assert trained(tmp_path / "there", params, cluster.client) == expected
+        assert trained(rows, tmp_path / "there", params, cluster.client) == expected
         assert cluster.client.submit(heard_from, None, pure=False).result() == []  # as it does not encrypt
     assert given_up(legs) == [False]
 
@@ -221,11 +245,10 @@ def test_messages_of_several_legs_are_kept_and_those_of_many_are_not() -> None:
 
 
 def test_the_same_bits_when_workers_die_between_legs_and_within(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: Path, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = stored(tmp_path / "here", rounds=120)
-    stored(tmp_path / "there", rounds=120)
-    expected = trained(tmp_path / "here", params)
+    params = of_boosting(rounds=120)
+    expected = here(params)
     monkeypatch.setattr(engine, "LEG_SECONDS", 0.2)
     monkeypatch.setattr(engine, "ROUNDS_BETWEEN_LEGS", 3)
     monkeypatch.setattr(engine, "MOST_LEGS_LOST", 100)
@@ -251,7 +274,7 @@ def test_the_same_bits_when_workers_die_between_legs_and_within(
 
     with connect("local", workers=2, memory_limit="1GB") as cluster, noted_legs(ended) as legs:
         cluster.client.register_plugin(Hurried())
-        assert trained(tmp_path / "there", params, cluster.client) == expected
+        assert trained(rows, tmp_path / "there", params, cluster.client) == expected
         within.join()
     lost = given_up(legs)
     assert 1 <= sum(lost) < len(lost) / 2

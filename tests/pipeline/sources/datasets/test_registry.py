@@ -45,6 +45,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".zst": partial(pa.compress, codec="zstd", asbytes=True),
 }
+PACKED = {suffix: compress(LINE) for suffix, compress in COMPRESS.items()}
 
 
 def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
@@ -145,16 +146,16 @@ def test_files_of_the_data_directory_are_as_registered(name: str, data_dir: Path
     counts = []
     for url in filter(None, (found.train_url, found.test_url)):
         opener = bz2.open if url.endswith(".bz2") else gzip.open
-        with opener(url, "rt") as stream:
+        with opener(url) as stream:
             if found.format == "csv":
-                columns = next(stream).rstrip("\n").split("\t" if ".tsv" in url else ",")
+                columns = next(stream).decode().rstrip("\n").split("\t" if ".tsv" in url else ",")
                 assert found.label in columns
                 assert len(columns) - 1 == found.n_columns
                 counts.append(sum(1 for line in stream))
             else:
-                rows = [line for line in stream if line.strip()]
+                rows = [line for line in stream.read().splitlines() if line.strip()]
                 counts.append(len(rows))
-                largest = max(int(row.rsplit(None, 1)[-1].partition(":")[0]) for row in rows if ":" in row)
+                largest = max(int(row.rsplit(None, 1)[-1].partition(b":")[0]) for row in rows if b":" in row)
                 assert found.n_columns is not None
                 assert largest <= found.n_columns
     if found.test_url is None:
@@ -201,7 +202,7 @@ def test_files_are_found_under_every_accepted_name(
     spec: DatasetSpec, files: Files, suffix: str, tmp_path: Path
 ) -> None:
     for name in files.names:
-        (tmp_path / (name + suffix)).write_bytes(COMPRESS[suffix](LINE))
+        (tmp_path / (name + suffix)).write_bytes(PACKED[suffix])
     found = resolve(spec, tmp_path)
     assert found.train_url == str(tmp_path / (files.train + suffix))
     assert found.test_url == (str(tmp_path / (files.test + suffix)) if files.test else None)

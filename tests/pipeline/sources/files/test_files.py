@@ -220,7 +220,8 @@ def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ending", COMPRESS)
 def test_truncated(tmp_path: Path, ending: str) -> None:
     rng = np.random.default_rng(0)
-    text = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((25_000, 2)))
+    n = 25_000 if ending == "bz2" else 3000  # of bzip2, two blocks
+    text = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((n, 2)))
     packed = COMPRESS[ending](text)
     words = "truncated: the compressed data stop before their end marker; copy or download it again"
     for keep in (20, len(packed) // 2, len(packed) - 5):
@@ -282,11 +283,13 @@ def data_file(name: str) -> str:
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["a9a.bz2", "sector.t.scale.bz2", "usps.t.bz2"])
 def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
+    """Of the larger files, the first megabyte, which is no longer packed."""
     path = data_file(name)
-    text = bz2.decompress(Path(path).read_bytes())
+    with bz2.open(path) as stream:
+        text = stream.read() if name == "a9a.bz2" else stream.read(1 << 20).rpartition(b"\n")[0]
     X, y = load_svmlight_file(io.BytesIO(text))
-    for url in (path, write(tmp_path / "plain", text)):
-        source = opened(url, n_columns=X.shape[1], sizes=Sizes(1 << 20, 300_000))
+    for url in (*([path] if name == "a9a.bz2" else ()), write(tmp_path / "plain", text)):
+        source = opened(url, n_columns=X.shape[1], sizes=Sizes(1 << 19, 150_000))
         blocks = read_all(source)
         assert np.array_equal(np.concatenate([b.y for b in blocks]), y)
         assert np.array_equal(np.concatenate([csr(b.X).data for b in blocks]), X.data)
