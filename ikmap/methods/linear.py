@@ -71,10 +71,12 @@ def moments(rows: Rows) -> tuple[Floats, Floats]:
     n, d = rows.shape
     if isinstance(rows, np.ndarray):
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+        # The deviation of a column that is always the same may be one of rounding, and new rows may have another value.
+        used = rows.max(axis=0) > rows.min(axis=0)
     else:
         squares = np.bincount(rows.indices, weights=rows.data**2, minlength=d)
         mean, deviation = np.zeros(d), np.sqrt(squares / n)
-    used = deviation > 0
+        used = deviation > 0
     return mean, np.where(used, deviation, 1.0) * math.sqrt(max(1, int(used.sum())))
 
 
