@@ -48,6 +48,7 @@ SEARCH_ROWS = 10_000
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
 LEAST_BUDGET = 30.0
+"""Seconds of the budget that is given by default, at least."""
 FIRST_SHARE, SEARCH_SHARE = 0.6, 0.2
 """Share of the budget within which each candidate is to be tried on one fold; and psi and C are to be chosen, where
 more folds than one have too few rows for that."""
