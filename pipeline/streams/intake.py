@@ -195,12 +195,15 @@ class Intake(StreamSupply):
         self._thread.start()
 
     def _begin_again(self, n_stored: int) -> None:
-        """Have the source give what it gave to this process and is not stored, as a stored chunk was damaged."""
+        """Have the source give what it gave to this process and is not stored, if a stored chunk was damaged."""
         if not self.feed.replays:
             self._items, self._exhausted = None, False
             self._waiting.clear()
             self._n_waiting = 0
-        elif self._replayed or self._n_given != n_stored + self._n_waiting:
+            return
+        # While the first rows are compared, all those of before are still in the store; then all that came are.
+        expected = self._n_replayed if self._replayed else self._n_given - self._n_waiting
+        if n_stored != expected:
             raise InputError(
                 f"{self.feed.url}: rows that were taken in are damaged in the store; give the same command again, with "
                 "the same rows from the first on"
