@@ -27,12 +27,12 @@ from benchmarks import online, predictor
 pytestmark = pytest.mark.slow
 
 OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=4.0)
-"""Of this file alone, as the benchmarks remember what they read by these."""
+"""Options that no other file of tests has, as the benchmarks remember what they read by these."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_rows() -> Iterator[None]:
-    """As many rows as show that the sides agree."""
+    """Read so many rows as show that the sides agree."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.data.QUICK_ROWS", 400)
         yield

@@ -446,14 +446,6 @@ def uses(learner: str, name: str, given: dict[str, Any]) -> bool:
     return False
 
 
-def kind_of_refusal(learner: str, name: str) -> tuple[object, ...]:
-    """What a refusal goes by; of learners that are alike in it, one is tried. Each has its options tested below."""
-    kind = LEARNERS[learner]
-    fields = fields_of(kind)
-    has = ("kernel" in fields, "features" in fields, name in fields, name in UNREAD.get(learner, ()))
-    return kind.about.on, kind.about.usual_map, issubclass(kind, StreamLearner), *has
-
-
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
 def test_the_map_of_a_run_that_names_none_is_the_usual_one_of_its_learners(
     command: type[BatchOptions | OnlineOptions],
@@ -471,7 +463,6 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(
 ) -> None:
     # Trees, where their depth is the question: with learners that have none, already these are refused.
     base = {"partitioner": "iforest"} if name == "max_depth" else {}
-    refusing = set()
     for learner in command._learners():
         about = LEARNERS[learner].about
         of_map = MAPS[{**base, **GIVEN[name]}.get("partitioner", about.usual_map)]
@@ -486,8 +477,7 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(
             if GIVEN[name].get("partitioner") != about.usual_map:
                 assert batch_params(less) != batch_params(more)
             assert command.from_toml(more.to_toml()) == more
-        elif (kind := kind_of_refusal(learner, name)) not in refusing:
-            refusing.add(kind)
+        else:
             with pytest.raises(InputError) as caught:
                 command(learner=(learner,), **base, **GIVEN[name])
             # Any of these: learners with a kernel use that, and not all that goes with it.

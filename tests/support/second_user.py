@@ -196,6 +196,7 @@ def become(uid: int) -> None:
 def main(path: str, uid: str) -> None:
     plan = Plan(**json.loads(Path(path).read_text()))
     certificates.temporary()  # loads what it takes
+    routes()
     become(int(uid))
     found = {"user": os.geteuid(), "speaking": asyncio.run(speaking(plan)), "sockets": sockets(plan)}
     found |= {"pages": pages(plan), "files": read(plan)}

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -16,12 +15,10 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Le
 
-import flows.batch
-from flows.cli import run_command
 from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import Doc, LearnerAbout, Sample
 from ikmap.methods.ogd import OGD
-from ikmap.methods.registry import FAULTS, MODULES, PACKAGES, load_packages
+from ikmap.methods.registry import PACKAGES
 from pipeline.errors import InputError
 from pipeline.resolve import shared_out
 from pipeline.running.foreign import check_cells
@@ -39,18 +36,6 @@ WORDS = [
 ]
 
 
-ALONE = """
-import sys
-from importlib import import_module
-from flows.cli import run_command
-from tests.support.one_process import commands_in_this_process
-
-with commands_in_this_process():
-    sys.exit(run_command(import_module(sys.argv[1]).main, sys.argv[2:]))
-"""
-"""The command that is named first, without a worker."""
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the example is installed, as a user would: by pip."""
@@ -63,14 +48,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def start(
-    site: Path, words: list[str], program: str = "flows.batch", option: str = "-m", **how: Any
-) -> subprocess.Popen[str]:
-    """Start a module, or with another option a program."""
+def start(site: Path, words: list[str], program: str = "flows.batch", **how: Any) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
     return subprocess.Popen(
-        [sys.executable, option, program, *words], env=environment, text=True, stdout=subprocess.PIPE,
+        [sys.executable, "-m", program, *words], env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, **how,
     )  # fmt: skip
 
@@ -101,20 +83,10 @@ def test_it_does_what_all_methods_have_to(site: Path) -> None:
     assert text == "simhash: passed\nperceptron: passed\n"
 
 
-LARGEST = """
-import sys
-from ikmap.methods.checks import memory
-
-memory.SIZES["map"] = memory.SIZES["map"][-1:]
-sys.exit(memory.main(sys.argv[1:]))
-"""
-
-
 def test_its_map_takes_no_more_memory_than_it_says(site: Path) -> None:
-    """As the command finds, which measures smaller sizes too."""
-    status, text, err = finished(start(site, ["simhash"], LARGEST, "-c"))
+    status, text, err = finished(start(site, ["simhash"], "ikmap.methods.checks.memory"))
     assert (status, err) == (0, ""), text
-    assert text.startswith("simhash, 80,000 rows: ")
+    assert len(text.splitlines()) == 3
 
 
 def test_it_is_chosen_for_trained_and_scores(site: Path, tmp_path: Path) -> None:
@@ -133,13 +105,13 @@ def test_it_is_chosen_for_trained_and_scores(site: Path, tmp_path: Path) -> None
     assert min(of[0] for of in expected.values()) > 0.8
     asked = ["--model", str(whole), "--learner", "perceptron", "--input", str(tmp_path / "rows.npy")]
     asked += ["--output", str(tmp_path / "predicted.parquet"), "--workers", "1"]
-    status, _, err = finished(start(site, ["flows.score", *asked], ALONE, "-c"))
+    status, _, err = finished(start(site, asked, "flows.score"))
     assert status == 0, err
     assert (tmp_path / "predicted.parquet").exists()
 
 
 def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
-    """Its word is one of ``--task``, and its learner's one of ``--learner``."""
+    """On workers too; its word is one of ``--task``, and its learner's one of ``--learner``."""
     site = installed(
         tmp_path,
         "strange",
@@ -149,9 +121,10 @@ def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
     X = np.random.default_rng(0).random((300, 3))
     lines = [",".join(map(repr, [*row, 2 * row[0] + row[1]])) for row in X.tolist()]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,target", *lines]))
-    asked = ["--input", str(tmp_path / "rows.csv"), "--task", "numbers", "--learner", "by-counts", "--psi", "8"]
-    asked += ["--workers", "1", "--no-dask-report", "--run-dir", str(tmp_path / "run")]
-    status, out, err = finished(start(site, ["flows.batch", *asked], ALONE, "-c"))
+    asked = ["--input", str(tmp_path / "rows.csv"), "--task", "numbers", "--learner", "by-counts", "--workers", "2"]
+    status, out, err = finished(
+        start(site, [*asked, "--psi", "8", "--no-dask-report", "--run-dir", str(tmp_path / "run")])
+    )
     assert status == 0, err
     found = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert found["data"]["task"] == "numbers"
@@ -179,24 +152,6 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
     lines = [f"{point} = {place}" for point, place in points.items()]
     (about / "entry_points.txt").write_text("\n".join(["[ikmap.methods]", *lines]) + "\n")
     return tmp_path
-
-
-@pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Have this process load a package of one module, as one does that starts; in the end it knows nothing of it."""
-
-    def load(text: str) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.delenv("IKMAP_PACKAGES", raising=False)
-            patch.setattr(sys, "path", [str(faulty(tmp_path, "strange", text))])
-            load_packages()
-
-    assert FAULTS == []
-    monkeypatch.setitem(MODULES, "strange", "strange")
-    yield load
-    FAULTS.clear()
-    sys.modules.pop("strange", None)
-    assert "first" not in PACKAGES
 
 
 @pytest.mark.parametrize(
@@ -250,26 +205,12 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         ),
     ],
 )
-def test_a_faulty_package_is_one_line(
-    text: str, said: str, loaded: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    loaded(text)
-    status = run_command(flows.batch.main, ["--learner", "first"])
-    check_line(status, capsys.readouterr().err, said)
-
-
-def check_line(status: int | None, err: str, said: str) -> None:
+def test_a_faulty_package_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    status, _, err = finished(start(faulty(tmp_path, "strange", text), ["--learner", "first"]))
     assert (status, len(err.splitlines())) == (2, 1)
     assert "package strange: " in err
     assert said in err
     assert "pip" in err
-
-
-def test_a_faulty_package_of_a_command_is_one_line(tmp_path: Path) -> None:
-    """The package is found and loaded as the command starts."""
-    site = faulty(tmp_path, "strange", "METHOD = 3")
-    status, _, err = finished(start(site, ["--learner", "first"]))
-    check_line(status, err, "found int in its entry point")
 
 
 def test_faulty_packages_stop_nobody_else(tmp_path: Path) -> None:
@@ -296,8 +237,8 @@ class METHOD(LEARNERS["ogd"]):
 
 def test_a_package_that_fails_at_work_is_named(tmp_path: Path) -> None:
     site = faulty(tmp_path, "strange", RAISES)
-    words = ["--learner", "first", "--psi", "4", "--t", "3", "--workers", "1", "--quiet", "--no-dask-report"]
-    status, _, err = finished(start(site, ["flows.batch", *words, "--run-dir", str(tmp_path / "run")], ALONE, "-c"))
+    words = ["--learner", "first", "--psi", "4", "--t", "3", "--workers", "1", "--quiet"]
+    status, _, err = finished(start(site, [*words, "--run-dir", str(tmp_path / "run")]))
     assert status == 2
     said = "error: package strange: KeyError: 'lost' (strange.py, line 7, in partial_fit); mend it, or pip uninstall "
     assert err.splitlines()[-1].startswith(f"{said}strange")

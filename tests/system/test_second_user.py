@@ -32,7 +32,6 @@ from flows.runs import online as run_online
 from pipeline.monitoring.events import QuietProgress
 from tests import ROOT
 from tests.support.narrow import address_of
-from tests.support.one_process import Command, one_process
 from tests.support.second_user import Plan
 
 pytestmark = [
@@ -219,8 +218,8 @@ def test_another_user_gets_into_what_dask_starts_and_into_open_folders(open_fold
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
-        with one_process():
-            Command(BatchOptions.parse(SMALL)).run(run)
+        asked = ["--cluster", cluster.scheduler_address, *SMALL, "--run-dir", str(run)]
+        run_batch.run(BatchOptions.parse(asked), events=QuietProgress())
         assert run.stat().st_mode & 0o777 == 0o755  # as it was found
         address = client.scheduler.address.removeprefix("tcp://")
         plan = Plan(address, sorted(listening() - before), [str(run)], files_in(run), [], paths=SOME)

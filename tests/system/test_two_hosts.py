@@ -78,7 +78,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
             subprocess.run(["ip", "-n", name, "address", "add", f"{own}/24", "dev", link], check=True)
             subprocess.run(["ip", "-n", name, "link", "set", link, "up"], check=True)
         tls = folder / "tls"
-        certificates.write(tls, certificates.temporary())
+        assert one.run("cluster.certificates", str(tls)).returncode == 0
         words = ["--tls-ca-file", str(tls / certificates.CA), "--tls-cert", str(tls / certificates.CERTIFICATE)]
         words += ["--tls-key", str(tls / certificates.KEY)]
         one.start(
@@ -88,8 +88,8 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
         _until((folder / "scheduler.json").exists)
         two.start(
             "distributed.cli.dask_worker", "--scheduler-file", str(folder / "scheduler.json"), "--nthreads", "1",
-            "--no-nanny", "--memory-limit", "1GB", "--no-dashboard", "--death-timeout", "120",
-            "--local-directory", str(folder), *words,
+            "--memory-limit", "1GB", "--dashboard-address", "127.0.0.1:0",
+            "--death-timeout", "120", "--local-directory", str(folder), *words,
         )  # fmt: skip
         _until(lambda: "Registered to:" in (folder / f"{two.name}.log").read_text())
         yield one, two

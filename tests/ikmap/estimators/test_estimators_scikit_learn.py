@@ -140,7 +140,7 @@ def small_race(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _belongs(key: BaseEstimator, name: str) -> bool:
-    """Whether an estimator is checked by a check of this name."""
+    """Return whether an estimator is checked by a check of this name."""
     if key in TIGHT:
         return name in WEIGHTS_AS_COPIES
     return key not in VARIANTS or name in LEARNED

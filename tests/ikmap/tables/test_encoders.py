@@ -126,7 +126,7 @@ def test_what_tells_no_rows_apart_is_left_out() -> None:
 
 
 def test_a_column_of_very_many_words_is_left_out_and_the_rest_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many rows, even where its words come more than twice each: a run is not refused for a column of ids."""
+    """A run is not refused for a column of ids, even where each comes more than twice."""
     monkeypatch.setattr("ikmap.tables.plan.MOST_LEVELS", 100)
     n = 600
     for n_words, encoding in ((100, "count"), (101, "drop")):

@@ -283,7 +283,7 @@ def data_file(name: str) -> str:
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["a9a.bz2", "sector.t.scale.bz2", "usps.t.bz2"])
 def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
-    """Of the larger files, the first megabyte, which is no longer packed."""
+    """The larger files are read up to their first megabyte, which is unpacked before."""
     path = data_file(name)
     with bz2.open(path) as stream:
         text = stream.read() if name == "a9a.bz2" else stream.read(1 << 20).rpartition(b"\n")[0]
