@@ -17,16 +17,19 @@ ifndef PYTEST_DEBUG_TEMPROOT
 export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 8000000 {print "/dev/shm"}')
 endif
 
-.PHONY: help venv run check test coverage lowest pythons bench docs api lint ruff types format
+QUICK := -m "not system and not slow" --ignore=tests/system --ignore=tests/services
+
+.PHONY: help venv run check test services coverage lowest pythons bench docs api lint ruff types format
 
 help:
 	@echo "make venv     build .venv from the pinned versions; PYTHON=python3.13 VENV=.venv-3.13 names others"
 	@echo "make run      run the main job on the embedded data set; options in ARGS=\"...\""
 	@echo "make check    lint, types and the tests that need neither other processes nor minutes; pytest options in ARGS"
-	@echo "make test     run the whole test suite; pytest options in ARGS=\"...\""
-	@echo "make pythons  run it with Python 3.12 and with 3.13, each in an environment of its own"
+	@echo "make test     run the test suite; pytest options in ARGS=\"...\""
+	@echo "make services run the tests against servers of Prefect, Slurm, two hosts and a second user"
+	@echo "make pythons  run both with Python 3.12 and with 3.13, each in an environment of its own"
 	@echo "make lowest   run the tests of make check with the lowest versions that pyproject.toml allows"
-	@echo "make coverage run the whole suite and print which branches no test takes"
+	@echo "make coverage run all tests and print which branches no test takes"
 	@echo "make bench    list the benchmarks, or run those of ARGS=\"...\"; installs the peers"
 	@echo "make docs     write the pages that are made from declarations"
 	@echo "make api      write down the public names and signatures, which a test compares"
@@ -42,11 +45,15 @@ run: venv
 	@$(PY) -m flows.batch $(ARGS)
 
 check: lint
-	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system and not slow" --ignore=tests/system $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(QUICK) $(ARGS)
 
 # Three files of tests at a time, on two cores: some wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
-	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/services $(ARGS)
+
+# These wait far more than they compute.
+services: venv
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder tests/services $(ARGS)
 
 # Numba's loops are compiled, so no line of theirs is counted. Each process writes a file of its own.
 coverage: venv
@@ -56,12 +63,11 @@ coverage: venv
 
 # One after the other, each with all of both cores.
 pythons:
-	@$(MAKE) --no-print-directory test PYTHON=python3.12 VENV=.venv-3.12
-	@$(MAKE) --no-print-directory test PYTHON=python3.13 VENV=.venv-3.13
+	@$(MAKE) --no-print-directory test services PYTHON=python3.12 VENV=.venv-3.12
+	@$(MAKE) --no-print-directory test services PYTHON=python3.13 VENV=.venv-3.13
 
 lowest: .venv-lowest/.lowest
-	@.venv-lowest/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		-m "not system and not slow" --ignore=tests/system $(ARGS)
+	@.venv-lowest/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(QUICK) $(ARGS)
 
 .venv-lowest/.lowest: pyproject.toml requirements.txt .ci/make-lowest
 	@.ci/make-lowest

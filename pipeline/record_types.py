@@ -549,13 +549,15 @@ class FinishedStage(TypedDict):
     """A finished stage in the manifest.
 
     `records` is the number of records of tasks, which need not be the number of tasks in its summary: rows that another
-    run has read come without records. Earlier versions have not written it.
+    run has read come without records. Earlier versions have not written it. `obsolete` names the groups of the store
+    that only this stage needed.
     """
 
     record: Summary
     result: Record
     outputs: NotRequired[list[str]]
     records: NotRequired[int]
+    obsolete: NotRequired[list[str]]
 
 
 class CandidateRecord(TaskRecord):

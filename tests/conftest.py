@@ -35,10 +35,10 @@ settings.load_profile("patient")
 TESTS = Path(__file__).parent
 
 LONGEST = (
-    "system/prefect_deployments", "system/slurm", "system/batch", "ikmap/partitioners/voronoi",
-    "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs", "system/prefect",
-    "pipeline/training/dual", "pipeline/storage/storage_durability", "pipeline/running/compiling", "system/two_hosts",
-    "pipeline/training/on_rows", "system/plugin", "plugins/stream", "system/second_user",
+    "services/prefect_deployments", "services/slurm", "system/batch", "ikmap/partitioners/voronoi",
+    "pipeline/stages/select", "pipeline/streams/streams", "ikmap_papers/isolation_kernel/runs", "services/prefect",
+    "pipeline/training/dual", "pipeline/storage/storage_durability", "pipeline/running/compiling", "services/two_hosts",
+    "pipeline/training/on_rows", "system/plugin", "plugins/stream", "services/second_user",
     "ikmap/estimators/estimators_scikit_learn", "pipeline/training/sums_boosting", "pipeline/training/peers",
     "pipeline/stages/choose", "benchmarks/tables", "pipeline/reproduce/registry", "ikmap/device",
     "pipeline/stages/stages", "system/monitoring", "nets/models",
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     # Once for each file: there are forty times as many tests.
     keys = {path: key(path) for path in tests}
-    system = {path for path in tests if "system" in path.relative_to(TESTS).parts}
+    system = {path for path in tests if {"system", "services"} & {*path.relative_to(TESTS).parts}}
     items.sort(key=lambda item: keys[item.path])
     for item in items:
         if item.path in system:

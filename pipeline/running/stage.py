@@ -182,12 +182,13 @@ class Stage:
         """Prefix of the keys of the stage's tasks."""
         return self.context.key(self.name)
 
-    def finish[R: Result](self, result: R, outputs: Sequence[str] = ()) -> R:
+    def finish[R: Result](self, result: R, outputs: Sequence[str] = (), obsolete: Sequence[str] = ()) -> R:
         """Write the stage's summary and result to the manifest; return the result, JSON values that later stages need.
 
         The summary has the rows and seconds of all processes that have worked on the stage.
 
-        `outputs` names what the stage wrote beside its tasks.
+        `outputs` names what the stage wrote beside its tasks, `obsolete` the groups of the store that only it needed,
+        which are deleted.
         """
         seconds = self.context.elapsed - self.began
         # Workers compile side by side: the stage has waited for the slowest.
@@ -199,7 +200,7 @@ class Stage:
         summary = summarise(self.name, self.records, self.started, self.before + seconds, self.rows, self.skipped)
         if self.before:
             summary["seconds_before"] = round(self.before, 4)
-        self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken())
+        self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken(), obsolete)
         self.context.events.stage_finished(self.name, progress_of(summary))
         return result
 

@@ -78,10 +78,7 @@ def partition(context: Context, values: Sequence[Value]) -> PartitionResult:
                 f"constant? If not, give a larger --{parameter}"
             )
     result: PartitionResult = {"fitted": [asdict(model) for model in models]}
-    stage.finish(result)
-    if in_parts:
-        context.store.delete(PARTS)
-    return result
+    return stage.finish(result, obsolete=[PARTS] if in_parts else [])
 
 
 def cores_of_a_host(context: Context) -> int:

@@ -32,7 +32,7 @@ from pipeline.stages.select_rows import (
     unpacked_rows,
 )
 from pipeline.stages.select_sweeps import chosen_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
-from pipeline.stages.sweep_stored import forget, prepare
+from pipeline.stages.sweep_stored import SWEPT, prepare
 from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -81,10 +81,7 @@ def select(context: Context) -> SelectResult:
     search = HyperparameterSearch(Stage(context, "select", None, n_used), n_used, rows)
     search.run()
     chosen = {"rows": n_used, "folds": FOLDS, "search": params.search, **search.result()}
-    result = search.stage.finish(cast("SelectResult", chosen))
-    if search.swept:
-        forget(context.store)
-    return result
+    return search.stage.finish(cast("SelectResult", chosen), obsolete=SWEPT if search.swept else ())
 
 
 @dataclass(frozen=True)

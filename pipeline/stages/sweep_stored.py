@@ -33,6 +33,8 @@ HELD_OUT = 50_000
 """Most rows on which values are compared: they are in memory."""
 FOLDER = "sweep"
 MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
+SWEPT = (FOLDER, f"{PARTS}/{FOLDER}")
+"""Groups of the store that only sweeps need."""
 
 
 def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
@@ -61,12 +63,6 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
         for start in range(0, n, layout.shard_rows)
     ]
     stage.run(map_swept, tasks)
-
-
-def forget(store: Store) -> None:
-    """Delete the groups of the store that only the sweeps needed."""
-    for name in (FOLDER, PARTS):
-        store.delete(name)
 
 
 def map_swept(store: Store, params: Params, content_hash: str, start: int, stop: int, n_rows: int) -> TaskRecord:

@@ -192,6 +192,8 @@ class RunDirectory:
     def begin_session(self, start_seconds: float = 0.0) -> None:
         """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
 
+        What that one had yet to delete is deleted.
+
         Parameters
         ----------
         start_seconds : float
@@ -201,6 +203,8 @@ class RunDirectory:
         self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
         self.manifest["session"] = time.time()
         self.save(certain=False)
+        for stage in self.manifest["stages"].values():
+            self._delete_obsolete(stage)
 
     @property
     def spent(self) -> float:
@@ -275,10 +279,18 @@ class RunDirectory:
         result: Result,
         outputs: Sequence[str] = (),
         records: Iterable[str] = (),
+        obsolete: Sequence[str] = (),
     ) -> None:
-        """Note in the manifest that a stage is done. `outputs` names its outputs that are in no record.
+        """Note in the manifest that a stage is done, then delete the groups of the store that only this stage needed.
 
         All files of the stage, also its `records`, are flushed first.
+
+        Parameters
+        ----------
+        outputs : sequence of str
+            Outputs that are in no record.
+        obsolete : sequence of str
+            Groups to delete. If the process is killed before they are, the next one deletes them.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
@@ -290,9 +302,16 @@ class RunDirectory:
                 finished["outputs"] = list(outputs)
             if n_records := sum(1 for _ in folder.glob("*.json")):
                 finished["records"] = n_records
+            if obsolete:
+                finished["obsolete"] = list(obsolete)
             self.manifest["stages"][name] = finished
             # The records alone would do: if this is lost in a power cut, they are read again.
             self.save(certain=False, before=before)
+        self._delete_obsolete(finished)
+
+    def _delete_obsolete(self, stage: FinishedStage) -> None:
+        for name in stage.get("obsolete", ()):
+            self.store.delete(name)
 
     def records(self, stage: str) -> dict[str, TaskRecord | None]:
         """Read the records of a stage's tasks, by task; None for a damaged record, whose task counts as not done."""

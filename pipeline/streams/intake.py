@@ -16,7 +16,7 @@ from ikmap.tasks import TaskKind
 from pipeline.errors import InputError
 from pipeline.record_types import LabelsResult, PartRecord, Record
 from pipeline.rows.encoding import load_encoder
-from pipeline.rows.parts import IDS, LATE, arrays_of_part
+from pipeline.rows.parts import IDS, LATE, arrays_of_part, read_column
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import LABELS_AT_END, StreamSupply, chunk_name
@@ -173,11 +173,8 @@ class Intake(StreamSupply):
                 self._count(attributes["part"])
             names.append(name)
         if self.late is not None:
-            of_chunks = names[len(initial) :]
-            self.late.go_on(
-                self.store.need(names[-1])["late"],
-                [self.store.read_group(name)[1][f"{LATE}places"] for name in of_chunks],
-            )
+            state, of_chunks = self.store.need(names[-1])["late"], names[len(initial) :]
+            self.late.go_on(state, self._labelled(of_chunks, self.rows - self.late.limit))
         if self.rows % self.block_rows:  # a short block is the last one
             self._end()
             return
@@ -193,6 +190,16 @@ class Intake(StreamSupply):
             self._replayed, self._n_replayed = deque(names), sum(taken.values())
         self._thread = Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
+
+    def _labelled(self, chunks: Sequence[str], first: int) -> Iterator[np.ndarray]:
+        """Yield the places of the rows that have a label, from place `first` of the stream on."""
+        for name in reversed(chunks):
+            about = self.store.need(name)
+            if about["first"] + about["rows"] <= first:
+                break
+            places = read_column(self.store, name, f"{LATE}places")
+            assert places is not None
+            yield places[places >= first]
 
     def _begin_again(self, n_stored: int) -> None:
         """Have the source give what it gave to this process and is not stored, if a stored chunk was damaged."""

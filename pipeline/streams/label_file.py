@@ -10,7 +10,7 @@ in mind, and no more than `limit`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -234,8 +234,8 @@ class LabelFile:
         """Return how far the file was read, and the counts."""
         return {"offset": self._offset, "line": self._line, "text": self._text, "counts": asdict(self.counts)}
 
-    def go_on(self, kept: LateState, places: Sequence[np.ndarray]) -> None:
-        """Restore a state of :meth:`as_json`, with the places of the labels that each chunk had by then."""
+    def go_on(self, kept: LateState, places: Iterable[np.ndarray]) -> None:
+        """Restore a state of :meth:`as_json`, with the places of those of the last `limit` rows that have a label."""
         self._offset, self._line, self._text = kept["offset"], kept["line"], kept["text"]
         self.counts = Counts(**kept["counts"])
         self._have = {self._n_initial + place for chunk_places in places for place in chunk_places.tolist()}

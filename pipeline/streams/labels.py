@@ -21,6 +21,9 @@ from pipeline.running.working_clock import working_clock
 from pipeline.streams.participant import Answers, Participant, Standing, StreamBlock
 from pipeline.streams.rows import StoredRows, StreamRows
 
+TOGETHER = 65_536
+"""Most rows that are read again at the same time because their labels have come."""
+
 type RowsAt = Callable[[np.ndarray | None], tuple[LearnerRows, Floats | None]]
 """A function from positions among some rows, or None for all, to these rows as a learner takes them and weights."""
 
@@ -124,12 +127,14 @@ class LateLabels(Participant):
         first, n = int(places.min()), int(places.max()) + 1 - int(places.min())
         predicted = standing.predictions.read(first, n)[places - first]
         decisions = standing.predictions.decisions(first, n)[places - first]
+        for start in range(at.start, at.stop, TOGETHER):
+            together = np.arange(start, min(start + TOGETHER, at.stop))
 
-        def rows_at(wanted: np.ndarray | None) -> tuple[LearnerRows, Floats | None]:
-            numbers = np.arange(at.start, at.stop) if wanted is None else at.start + wanted
-            return come.rows(numbers), come.weights(numbers)
+            def rows_at(wanted: np.ndarray | None, among: np.ndarray = together) -> tuple[LearnerRows, Floats | None]:
+                numbers = among if wanted is None else among[wanted]
+                return come.rows(numbers), come.weights(numbers)
 
-        learn(standing, targets, rows_at)
+            learn(standing, come.targets[together], rows_at)
         return [Answers(targets, predicted, decisions, come.numbers[at], late=True)]
 
 
@@ -155,7 +160,7 @@ class LateRows:
     def __init__(self, stream: Stream, batch: LateBatch, rows: StreamRows, chunk: int) -> None:
         self.places, self.targets, self.numbers = batch.places, batch.targets, stream.rows_initial + batch.places
         self._stream, self._before, self._taking = stream, batch.before, rows
-        self._stored: dict[int, StoredRows] = {}
+        self._group, self._stored = -1, cast("StoredRows", np.empty((0, 0)))
         first, begins = chunk, []
         while batch.places.size:
             begins.append(stream.first_of(first))
@@ -173,17 +178,21 @@ class LateRows:
 
     def rows(self, wanted: np.ndarray) -> LearnerRows:
         """Return some of the rows, in their order, as the learner takes them now."""
-        parts, order = [], []
-        for k in np.unique(self._chunk_of[wanted]).tolist():
-            here = np.flatnonzero(self._chunk_of[wanted] == k)
-            if k not in self._stored:
-                self._stored[k] = self._taking.stored(self._stream, k)
-            parts.append(self._stored[k][self._inside[wanted[here]]])
-            order.append(here)
-        back = np.argsort(np.concatenate(order), kind="stable")
-        if sp.issparse(parts[0]):
-            return self._taking.taken(sp.csr_array(sp.vstack(parts, format="csr"))[back])
-        return self._taking.taken(np.ascontiguousarray(np.concatenate(parts)[back]))
+        groups = wanted // TOGETHER
+        parts = [self._stored_of(g)[wanted[groups == g] - g * TOGETHER] for g in np.unique(groups).tolist()]
+        return self._taking.taken(_joined(parts))
+
+    def _stored_of(self, group: int) -> StoredRows:
+        """Return a group of the rows, in their order, as they are stored: the chunks that they are in are read once."""
+        if group != self._group:
+            wanted = np.arange(group * TOGETHER, min((group + 1) * TOGETHER, self.places.size))
+            parts, order = [], []
+            for k in np.unique(self._chunk_of[wanted]).tolist():
+                here = np.flatnonzero(self._chunk_of[wanted] == k)
+                parts.append(self._taking.stored(self._stream, k)[self._inside[wanted[here]]])
+                order.append(here)
+            self._group, self._stored = group, _joined(parts)[np.argsort(np.concatenate(order), kind="stable")]
+        return self._stored
 
     def weights(self, wanted: np.ndarray) -> Floats | None:
         """Return the weights of some of the rows, in their order; None if all rows weigh the same."""
@@ -195,3 +204,9 @@ class LateRows:
                 return None
             weights[here] = of_chunk[self._inside[wanted[here]]]
         return weights
+
+
+def _joined(parts: Sequence[StoredRows]) -> StoredRows:
+    if sp.issparse(parts[0]):
+        return sp.csr_array(sp.vstack(parts, format="csr"))
+    return np.concatenate(cast("Sequence[np.ndarray]", parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, NamedTuple
@@ -11,18 +11,15 @@ import numpy as np
 
 from ikmap._threads import ahead
 from ikmap.methods import CellTables, CountsLearner, Sample, capability
-from pipeline.record_types import TaskRecord, TrainedRecord, TrainResult
+from pipeline.record_types import TrainedRecord
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_rule
 from pipeline.rows.values import check_values
-from pipeline.running.stage import Stage
 from pipeline.storage.lru_cache import PROCESS, LRUCache
-from pipeline.training.engine import rounds_group
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
-from pipeline.training.runner import TrainingJob
 
 COUNT_BYTES = 8 << 20
 """Bytes of rows that are counted at once; a task holds these, the next ones, and two counts."""
@@ -123,12 +120,6 @@ class CountsRounds(Rounds[list[Counts], Look, Blocks, Counts]):
         for counts_of_pass in state:
             counts |= counts_of_pass
         return self.trained(*self.method.finish(counts, self._sample(self.train)))
-
-    @classmethod
-    def result(cls, job: TrainingJob, stage: Stage, records: Sequence[TaskRecord], solver: str) -> TrainResult:
-        result = super().result(job, stage, records, solver)
-        job.context.store.delete(rounds_group(job.learner))  # only now: an interrupted run still needs it until here
-        return result
 
     def _sample(self, train: PreparedRows) -> Sample:
         fitted = self.fitted

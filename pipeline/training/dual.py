@@ -210,10 +210,8 @@ class DualRounds(Rounds[Coordinator | None, Survey | Improvement, BlockReader, S
             details["rounds"] = details["iterations"]
         if (content_hash := solved[0].get("content_hash")) is not None:  # of the one task that solved all problems
             return stage.finish(job.result(content_hash, details))
-        result = stage.finish(job.result(_merge(job, stage, len(solved))["content_hash"], details))
-        # Only now: until here an interrupted run still needs them.
-        job.context.store.delete(f"{MODELS}/{job.learner}-solved")
-        return result
+        content_hash = _merge(job, stage, len(solved))["content_hash"]
+        return stage.finish(job.result(content_hash, details), obsolete=[f"{MODELS}/{job.learner}-solved"])
 
     @classmethod
     def solver(cls, learner: Learner, held_bytes: int) -> str:

@@ -35,7 +35,6 @@ from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.lru_cache import PROCESS, LRUCache
-from pipeline.storage.models import MODELS
 from pipeline.training.peers import (
     JOIN_SECONDS,
     LEG_SECONDS,
@@ -46,7 +45,7 @@ from pipeline.training.peers import (
     listen,
     run_leg,
 )
-from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey
+from pipeline.training.rounds import AnyRounds, Arrays, Generations, Held, RowsKey, rounds_group
 
 CHECKPOINT_SECONDS = 5.0
 """Seconds between checkpoints of a problem whose tasks do not read them."""
@@ -496,11 +495,6 @@ def solve_durably(rounds: AnyRounds, stage: Stage) -> TaskRecord:
         if not record.get("temporary"):
             return record
         done += 1
-
-
-def rounds_group(learner: str) -> str:
-    """Return the name in the store of the shares and states of a learner, until it is trained."""
-    return f"{MODELS}/{learner}-counts"
 
 
 def store_share(rounds: AnyRounds, piece: int, done: int) -> TaskRecord:

@@ -184,7 +184,8 @@ class Rounds[State, Order, Data, Share](ABC):
         """Finish the stage with the result of training, from the records of all problems."""
         (record,) = cast("Sequence[TrainedRecord]", records)
         solved_by = {"solver": solver} if solver else {}
-        return stage.finish(job.result(record["content_hash"], {**record["learner"], **solved_by}))
+        obsolete = [rounds_group(job.learner)] if cls.durable else []
+        return stage.finish(job.result(record["content_hash"], {**record["learner"], **solved_by}), obsolete=obsolete)
 
     # The plan
 
@@ -243,3 +244,8 @@ class Rounds[State, Order, Data, Share](ABC):
 
 
 type AnyRounds = Rounds[Any, Any, Any, Any]
+
+
+def rounds_group(learner: str) -> str:
+    """Return the name in the store of the stored shares and states of a learner, until it is trained."""
+    return f"{MODELS}/{learner}-counts"

@@ -50,10 +50,8 @@ class WholeRunner(Runner):
             n_threads = max(1, job.n_threads // tasks_of_a_host(context.client, n_models))
             stage.run(learn_model, [Task(f"model-{k:03d}", (fitting, n_threads, k)) for k in range(n_models)])
         (record,) = stage.run(fit_rows, [Task("fit", (fitting, job.n_threads))])
-        result = stage.finish(job.result(record["content_hash"], record["learner"]))
-        if n_models:
-            context.store.delete(fitting.group)
-        return result
+        result = job.result(record["content_hash"], record["learner"])
+        return stage.finish(result, obsolete=[fitting.group] if n_models else [])
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ LEFT = {
     "system/test_batch.py": 1,
     "ikmap_papers/isolation_kernel/test_runs.py": 1,
     # What flows of Prefect call, which their server starts.
-    "system/test_prefect.py": 6,
-    "system/test_prefect_deployments.py": 1,
+    "services/test_prefect.py": 6,
+    "services/test_prefect_deployments.py": 1,
     # Ways that are chosen by speed, each of which has to give the same.
     "ikmap/learners/boosting/test_boosting.py": 1,
     "ikmap/partitioners/test_voronoi.py": 4,

@@ -1,8 +1,8 @@
 """The tests of a module stand where the module stands: ``tests/pipeline/x/test_y.py`` tests ``pipeline/x/y.py``.
 
 A file may be about one subject of a module (``test_y_resumed.py``), or of a package (``test_x.py`` or
-``test_x_resumed.py`` in the folder of ``x``). Tests of whole processes are in ``tests/system``, those of methods that a
-package might offer in ``tests/plugins``.
+``test_x_resumed.py`` in the folder of ``x``). Tests of whole processes are in ``tests/system`` and
+``tests/services``, those of methods that a package might offer in ``tests/plugins``.
 """
 
 from __future__ import annotations

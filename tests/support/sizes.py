@@ -29,6 +29,10 @@ class SmallSizes:
         """Let states of streams be written after every chunk, however long that takes, or never."""
         self._patch.setattr("pipeline.streams.checkpoints.SHARE", float("inf") if always else -1.0)
 
+    def late_rows(self, together: int) -> None:
+        """Read so many of the rows again, at a time, whose labels have come."""
+        self._patch.setattr("pipeline.streams.labels.TOGETHER", together)
+
     def learning_blocks(self, piece_rows: int | None = None, block_bytes: int | None = None) -> None:
         """Let learners that go through all rows once learn from blocks of so many bytes, made of such pieces."""
         if piece_rows is not None:

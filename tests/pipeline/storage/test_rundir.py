@@ -67,6 +67,18 @@ def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o750
 
 
+def test_groups_that_a_killed_process_has_not_deleted_are_deleted_by_the_next(tmp_path: Path) -> None:
+    run = make(tmp_path)
+    for name in ("parts/a", "parts/b", "model"):
+        run.store.write_group(name, {}, {})
+    run.finish_stage("train", {"seconds": 1.0}, {}, obsolete=["parts/a"])  # type: ignore[typeddict-item]
+    assert [run.store.holds(name) for name in ("parts/a", "parts/b", "model")] == [False, True, True]
+    run.store.write_group("parts/a", {}, {})  # as if the process had been killed before it deleted it
+    again = make(tmp_path)
+    again.begin_session()
+    assert [again.store.holds(name) for name in ("parts/a", "parts/b", "model")] == [False, True, True]
+
+
 def at(run: RunDirectory, begin: float, last: float) -> None:
     """Let the session have begun, and its files have been written, at these times."""
     run.manifest["session"] = begin

@@ -63,10 +63,16 @@ class Rows(Feed):
 
 
 def run(
-    folder: Path, params: Params, feed: Any, labels: Path | None, events: Events | None = None, **more: Any
+    folder: Path,
+    params: Params,
+    feed: Any,
+    labels: Path | None,
+    events: Events | None = None,
+    limit: int = 1000,
+    **more: Any,
 ) -> dict[str, Any]:
     forget()
-    asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=1000, **more)
+    asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=limit, **more)
     directory = RunDirectory(folder, {"params": params.as_json(), "online": asked.identity()})
     data = ResolvedDataset("stream", "-", task=params.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
@@ -80,6 +86,7 @@ def run(
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch, small_sizes: SmallSizes) -> Iterator[None]:
     small_sizes.stream_chunks(2)
+    small_sizes.late_rows(7)
     monkeypatch.setattr("pipeline.streams.label_file.IDLE_SECONDS", 2.0)
     with one_process():
         yield
@@ -155,8 +162,8 @@ def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
         if name == "killed":
             killed_when = KilledWhen(tmp_path / name / "records" / "stream" / f"{learner}-000002.json")
             with pytest.raises(KeyboardInterrupt):
-                run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, killed_when, **more)
-        metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, **more)
+                run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, killed_when, limit=110, **more)
+        metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, limit=110, **more)
         check_metrics(tmp_path / name)
         about = {k: v for k, v in metrics["learners"][learner].items() if not k.endswith(("seconds", "curve"))}
         (file,) = (tmp_path / name / "predictions").glob(f"{learner}.*[0-9]")
