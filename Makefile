@@ -26,7 +26,7 @@ help:
 	@echo "make run      run the main job on the embedded data set; options in ARGS=\"...\""
 	@echo "make check    lint, types and the tests that need neither other processes nor minutes; pytest options in ARGS"
 	@echo "make test     run the test suite; pytest options in ARGS=\"...\""
-	@echo "make services run the tests against servers of Prefect, Slurm, two hosts and a second user"
+	@echo "make services run the tests against servers of Prefect, Slurm, two hosts and a second user; -k in ARGS picks some"
 	@echo "make pythons  run both with Python 3.12 and with 3.13, each in an environment of its own"
 	@echo "make lowest   run the tests of make check with the lowest versions that pyproject.toml allows"
 	@echo "make coverage run all tests and print which branches no test takes"
@@ -63,8 +63,8 @@ coverage: venv
 
 # One after the other, each with all of both cores.
 pythons:
-	@$(MAKE) --no-print-directory test services PYTHON=python3.12 VENV=.venv-3.12
-	@$(MAKE) --no-print-directory test services PYTHON=python3.13 VENV=.venv-3.13
+	@$(MAKE) --no-print-directory test $(if $(ARGS),,services) PYTHON=python3.12 VENV=.venv-3.12
+	@$(MAKE) --no-print-directory test $(if $(ARGS),,services) PYTHON=python3.13 VENV=.venv-3.13
 
 lowest: .venv-lowest/.lowest
 	@.venv-lowest/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(QUICK) $(ARGS)

@@ -297,6 +297,7 @@ class Steps:
         finished = context.run.stage(name)
         if finished is not None and stage_is_verified(context.run, name):
             context.events.message(f"{name}: done before")
+            context.run.delete_obsolete(name)  # which a process that was killed has perhaps not come to
             return cast("R", dict(finished["result"]))
         if finished is not None:
             context.events.message(f"{name}: some of its output is missing and is made again")

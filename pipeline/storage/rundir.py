@@ -192,8 +192,6 @@ class RunDirectory:
     def begin_session(self, start_seconds: float = 0.0) -> None:
         """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
 
-        What that one had yet to delete is deleted.
-
         Parameters
         ----------
         start_seconds : float
@@ -203,8 +201,6 @@ class RunDirectory:
         self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
         self.manifest["session"] = time.time()
         self.save(certain=False)
-        for stage in self.manifest["stages"].values():
-            self._delete_obsolete(stage)
 
     @property
     def spent(self) -> float:
@@ -290,7 +286,7 @@ class RunDirectory:
         outputs : sequence of str
             Outputs that are in no record.
         obsolete : sequence of str
-            Groups to delete. If the process is killed before they are, the next one deletes them.
+            Groups to delete; after a kill in between :meth:`delete_obsolete` does it.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
@@ -307,11 +303,12 @@ class RunDirectory:
             self.manifest["stages"][name] = finished
             # The records alone would do: if this is lost in a power cut, they are read again.
             self.save(certain=False, before=before)
-        self._delete_obsolete(finished)
+        self.delete_obsolete(name)
 
-    def _delete_obsolete(self, stage: FinishedStage) -> None:
-        for name in stage.get("obsolete", ()):
-            self.store.delete(name)
+    def delete_obsolete(self, name: str) -> None:
+        """Delete the groups of the store that only this stage needed, which is done and is not to be made again."""
+        for group in self.manifest["stages"][name].get("obsolete", ()):
+            self.store.delete(group)
 
     def records(self, stage: str) -> dict[str, TaskRecord | None]:
         """Read the records of a stage's tasks, by task; None for a damaged record, whose task counts as not done."""

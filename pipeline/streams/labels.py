@@ -15,14 +15,16 @@ from ikmap.tasks import Criterion, Task, criterion_of
 from ikmap.tasks.capabilities import learned_rows
 from ikmap.tasks.scoring import accumulate, state_from
 from pipeline.record_types import EndRecord, LearnRecord
+from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.stream_data import LateBatch, Stream
 from pipeline.running.working_clock import working_clock
 from pipeline.streams.participant import Answers, Participant, Standing, StreamBlock
 from pipeline.streams.rows import StoredRows, StreamRows
 
-TOGETHER = 65_536
-"""Most rows that are read again at the same time because their labels have come."""
+TOGETHER, TOGETHER_BYTES = 65_536, 64 << 20
+"""Most rows, and bytes of them, that are read again at the same time because their labels have come."""
+NOTHING = np.empty((0, 0))
 
 type RowsAt = Callable[[np.ndarray | None], tuple[LearnerRows, Floats | None]]
 """A function from positions among some rows, or None for all, to these rows as a learner takes them and weights."""
@@ -89,7 +91,7 @@ class LateLabels(Participant):
         self._rows = rows
 
     def begin_chunk(self, standing: Standing, k: int) -> None:
-        self._come = LateRows(standing.stream, standing.stream.labels_with(k), self._rows, k)
+        self._come = self._late_rows(standing.stream, k, k)
         self._labelled: list[int] = []
 
     def rows_come(self, standing: Standing, block: StreamBlock) -> None:
@@ -107,10 +109,15 @@ class LateLabels(Participant):
     def at_end(self, standing: Standing, chunks: int, ended: bool, offsets: np.ndarray | None) -> EndRecord:
         if not ended or not chunks:
             return {}
-        come = LateRows(standing.stream, standing.stream.labels_with(None), self._rows, chunks - 1)
+        come = self._late_rows(standing.stream, None, chunks - 1)
         answers, task = self._shown(standing, come, 0), standing.task
         labelled, scored = sum(answer.targets.size for answer in answers), scores_of(criterion_of(task), answers)
         return {"at_end": {"labelled": labelled, "scored": scored, "tally": tally_of(task, answers)}}
+
+    def _late_rows(self, stream: Stream, k: int | None, last: int) -> LateRows:
+        """Return the rows whose labels came with chunk k; None: after the last chunk."""
+        together = min(TOGETHER, max(1, TOGETHER_BYTES // PreparedRows(stream.store, "train").row_bytes))
+        return LateRows(stream, stream.labels_with(k), self._rows, last, together)
 
     def _learn(self, standing: Standing, block: StreamBlock, before: int) -> None:
         began = working_clock()
@@ -127,8 +134,8 @@ class LateLabels(Participant):
         first, n = int(places.min()), int(places.max()) + 1 - int(places.min())
         predicted = standing.predictions.read(first, n)[places - first]
         decisions = standing.predictions.decisions(first, n)[places - first]
-        for start in range(at.start, at.stop, TOGETHER):
-            together = np.arange(start, min(start + TOGETHER, at.stop))
+        for start in range(at.start, at.stop, come.together):
+            together = np.arange(start, min(start + come.together, at.stop))
 
             def rows_at(wanted: np.ndarray | None, among: np.ndarray = together) -> tuple[LearnerRows, Floats | None]:
                 numbers = among if wanted is None else among[wanted]
@@ -149,18 +156,22 @@ class LateRows:
         The participant that turns rows into what the learner takes.
     chunk : int
         Last chunk that any of the rows is in.
+    together : int
+        Number of rows that are read at the same time.
 
     Attributes
     ----------
     places, numbers : ndarray of int64
         Places of the rows in the stream after the initial rows, and their numbers as they came.
     targets : ndarray
+    together : int
     """
 
-    def __init__(self, stream: Stream, batch: LateBatch, rows: StreamRows, chunk: int) -> None:
+    def __init__(self, stream: Stream, batch: LateBatch, rows: StreamRows, chunk: int, together: int) -> None:
         self.places, self.targets, self.numbers = batch.places, batch.targets, stream.rows_initial + batch.places
-        self._stream, self._before, self._taking = stream, batch.before, rows
-        self._group, self._stored = -1, cast("StoredRows", np.empty((0, 0)))
+        self._stream, self._before, self._taking, self.together = stream, batch.before, rows, together
+        self._group = -1
+        self._stored: StoredRows = NOTHING
         first, begins = chunk, []
         while batch.places.size:
             begins.append(stream.first_of(first))
@@ -178,14 +189,15 @@ class LateRows:
 
     def rows(self, wanted: np.ndarray) -> LearnerRows:
         """Return some of the rows, in their order, as the learner takes them now."""
-        groups = wanted // TOGETHER
-        parts = [self._stored_of(g)[wanted[groups == g] - g * TOGETHER] for g in np.unique(groups).tolist()]
+        groups = wanted // self.together
+        parts = [self._stored_of(g)[wanted[groups == g] - g * self.together] for g in np.unique(groups).tolist()]
         return self._taking.taken(_joined(parts))
 
     def _stored_of(self, group: int) -> StoredRows:
         """Return a group of the rows, in their order, as they are stored: the chunks that they are in are read once."""
         if group != self._group:
-            wanted = np.arange(group * TOGETHER, min((group + 1) * TOGETHER, self.places.size))
+            self._group, self._stored = -1, NOTHING  # before the next is read: never two in memory
+            wanted = np.arange(group * self.together, min((group + 1) * self.together, self.places.size))
             parts, order = [], []
             for k in np.unique(self._chunk_of[wanted]).tolist():
                 here = np.flatnonzero(self._chunk_of[wanted] == k)

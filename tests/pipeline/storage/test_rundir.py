@@ -67,7 +67,7 @@ def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o750
 
 
-def test_groups_that_a_killed_process_has_not_deleted_are_deleted_by_the_next(tmp_path: Path) -> None:
+def test_groups_that_only_a_stage_needed_are_deleted_when_it_is_done(tmp_path: Path) -> None:
     run = make(tmp_path)
     for name in ("parts/a", "parts/b", "model"):
         run.store.write_group(name, {}, {})
@@ -75,7 +75,7 @@ def test_groups_that_a_killed_process_has_not_deleted_are_deleted_by_the_next(tm
     assert [run.store.holds(name) for name in ("parts/a", "parts/b", "model")] == [False, True, True]
     run.store.write_group("parts/a", {}, {})  # as if the process had been killed before it deleted it
     again = make(tmp_path)
-    again.begin_session()
+    again.delete_obsolete("train")
     assert [again.store.holds(name) for name in ("parts/a", "parts/b", "model")] == [False, True, True]
 
 

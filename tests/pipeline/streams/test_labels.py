@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from pipeline.rows.stream_data import LateBatch
 from pipeline.streams.labels import LateRows
 from pipeline.streams.rows import StreamRows
-from tests.support.sizes import SmallSizes
 
 CHUNK = 10
 
@@ -30,15 +29,14 @@ class CountedRows(StreamRows):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("together", [1, 7, 1000])
-def test_rows_are_read_in_the_order_of_their_labels(sparse: bool, together: int, small_sizes: SmallSizes) -> None:
-    small_sizes.late_rows(together)
+def test_rows_are_read_in_the_order_of_their_labels(sparse: bool, together: int) -> None:
     rng = np.random.default_rng(together)
     X = rng.integers(0, 3, (5 * CHUNK, 4)).astype(np.float64)
     places = rng.permutation(4 * CHUNK)[:30] + 5
     before = np.sort(rng.integers(0, 4, places.size))
     stream: Any = SimpleNamespace(rows_initial=0, first_of=lambda k: k * CHUNK)
     taking = CountedRows(sp.csr_array(X) if sparse else X)
-    come = LateRows(stream, LateBatch(places, before, np.zeros(places.size)), taking, 4)
+    come = LateRows(stream, LateBatch(places, before, np.zeros(places.size)), taking, 4, together)
     for block in range(5):
         at = come.at(block)
         wanted = np.arange(at.start, at.stop)[rng.random(at.stop - at.start) < 0.7]
