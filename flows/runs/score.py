@@ -71,6 +71,8 @@ def run(
         model = open_run(options.model, options.learner)
         url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
         data = open_data(model, url, options.format, options.label)
+        for line in data.source.said():
+            events.message(line)
         if data.ignored:
             events.message(f"{url}: not used, as the training data did not have them: {', '.join(data.ignored)}")
         try:

@@ -27,6 +27,7 @@ from ikmap.methods.method import Method
 from ikmap.rows import Rows as FeatureRows
 from ikmap.rows import check_finite
 from ikmap.tables.frames import Frame
+from ikmap.tasks import CLASSIFICATION, REGRESSION, TaskKind
 
 type Table = Matrix | Frame | Cells
 """Rows that estimators take: an array, a sparse matrix, a DataFrame, an Arrow table, or cells."""
@@ -49,6 +50,7 @@ class Estimator(BaseEstimator):
 
     methods: ClassVar[tuple[type[Method], ...]] = ()
     renamed: ClassVar[Mapping[str, str]] = {}
+    _task: ClassVar[TaskKind | None] = None
 
     n_features_in_: int
     table_encoder_: TableEncoder | None
@@ -110,7 +112,7 @@ class Estimator(BaseEstimator):
             return features
         seed = self.random_state
         encoder = TableEncoder(random_state=int(seed) if isinstance(seed, int | np.integer) else 0)
-        encoded: Floats = encoder.fit_transform(X, y)
+        encoded: Floats = encoder._fit_transform(X, y, self._task)
         if encoded.shape[1] == 0:
             raise ValueError(f"found no column that tells rows apart: {'; '.join(encoder.plan_)}")
         self.table_encoder_, self.n_features_in_ = encoder, encoder.n_features_in_
@@ -156,6 +158,7 @@ class Supervised(Estimator):
 class Classifier(ClassifierMixin, Supervised):
     """Base of classifiers."""
 
+    _task = CLASSIFICATION
     classes_: Array
 
     def _checked_targets(self, y: ArrayLike) -> Array:
@@ -202,6 +205,8 @@ class Classifier(ClassifierMixin, Supervised):
 
 class Regressor(RegressorMixin, Supervised):
     """Base of regressors."""
+
+    _task = REGRESSION
 
     def _checked_targets(self, y: ArrayLike) -> Floats:
         targets: Floats = _check_y(y, y_numeric=True, estimator=self).astype(np.float64)

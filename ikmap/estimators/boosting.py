@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from ikmap.arrays import Floats
 from ikmap.cells import Cells
@@ -44,6 +45,7 @@ class BoostingEstimator(RowsEstimator):
 
     def cells(self, X: Table) -> Cells:
         """Return the leaf of each row in each tree, as cells of the weights ``model_.linear.coef``."""
+        check_is_fitted(self)
         return self.model_.partitions.cells(self._rows(X, reset=False), self._n_threads)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
@@ -88,6 +89,7 @@ class StackingEstimator(RowsEstimator):
 
     def cells(self, X: Table) -> Cells:
         """Return the cells of each row, of all parts of the sum: those of the weights ``model_.linear.coef``."""
+        check_is_fitted(self)
         return self.model_.partitions.cells(self._rows(X, reset=False), self._n_threads)
 
     def _stack(self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array | None = None) -> None:

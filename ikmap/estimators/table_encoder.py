@@ -17,10 +17,11 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 
 from ikmap.arrays import Array, Int64s, Matrix, Objects
 from ikmap.rows import Rows
-from ikmap.tables import ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
+from ikmap.tables import CATEGORY, ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
+from ikmap.tables.column_plan import DROP
 from ikmap.tables.frames import Frame, column_of, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
-from ikmap.tasks import CLASSIFICATION, REGRESSION
+from ikmap.tasks import CLASSIFICATION, REGRESSION, TaskKind
 from ikmap.tasks.capabilities import EncodesWords, capability
 from ikmap.tasks.classification.codec import MOST_ENCODED
 
@@ -109,13 +110,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Matrix | Frame, y: ArrayLike | None = None, **fit_params: object) -> Rows:  # noqa: ARG002
         """Fit, and encode the same rows: their words by the targets of other rows."""
-        table = self._fit(X, y)
-        return self._features(table, self._folds(table.rows))
+        return self._fit_transform(X, y)
 
     def transform(self, X: Matrix | Frame) -> Rows:
         """Features, float64 (n, features), of rows that were not learned from."""
         check_is_fitted(self)
         return self._features(self._table(X))
+
+    def _fit_transform(self, X: Matrix | Frame, y: ArrayLike | None, task: TaskKind | None = None) -> Rows:
+        """Fit, and encode the same rows; an estimator knows for which kind of task."""
+        table = self._fit(X, y, task)
+        return self._features(table, self._folds(table.rows))
 
     def _features(self, table: RawTable, folds: Int64s | None = None) -> Rows:
         encode = self.encoder_.encode_sparse if self.sparse_output else self.encoder_.encode
@@ -126,7 +131,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(self.encoder_.names, dtype=object)
 
-    def _fit(self, X: Matrix | Frame, y: ArrayLike | None) -> RawTable:
+    @property
+    def _seed(self) -> int:
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            raise ValueError(f"random_state: found {seed!r}, expected a whole number")
+        return int(seed)
+
+    def _fit(self, X: Matrix | Frame, y: ArrayLike | None, task: TaskKind | None = None) -> RawTable:
         request = EncodingRequest(self.numbers, self.categories, self.times)
         own = {name: dict(about) for name, about in (self.columns or {}).items()}
         names, columns = self._columns(X, reset=True)
@@ -139,16 +151,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             ColumnPlan(name, kind, own.get(name, {}).get("encoding", "auto"))
             for name, kind in zip(names, all_kinds, strict=True)
         ]
-        targets, outputs, unit = _targets(y, table.rows)
+        targets, outputs, unit = _targets(y, table.rows, task)
         drawn = np.zeros(table.rows, dtype=np.bool_)
-        drawn[drawn_rows(table.rows, self.random_state)] = True
+        drawn[drawn_rows(table.rows, self._seed)] = True
         statistics = Statistics.of(table, all_kinds, self._folds(table.rows), targets, drawn)
         self.encoder_ = fit(choose(plan, statistics, request), statistics, unit=unit, outputs=outputs)
         self.plan_ = self.encoder_.lines(len(plan))
         return table
 
     def _folds(self, n: int) -> Int64s:
-        return fold_of(np.arange(n), self.random_state)
+        return fold_of(np.arange(n), self._seed)
 
     def _columns(self, X: Matrix | Frame, reset: bool) -> tuple[list[str], list[Array]]:
         """Names and columns of a table, checked as scikit-learn does."""
@@ -172,7 +184,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _table(self, X: Matrix | Frame) -> RawTable:
         plan = self.encoder_.columns
-        kinds = [column.kind for column in plan]
+        # Those that were left out may hold anything now, which a word is of any type.
+        kinds = [CATEGORY if column.encoding == DROP else column.kind for column in plan]
         X = with_texts_as_names(X)
         if is_frame(X) and hasattr(self, "feature_names_in_"):
             return table_by_name(X, [column.name for column in plan], kinds)
@@ -226,25 +239,32 @@ def _are_numbers(values: Array) -> bool:
     return all(isinstance(value, Real | Decimal | np.bool_) and value == value for value in values.ravel().tolist())
 
 
-def _targets(y: ArrayLike | None, n: int) -> tuple[Array, list[str], float]:
-    """Whole numbers by which words are encoded, what tells them apart, and their unit."""
+def _targets(y: ArrayLike | None, n: int, task: TaskKind | None) -> tuple[Array, list[str], float]:
+    """Whole numbers by which words are encoded, what tells them apart, and their unit.
+
+    Without a kind of task whole numbers are classes, unless they are too many for each to be one of these.
+    """
     if y is None:
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0
     y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
     check_consistent_length(np.empty(n), y)
     kind = type_of_target(y)
-    if kind == "multiclass" and y.dtype.kind in "iuf" and np.unique(y).size > MOST_ENCODED:
-        kind = "continuous"  # whole numbers, too many for each to be a class by which words are encoded
+    if kind in ("binary", "multiclass") and y.dtype.kind in "iuf":
+        many = kind == "multiclass" and np.unique(y).size > MOST_ENCODED
+        if task is REGRESSION or (task is None and many):
+            kind = "continuous"
     if kind in ("binary", "multiclass"):
         labels, codes = np.unique(y, return_inverse=True)
-        task = CLASSIFICATION.of([str(label) for label in labels])
+        known = CLASSIFICATION.of([str(label) for label in labels])
         targets = codes
     elif kind == "continuous":
         targets = y.astype(np.float64)
-        task = REGRESSION.of(float(targets.mean()), float(targets.std()) or 1.0)
+        known = REGRESSION.of(float(targets.mean()), float(targets.std()) or 1.0)
     else:
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0
-    encodes = capability(task, EncodesWords)
+    encodes = capability(known, EncodesWords)
     assert encodes is not None
     outputs, unit = encodes.encoding_outputs()
     if not outputs or (kind != "continuous" and len(labels) < 2):

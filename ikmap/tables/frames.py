@@ -89,6 +89,8 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
         It is of another kind, or a number is infinite.
     """
     found, words, own = _cells(values, as_words=kind == CATEGORY)
+    if kind == TIME and values.dtype.kind == "m":  # as earlier versions had it
+        own = TIME
     if kind == TIME and own == CATEGORY:
         found, words, own = _times_in(found, words or (), name), None, TIME
     if kind is not None and own != kind and not np.isnan(found).all():
@@ -106,10 +108,12 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
         return values.astype(np.float64), None, NUMBER
     if values.dtype.kind in "Mm" and not as_words:
         absent = np.isnat(values)
-        unit = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
+        unit, own = ("datetime64[us]", TIME) if values.dtype.kind == "M" else ("timedelta64[us]", NUMBER)
         seconds = values.astype(unit).astype(np.int64) / 1e6
-        return np.where(absent, np.nan, seconds), None, TIME
-    listed = [None if _is_absent(value) else value for value in values.tolist()]
+        return np.where(absent, np.nan, seconds), None, own
+    # Rows of numbers and words have numbers of NumPy in them.
+    plain = (value.item() if isinstance(value, np.number | np.bool_) else value for value in values.tolist())
+    listed = [None if _is_absent(value) else value for value in plain]
     there = [value for value in listed if value is not None]
     if not as_words and all(isinstance(value, int | float | Decimal | bool) for value in there):
         return np.array([np.nan if v is None else float(v) for v in listed], dtype=np.float64), None, NUMBER

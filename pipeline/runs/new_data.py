@@ -48,10 +48,14 @@ def open_data(
         The file cannot be read, or has other columns.
     """
     columns = model.columns()
+    names = () if columns is None else tuple(column.name for column in columns)
+    if model.preparation().encoded and names == tuple(map(str, range(len(names)))):
+        names = ()  # as columns of a file without names are called
     request = ReadRequest(
         label=model.label if label is None else label,
         require_label=label is not None,
         columns=model.preparation().n_columns if columns is None else tuple(columns),
+        header_names=names,
         csv=CsvFormat(**dict(model.csv)),
         table=replace(model.table, plan={}, categories=(), drop=(), weight=None, split_column=None, unlabelled=True),
         sizes=sizes,

@@ -140,7 +140,9 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
             try:
                 targets = task.codec.encode(block.y, n)
             except BadLabel as error:
-                raise InputError(f"{data.source.place(block, error.row)}: {error}") from None
+                raise InputError(
+                    f"{data.source.place(block, error.row)}: {error}, or an empty cell where a row has no label"
+                ) from None
             unknown = task.codec.unknown(targets)
             rows_labelled += int((~unknown).sum())
             scored = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)

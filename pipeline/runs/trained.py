@@ -139,7 +139,7 @@ class RunModel:
             if named:
                 table = table_by_name(X, names, kinds, {"", *self._model.table.missing})
             else:
-                array = np.asarray(X)
+                array = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
                 if array.ndim != 2 or array.shape[1] != len(names):
                     raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
                 table = table_of_columns(list(array.T), names, list(kinds))[0]

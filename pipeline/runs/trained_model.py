@@ -135,7 +135,10 @@ class TrainedModel:
         elif levels is not None:
             row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
             name = repr(preparation.column_names[column]) if preparation.column_names else str(column + 1)
-            raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
+            raise InputError(
+                f"{where(row)}, column {name}: found a missing value, of which the training data had none; "
+                "trained with --encode-numbers minmax, a model takes the median of the column for it"
+            )
         with self._whole():
             scaling = load_scaling(self.store) if preparation.scale == "minmax" else None
         return preparation.features(X, scaling)

@@ -54,9 +54,9 @@ class NumberCodec(Codec, KnowsLabels, Census, EncodesWords):
     def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
         if labels is None:
             return np.full(n, np.nan)
-        if labels.dtype.kind != "f":
+        if labels.dtype.kind not in "fO":
             return finite_numbers(labels)
-        absent = np.isnan(labels)  # of rows without a label
+        absent = labels == "" if labels.dtype.kind == "O" else np.isnan(labels)  # of rows without a label
         return np.where(absent, np.nan, finite_numbers(np.where(absent, 0.0, labels)))
 
     def unknown(self, targets: np.ndarray) -> np.ndarray:

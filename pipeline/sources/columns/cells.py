@@ -164,7 +164,7 @@ def kind_of_type(kind: pa.DataType) -> str | None:
     """Return the kind of a column by its Arrow type; None for types of no kind, such as lists."""
     if pa.types.is_dictionary(kind) and not is_text(kind):
         kind = kind.value_type
-    if is_number(kind) or pa.types.is_null(kind):
+    if is_number(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind):  # which has no month or weekday
         return NUMBER
     return CATEGORY if is_text(kind) else TIME if is_time(kind) else None
 
@@ -186,7 +186,9 @@ def as_numbers(
         return _parsed(column, wanted, missing, where), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if not pa.types.is_null(column.type) and kind_of_type(column.type) != kind:
+    if pa.types.is_duration(column.type) and wanted.role == "feature":  # earlier models have it for a time
+        return _seconds(column), None
+    if not pa.types.is_null(column.type) and (pa.types.is_duration(column.type) or kind_of_type(column.type) != kind):
         as_before = f"{_TYPES[kind]} as before it; leave the column out (--drop), or write all files with the same type"
         raise InputError(
             f"{where(0)}: found values of type {column.type}, expected "
@@ -333,7 +335,7 @@ def expected(kind: str, name: str, role: Role) -> str:
     if role == "weight":
         return WEIGHT
     if role == "label":
-        return "a number as in the first rows (the label)"
+        return f"a number as in the first rows (the label); if labels are words: --category {name}"
     what = "a number" if kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
     return f"{what}; if its cells are words: --category {name}; if this one stands for nothing: --missing WORD,..."
 

@@ -68,6 +68,11 @@ def few(others: Iterable[str], cells: Counter[str]) -> bool:
     return cells.total() - sum(cells[cell] for cell in others) >= MOST * cells.total()
 
 
+def are_faults(others: Collection[str], cells: Counter[str]) -> bool:
+    """Return whether so many different cells are of one kind that the few others are faults, if there are any."""
+    return not others or (len(cells) - len(others) >= MANY and few(others, cells))
+
+
 def _plan_of(name: str, first_rows: int, cells: Counter[str], further: Counter[str]) -> ColumnPlan:
     if not cells:
         plan = _plan_of(name, 0, further, Counter()) if further else ColumnPlan(name, NUMBER)
@@ -76,12 +81,9 @@ def _plan_of(name: str, first_rows: int, cells: Counter[str], further: Counter[s
     no_numbers = _no_numbers(cells)
     for kind, what in ((NUMBER, "numbers"), (TIME, "dates or times")):
         others = no_numbers if kind == NUMBER else _no_times(cells)
-        if not others:
-            why = f"{what} in the first rows"
-        elif len(cells) - len(others) >= MANY and few(others, cells):
-            why = f"mostly {what} in the first rows"  # the others are refused
-        else:
+        if not are_faults(others, cells):
             continue
+        why = f"{'mostly ' if others else ''}{what} in the first rows"  # the others are refused
         strange = _no_numbers(further) if kind == NUMBER else _no_times(further)
         if not few(strange, further):
             return ColumnPlan(name, CATEGORY, why=f"{why}, but not further down, such as {_shown(min(strange))}")

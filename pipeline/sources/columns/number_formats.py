@@ -6,6 +6,7 @@ A column of such cells would else be taken for words, and nobody would know.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from ikmap.tables import CATEGORY, ColumnPlan
@@ -13,6 +14,7 @@ from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.cells import number_in
+from pipeline.sources.columns.kinds import are_faults, cells_of
 from pipeline.sources.columns.request import TableRequest
 
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
@@ -25,8 +27,11 @@ _NAMED = re.compile(
     rf"([a-z]{{3,9}},? )?({_MONTH}\.? \d{{1,2}}[a-z]{{0,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}\.?[ -]\d{{2,4}})( .*)?",
     re.IGNORECASE,
 )
+_TIME_OF_DAY = r"[ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[ap]\.?m\.?)?( ?(utc|gmt|z|[+-]\d{2}:?\d{2}))?"
 _DATE = re.compile(
-    r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d{2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\d{4}/\d{1,2}/\d{1,2}([ T].*)?"
+    rf"(\d{{1,2}}([./-])\d{{1,2}}\2(\d{{4}}|\d{{2}})|\d{{4}}-\d{{1,2}}-\d{{1,2}})({_TIME_OF_DAY})?"
+    r"|\d{4}/\d{1,2}/\d{1,2}([ T].*)?",
+    re.IGNORECASE,
 )
 
 
@@ -58,7 +63,7 @@ def refuse_formatted_numbers(
     rows: Sequence[Sequence[str]],
     request: TableRequest,
 ) -> None:
-    """Refuse columns of words that all are numbers or dates, some of them written as no reader here takes them.
+    """Refuse columns of words that nearly all are numbers or dates, some written as no reader here takes them.
 
     Parameters
     ----------
@@ -74,26 +79,38 @@ def refuse_formatted_numbers(
     for j, column in enumerate(columns):
         if column.kind != CATEGORY or column.name in request.plan or column.name in request.categories:
             continue
-        first: dict[str, int] = {}
-        for k, row in enumerate(rows):
-            first.setdefault(row[j].strip(), k)
-        words = [word for word in first if word not in missing]
-        expected = _expected(words)
-        if expected is None:
+        cells = cells_of(j, rows, missing)
+        found = formatted_number(cells) or _formatted_date(cells)
+        if found is None:
             continue
-        word = next((word for word in words if number_in(word) is None and seconds_in(word) is None), None)
-        if word is None:
-            continue
+        word, expected = found
+        row = next(k for k, row in enumerate(rows) if row[j].strip() == word)
         raise InputError(
-            f"{url}: line {line(first[word])}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
+            f"{url}: line {line(row)}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
             f"if its cells are words: --category {column.name}; to leave it out: --drop {column.name}"
         )
 
 
-def _expected(words: Sequence[str]) -> str | None:
-    """Return how numbers or dates ought to be written, where all cells are such in some format; None for words."""
-    if all(number_in(word) is not None or _FORMATTED.fullmatch(word) for word in words):
-        return "plain numbers such as 1234.5, without signs or marks between thousands"
-    if all(seconds_in(word) is not None or _DATE.fullmatch(word) or _NAMED.fullmatch(word) for word in words):
-        return "dates such as 2001-05-31 or 2001-05-31 23:59"
-    return None
+def formatted_number(cells: Counter[str]) -> tuple[str, str] | None:
+    """Return a cell with a number that no reader here takes, and how it ought to be written.
+
+    None where some cells are no numbers in any format, more than a few of them, or all are plain.
+    """
+    expected = "plain numbers such as 1234.5, without signs or marks between thousands"
+    return _formatted(cells, number_in, _FORMATTED.fullmatch, expected)
+
+
+def _formatted_date(cells: Counter[str]) -> tuple[str, str] | None:
+    def is_date(word: str) -> bool:
+        return bool(_DATE.fullmatch(word) or _NAMED.fullmatch(word))
+
+    return _formatted(cells, seconds_in, is_date, "dates such as 2001-05-31 or 2001-05-31 23:59")
+
+
+def _formatted(
+    cells: Counter[str], read: Callable[[str], object], is_formatted: Callable[[str], object], expected: str
+) -> tuple[str, str] | None:
+    unread = [word for word in cells if read(word) is None]
+    formatted = [word for word in unread if is_formatted(word)]
+    words = {*unread} - {*formatted}
+    return (formatted[0], expected) if formatted and are_faults(words, cells) else None

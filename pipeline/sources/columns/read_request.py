@@ -59,6 +59,8 @@ class ReadRequest:
     columns : tuple of ColumnPlan, int, or None
         The feature columns that there must be, such as those of the training data: by name, others are left alone; or
         so many numbers (of sparse rows: at most).
+    header_names : tuple of str
+        Names of columns of the training data: a first line of CSV text that has them all names its columns.
     count : int, optional
         How many feature columns there must be, of whatever kind.
     zero_based : bool
@@ -75,6 +77,7 @@ class ReadRequest:
     label: str | int | None = None
     require_label: bool = True
     columns: tuple[ColumnPlan, ...] | int | None = None
+    header_names: tuple[str, ...] = ()
     count: int | None = None
     zero_based: bool = False
     csv: CsvFormat = field(default_factory=CsvFormat)

@@ -52,7 +52,7 @@ def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Pl
             else _inferred(files, features, request)
         )
     _refuse_lacking(files, [column.name for column in columns], label, request)
-    text = label is not None and (label not in first.own_names or first.label_is_text(label, request.missing))
+    text = label is not None and _is_text(first, label, request)
     if text and request.above is not None:
         raise InputError(
             f"{first.url}: column {label!r} (the label): found words, expected numbers for --above {request.above:g}"
@@ -94,6 +94,13 @@ def _label_of(first: Table, request: TableRequest, wanted: ReadRequest) -> str |
     if label in apart:
         raise InputError(f"{first.url}: column {label!r} is the label, and is to be left out; expected one of both")
     return label
+
+
+def _is_text(first: Table, label: str, request: TableRequest) -> bool:
+    """Return whether the labels are words."""
+    if label in request.categories or label not in first.own_names:
+        return True
+    return first.label_is_text(label, request.missing)
 
 
 def _inferred(files: Sequence[Table], names: Sequence[str], request: TableRequest) -> tuple[ColumnPlan, ...]:

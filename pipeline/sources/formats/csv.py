@@ -21,8 +21,13 @@ from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import LABEL, arrow_floats, boolean_columns, float_values, number_of_word
-from pipeline.sources.columns.kinds import cells_of, few, plan_of_cells
-from pipeline.sources.columns.number_formats import has_decimal_commas, refuse_formatted_numbers, with_point
+from pipeline.sources.columns.kinds import MANY, are_faults, few, plan_of_cells
+from pipeline.sources.columns.number_formats import (
+    formatted_number,
+    has_decimal_commas,
+    refuse_formatted_numbers,
+    with_point,
+)
 from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
@@ -127,12 +132,24 @@ class CsvTable(TextTable):
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
         (at,), sample = self._places([name]), self._sample()
 
-        def cells(rows: Sequence[Sequence[str]]) -> Counter[str]:
-            labels = cells_of(at, (row for row in rows if len(row) == self.width), {*missing, ""})
-            return Counter({with_point(word): n for word, n in labels.items()}) if self.decimal == "," else labels
+        def labels(rows: Sequence[Sequence[str]]) -> list[str]:
+            cells = [row[at].strip() if len(row) == self.width else "" for row in rows]
+            return [with_point(cell) for cell in cells] if self.decimal == "," else cells
 
-        first, further = cells(sample.rows), cells(sample.further)
-        return not all(map(is_numeric, first)) or not few((word for word in further if not is_numeric(word)), further)
+        def counted(rows: Sequence[Sequence[str]]) -> tuple[Counter[str], list[str]]:
+            cells = Counter(cell for cell in labels(rows) if cell and cell not in missing)
+            return cells, [cell for cell in cells if not is_numeric(cell)]
+
+        (first, words), (further, strange) = counted(sample.rows), counted(sample.further)
+        if are_faults(words, first):
+            return not few(strange, further)
+        if len(first) >= MANY and (found := formatted_number(first)) is not None:
+            word, expected = found
+            raise InputError(
+                f"{self.file.url}: line {sample.line(labels(sample.rows).index(word))}, column {shown(name)} (the "
+                f"label): found {shown(word)}, expected {expected}; if labels are words: --category {name}"
+            )
+        return True
 
     def _places(self, names: Sequence[str]) -> list[int]:
         """Return the places of columns."""
@@ -346,7 +363,8 @@ def open_csv(file: File, request: ReadRequest) -> CsvTable:
     if known.encoding is None:
         with file.open() as stream:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
-    layout = find_layout(file, request.label, known, DELIMITERS)
+    names, missing = request.header_names, request.table.missing_cells
+    layout = find_layout(file, request.label, known, DELIMITERS, names, missing)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
     return CsvTable(
         layout.file,

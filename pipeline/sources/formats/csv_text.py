@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.errors import InputError, NoRows
@@ -51,7 +51,14 @@ class CsvLayout:
     rows: list[list[str]]
 
 
-def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiters: str) -> CsvLayout:
+def find_layout(
+    file: File,
+    label: str | int | None,
+    known: CsvFormat,
+    delimiters: str,
+    names: Collection[str] = (),
+    missing: Collection[str] = (),
+) -> CsvLayout:
     """Find delimiter and header from the name and the first records, unless they are known.
 
     Parameters
@@ -60,6 +67,10 @@ def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiter
         A name that tells a header.
     delimiters : str
         Characters to choose the delimiter from.
+    names : collection of str
+        Names of columns, such as those of the training data: a first record that has them all is a header.
+    missing : collection of str
+        Cells that stand for nothing, and tell nothing of a header.
 
     Raises
     ------
@@ -83,15 +94,16 @@ def find_layout(file: File, label: str | int | None, known: CsvFormat, delimiter
             f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
         )
     rows = [row for _, row in records(first + more, url, delimiter, line)]
-    names, data_line, header = _given_names(url, line, known.header, len(rows[0])), line, known.header
+    own_names, data_line, header = _given_names(url, line, known.header, len(rows[0])), line, known.header
     if header is None:
-        header = _is_header(rows[0], rows[1] if len(rows) > 1 else None, label)
-    if header and names is None:
-        names = tuple(_checked_names(url, rows.pop(0), line))
+        has_all = bool(names) and {*names} <= {cell.strip() for cell in rows[0]}
+        header = has_all or _is_header(rows[0], rows[1] if len(rows) > 1 else None, label, missing)
+    if header and own_names is None:
+        own_names = tuple(_checked_names(url, rows.pop(0), line))
         start, data_line = start + len(first), line + first.count(b"\n")
     if not rows:
         raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    return CsvLayout(file, delimiter, names, len(names or rows[0]), start, data_line, rows)
+    return CsvLayout(file, delimiter, own_names, len(own_names or rows[0]), start, data_line, rows)
 
 
 def least_records(file: File, url: str, delimiter: str, start: int, line: int) -> int:
@@ -193,12 +205,14 @@ def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[
         raise InputError(f"{url}: line {at}: not CSV: {error}") from error
 
 
-def _is_header(first: Sequence[str], second: Sequence[str] | None, label: str | int | None) -> bool:
+def _is_header(
+    first: Sequence[str], second: Sequence[str] | None, label: str | int | None, missing: Collection[str]
+) -> bool:
     """Return whether the first record names the columns.
 
     It does if it holds the name of a label column, or text only, or text where the second has a number.
     """
-    texts = [bool(cell.strip()) and not is_numeric(cell) for cell in first]
+    texts = [bool(cell.strip()) and cell.strip() not in missing and not is_numeric(cell) for cell in first]
     if not any(texts):
         return isinstance(label, str) and label in first and not label.lstrip("-").isdigit()
     named = any(cell.strip().lower() in LABEL_NAMES or cell == label for cell in first)

@@ -11,11 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import ikmap
 from flows.options.batch import BatchOptions
-from ikmap import CellSVC, IDKDetector, IsolationKernelMap, TableEncoder
+from ikmap import (
+    CellBoostingClassifier,
+    CellStackingClassifier,
+    CellSVC,
+    IDKDetector,
+    IsolationKernelMap,
+    TableEncoder,
+)
 from ikmap.arrays import Array, Floats
 from ikmap.tables.frames import Frame
 from tests.ikmap.estimators.test_estimators_scikit_learn import CHECKED
@@ -125,6 +133,12 @@ def test_the_pipeline_gives_the_same_for_the_same_table(tmp_path: Path) -> None:
     model = make_pipeline(IsolationKernelMap("iforest", 20, 16, random_state=3), CellSVC(C=1.0, random_state=3))
     decisions = model.fit(train, labels()[:TRAINED]).decision_function(test)
     np.testing.assert_array_equal(decisions, ikmap.load(tmp_path / "run").decision_function(test))
+
+
+@pytest.mark.parametrize("estimator", [CellBoostingClassifier(), CellStackingClassifier()])
+def test_cells_are_those_of_what_was_fitted(estimator: CellBoostingClassifier | CellStackingClassifier) -> None:
+    with pytest.raises(NotFittedError):
+        estimator.cells(np.zeros((2, 2)))
 
 
 def test_the_tags_are_true() -> None:

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from ikmap import IsolationKernelMap, TableEncoder
-from tests.support.narrow import csr
+from ikmap import CellOGDClassifier, CellOGDRegressor, IsolationKernelMap, TableEncoder
+from tests.support.narrow import csr, present
 
 
 def columns(n: int = 60) -> dict[str, list[Any]]:
@@ -75,6 +75,43 @@ def test_many_whole_numbers_are_numbers_by_which_words_are_encoded() -> None:
     encoder = TableEncoder().fit(X, y)
     assert encoder.get_feature_names_out().tolist() == ["x0 (target)"]
     assert np.corrcoef(encoder.transform(X)[:, 0], y)[0, 1] > 0.9
+
+
+def test_an_estimator_knows_whether_whole_numbers_are_classes() -> None:
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 20, 600)
+    X = np.array([[f"w{k}", x] for k, x in zip(words, rng.random(600), strict=True)], dtype=object)
+    ids, ratings = 40 - 2 * words + rng.integers(0, 2, 600), rng.integers(1, 6, 600)
+
+    def features(estimator: CellOGDClassifier | CellOGDRegressor) -> list[str]:
+        return present(estimator.table_encoder_).get_feature_names_out().tolist()
+
+    assert features(CellOGDClassifier().fit(X, ids)) == features(CellOGDClassifier().fit(X, ids.astype(str)))
+    assert features(CellOGDRegressor().fit(X, ratings)) == ["x0 (target)", "x1"]
+
+
+def test_targets_may_be_a_column() -> None:
+    X = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
+    y = np.array([0, 1, 0, 1])
+    encoder = TableEncoder(categories="target").fit(X, y[:, None])
+    assert encoder.transform(X).tolist() == TableEncoder(categories="target").fit(X, y).transform(X).tolist()
+
+
+def test_a_column_that_was_left_out_may_hold_anything() -> None:
+    train = pa.table({"town": ["a", "b", "a", "b"], "note": pa.array([None] * 4, pa.string()), "one": [1.0] * 4})
+    encoder = TableEncoder().fit(train)
+    for note, one in ((["late", None], [np.inf, 2.0]), ([1.0, None], ["x", "y"])):
+        assert encoder.transform(pa.table({"one": one, "note": note, "town": ["b", "a"]})).shape[0] == 2
+
+
+def test_the_seed_is_a_whole_number() -> None:
+    X = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
+    seeds: list[Any] = [7, np.int64(7)]
+    found = [TableEncoder(random_state=seed).fit_transform(X, [0, 1, 0, 1]).tolist() for seed in seeds]
+    assert found[0] == found[1]
+    seed: Any = None
+    with pytest.raises(ValueError, match="random_state: found None, expected a whole number"):
+        TableEncoder(random_state=seed).fit(X)
 
 
 def test_a_word_that_is_new_gets_the_mean_or_nothing() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ikmap.tables.frames import cells, table_by_name
-from ikmap.tables.raw import CATEGORY, TIME
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME
 
 ZONE = ZoneInfo("Europe/Berlin")
 MOMENTS = [
@@ -59,6 +59,22 @@ def test_cells_of_tables_in_memory(package: str) -> None:
     for j in (4, 5):
         assert found.levels[j] == ("false", "true")
         np.testing.assert_array_equal(found.values[:, j], [1.0, np.nan, 0.0])
+
+
+def test_numbers_of_numpy_among_objects_are_numbers() -> None:
+    values = np.array([np.int64(7), np.float32(0.5), np.bool_(True), None], dtype=object)
+    found, words, kind = cells(values, "x")
+    assert (words, kind) == (None, NUMBER)
+    np.testing.assert_array_equal(found, [7.0, 0.5, 1.0, np.nan])
+    assert cells(np.array([np.int64(7), np.float32(7)], dtype=object), "x", CATEGORY)[1] == ("7",)
+
+
+def test_durations_are_numbers() -> None:
+    """They have no month; of models that have them for times, as earlier versions had, they go on being times."""
+    spans = pa.table({"tenure": pa.array([90, None, 86_400 * 400], pa.duration("s"))})
+    for kind in (NUMBER, TIME):
+        np.testing.assert_array_equal(table_by_name(spans, ["tenure"], [kind]).values[:, 0], [90.0, np.nan, 34_560_000])
+    assert cells(np.array([90, "NaT"], dtype="timedelta64[s]"), "tenure")[2] == NUMBER
 
 
 def test_a_word_among_times_is_named() -> None:

@@ -232,6 +232,9 @@ def test_python_says_what_scoring_says(tmp_path: Path) -> None:
     assert found[:, 0].tolist() == scored["probability_early"].to_pylist()
     assert found[:, 1].tolist() == scored["probability_late"].to_pylist()
     assert model.predict(frame).tolist() == scored["prediction"].to_pylist()
+    towns = [None if town == "-" else town for town in columns["town"]]
+    listed = [list(row) for row in zip(map(float, columns["size"]), towns, columns["open"], strict=True)]
+    assert model.predict_proba(listed).tolist() == found.tolist()
     with pytest.raises(ValueError, match="found no column 'town', expected it as in the training data"):
         model.predict_proba(frame.drop_columns(["town"]))
     for package in ("pandas", "polars"):
@@ -256,6 +259,41 @@ def test_numbers_without_missing_cells_stay_as_they_are(tmp_path: Path) -> None:
     assert {column["encoding"] for column in metrics["data"]["columns_plan"]} == {"minmax"}
     with pytest.raises(InputError, match=r"one\.parquet: row 1, column 'a': found a missing value, of which the train"):
         score_file(ScoreOptions(model=str(tmp_path / "plain"), input=str(tmp_path / "one.parquet")))
+    encoded = BatchOptions(input=str(tmp_path / "plain.parquet"), **common, encode_numbers="minmax")
+    Command(encoded).run(tmp_path / "encoded")
+    score_file(ScoreOptions(model=str(tmp_path / "encoded"), input=str(tmp_path / "one.parquet")))
+
+
+def test_new_rows_have_the_header_of_the_training_file_in_any_order(tmp_path: Path) -> None:
+    """Also where all of its names are numbers, as those of frames without names."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 9, (N, 3))
+    (tmp_path / "t.csv").write_text("0,1,2,label\n" + "".join(f"{a},{b},{c},{int(a > 4)}\n" for a, b, c in X))
+    common: dict[str, Any] = {"learner": ("svm",), "t": 20, "psi": 8, "C": 1.0}
+    Command(BatchOptions(input=str(tmp_path / "t.csv"), **common)).run(tmp_path / "run")
+    (tmp_path / "named.csv").write_text("2,0,1\n" + "".join(f"{c},{a},{b}\n" for a, b, c in X))
+    (tmp_path / "bare.csv").write_text("".join(f"{a},{b},{c}\n" for a, b, c in X))
+    found = []
+    for name in ("named", "bare"):
+        output = str(tmp_path / f"{name}.parquet")
+        score_file(ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / f"{name}.csv"), output=output))
+        found.append(pq.read_table(output)["score"].to_pylist())
+    assert len(found[0]) == N
+    assert found[0] == found[1]
+
+
+def test_rows_without_a_target_are_scored_whatever_the_type_of_the_column(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    numbers = {"a": rng.normal(size=N), "b": rng.normal(size=N)}
+    pq.write_table(pa.table({**numbers, "y": numbers["a"]}), tmp_path / "t.parquet")
+    Command(BatchOptions(input=str(tmp_path / "t.parquet"), learner=("ridge",), t=5, psi=4)).run(tmp_path / "run")
+    score: dict[str, Any] = {"model": str(tmp_path / "run"), "output": str(tmp_path / "p.parquet")}
+    pq.write_table(pa.table({**numbers, "y": pa.array([None] * N, pa.string())}), tmp_path / "none.parquet")
+    score_file(ScoreOptions(**score, input=str(tmp_path / "none.parquet")))
+    assert pq.read_table(tmp_path / "p.parquet").column_names == ["row", "prediction"]
+    pq.write_table(pa.table({**numbers, "y": ["TBD"] * N}), tmp_path / "words.parquet")
+    with pytest.raises(InputError, match="found target 'TBD', expected a finite number, or an empty cell where a row"):
+        score_file(ScoreOptions(**score, input=str(tmp_path / "words.parquet")))
 
 
 def test_regression_and_streams_on_tables(folder: Path, tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
+from pipeline.errors import InputError
 from pipeline.sources.columns.cells import (
     WantedColumn,
     _as_text,
     arrow_floats,
     as_numbers,
     float_values,
+    kind_of_type,
     numbers_together,
 )
 from tests import ROOT
@@ -83,6 +85,18 @@ def test_floats_there_and_back(values: list[float], step: int) -> None:
 def test_columns_of_missing_cells_alone(kind: str, of_type: pa.DataType) -> None:
     values, _ = as_numbers(pa.chunked_array([pa.nulls(3, of_type)]), WantedColumn("a", kind), frozenset(), str)
     np.testing.assert_array_equal(values, [np.nan] * 3)
+
+
+def test_durations_are_numbers_also_where_a_model_has_them_for_times() -> None:
+    column = pa.chunked_array([pa.array([1500, None], pa.duration("ms"))])
+    assert kind_of_type(column.type) == NUMBER
+    for kind in (NUMBER, TIME):
+        values, words = as_numbers(column, WantedColumn("a", kind), frozenset(), str)
+        np.testing.assert_array_equal(values, [1.5, np.nan])
+        assert words is None
+    for role in ("label", "weight"):
+        with pytest.raises(InputError, match="found values of type duration"):
+            as_numbers(column, WantedColumn("a", NUMBER, role), frozenset(), str)
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def test_labels_further_down_may_be_words(tmp_path: Path) -> None:
     assert not source.plan.text_labels
     with pytest.raises(
         InputError,
-        match=f"line {ROWS + 1}, column 'label': found 'one', expected a number as in the first rows .the label.",
+        match=f"line {ROWS + 1}, column 'label': found 'one', expected a number as in the first rows .the label",
     ):
         cells(source)
 

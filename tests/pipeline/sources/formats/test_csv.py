@@ -126,6 +126,7 @@ def test_equals_the_reference_however_it_is_cut(
         ("a,TARGET,b\n1,2,3\n", ("a", "b"), 1),
         ("0,1,2,class\n1,2,3,x\n4,5,6,y\n", ("0", "1", "2"), 2),  # numbers for names
         (",a,y\n0,1,2\n1,2,3\n", ("", "a"), 2),  # an unnamed index
+        ("?,3,1\n2,4,0\nNA,6,1\n", None, 3),  # what stands for nothing is no name
         ("1,2,3\n4,5,6\n", None, 2),
         ("1,2,setosa\n4,5,setosa\n", None, 2),  # text labels in a headerless table
         ("\n\n1,2,setosa\n", None, 1),
@@ -227,7 +228,8 @@ def test_text_after_numeric_labels(folder: Path) -> None:
     with pytest.raises(InputError) as error:
         read_all(opened(url))
     assert str(error.value) == (
-        f"{url}: line 6002, column 'class': found 'cat', expected a number as in the first rows (the label)"
+        f"{url}: line 6002, column 'class': found 'cat', expected a number as in the first rows (the label); if "
+        "labels are words: --category class"
     )
 
 

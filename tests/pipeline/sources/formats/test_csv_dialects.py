@@ -152,7 +152,56 @@ def test_formatted_numbers_are_refused_unless_they_are_words(cell: str, tmp_path
     assert found_in(path, content + "1,some,0\n").column_plans[1].kind == "category"
 
 
-@pytest.mark.parametrize("cell", ["31/12/2001", "31.12.01 23:59", "2001/12/31"])
+def test_a_few_words_among_formatted_numbers_do_not_make_words_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    cells = [*(f'"${k},500"' for k in range(1, 60)), "-"]
+    content = "b,y\n" + "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(cells))
+    assert f"{path}: line 2, column 'b': found '$1,500', expected plain numbers" in refused(path, content)
+    dates = [*(f"{k:02}/05/2021 03:45 PM" for k in range(1, 31)), "-"]
+    content = "b,y\n" + "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(dates))
+    assert f"{path}: line 2, column 'b': found '01/05/2021 03:45 PM', expected dates" in refused(path, content)
+    assert found_in(path, content, category=("b",)).column_plans[0].kind == "category"
+
+
+def labelled(labels: list[str]) -> str:
+    return "a,y\n" + "".join(f'{k},"{label}"\n' for k, label in enumerate(labels))
+
+
+def test_a_few_words_among_numbers_as_labels_are_faults(tmp_path: Path) -> None:
+    path, prices = tmp_path / "t.csv", [f"{k}.5" for k in range(100)]
+    faulty = labelled([*prices, "-"])
+    assert refused(path, faulty) == (
+        f"{path}: line 102, column 'y': found '-', expected a number as in the first rows (the label); if labels are "
+        "words: --category y"
+    )
+    assert rows(found_in(path, faulty, category=("y",)))[1] == [*prices, "-"]
+    # Few different numbers are classes, as are words among which many are none.
+    assert rows(found_in(path, labelled(["1", "2", "3", "X"] * 30)))[1][:4] == ["1", "2", "3", "X"]
+    assert rows(found_in(path, labelled([*prices, *["new"] * 20])))[1][-1] == "new"
+
+
+def test_labels_that_are_formatted_numbers_are_refused_where_they_are_many(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    prices = labelled([f"{k},500" for k in range(1, 40)])
+    assert refused(path, prices) == (
+        f"{path}: line 2, column 'y' (the label): found '1,500', expected plain numbers such as 1234.5, without signs "
+        "or marks between thousands; if labels are words: --category y"
+    )
+    assert rows(found_in(path, prices, category=("y",)))[1][:2] == ["1,500", "2,500"]
+    assert rows(found_in(path, labelled(["5%", "10%", "20%"] * 30)))[1][:3] == ["5%", "10%", "20%"]
+
+
+def test_words_as_labels_that_come_late(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    text = labelled([*(str(k % 9) for k in range(40_000)), "X"])
+    assert refused(path, gzip.compress(text.encode())).endswith("if labels are words: --category y")
+    assert rows(found_in(path, gzip.compress(text.encode()), category=("y",)))[1][-2:] == ["3", "X"]
+
+
+CELLS = ["31/12/2001", "31.12.01 23:59", "2001/12/31", "01/05/2021 03:45:00 PM", "2021-01-05 10:00:00 UTC", "2021-1-5"]
+
+
+@pytest.mark.parametrize("cell", CELLS)
 def test_dates_in_other_formats_are_refused(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     said = refused(path, f"when,y\n2001-01-01,0\n{cell},1\n")
