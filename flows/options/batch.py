@@ -314,6 +314,13 @@ class BatchOptions(TableOptions, CommonOptions):
                     parse(word)
                 except ValueError as error:
                     raise InputError(f"{specs[name].flag}: {error}") from None
+        for name in ("search", "select_by"):
+            if raced and self.task != "novelty" and name not in at_default:
+                words = shlex.join(specs[name].words(getattr(self, name)))
+                raise InputError(
+                    f"{words}: found no --learner, so that the run chooses the model, by log loss or squared error; "
+                    "expected --learner, such as --learner svm, whose psi and C are to be chosen"
+                )
         for name in ("cv_rows", "search", "select_by", "budget"):
             if name not in at_default and not searched and not (raced and name in ("cv_rows", "budget")):
                 words = shlex.join(specs[name].words(getattr(self, name)))

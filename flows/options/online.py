@@ -167,6 +167,11 @@ class OnlineOptions(BatchOptions):
             raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
         if self.labels_input is not None and self.label is not None:
             raise InputError("--label and --labels-input: found both, expected one of them")
+        if self.labels_input is not None and self.above is not None:
+            raise InputError(
+                f"--above {self.above:g} and --labels-input: found both; expected classes in the file of labels, "
+                f"such as 1 for those above {self.above:g} and 0 for others"
+            )
         names = chosen(self.map, self.learner)
         refuse_growth(names, self.by_method)
         if self.on_drift == "redraw":

@@ -157,7 +157,7 @@ def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
         require_label=needed,
         count=options.columns,
         csv=CsvFormat(**csv_request(options)),
-        table=table_request(options),
+        table=replace(table_request(options), unlabelled=options.labels_input is not None),
     )
     if options.input == STANDARD_INPUT:
         return PipeFeed(options.format, request, options.initial or 0)

@@ -661,10 +661,14 @@ class Race:
         return min(tried, key=lambda own: own.loss, default=None)
 
     def _entry(self, own: Candidate) -> Entry:
-        folds, note = len(self.results.get(own.name, ())), self.notes.get(own.name, "")
+        known, note = self.results.get(own.name, {}), self.notes.get(own.name, "")
+        folds = next(k for k in range(len(known) + 1) if k not in known)  # it may have failed on one before the last
         if not folds:
             return Entry(own.name, (own.name,), math.nan, math.nan, 0, math.nan, math.nan, note)
-        losses = self._losses(own.name, min(folds, self.n_done) if not note else folds)
+        n = min(folds, self.n_done) if not note else folds
+        losses = self._losses(own.name, n)
+        if self.in_time and n > 1:
+            losses = losses[self.folds[0][1].size :]  # sums, which are compared with it, have none there
         return Entry(
             own.name,
             (own.name,),

@@ -114,6 +114,7 @@ def run_trial(
     training: Training,
     outside: Training,
     settings: Settings | None = None,
+    smallest: int | None = None,
 ) -> Decided | Searched | str:
     """Do a trial of a race; return its result, or why there is none.
 
@@ -125,6 +126,8 @@ def run_trial(
         Rows to learn from, and rows to decide on.
     settings : (int, float), optional
         psi and C of a candidate on cells.
+    smallest : int, optional
+        Number of rows that the smallest fold learns from: psi that are tried fit all folds.
     """
     began = time.perf_counter()
     if candidate.scale == "minmax":
@@ -133,7 +136,8 @@ def run_trial(
     try:
         if candidate.partitioner and settings is None:
             of_map = _map_of(candidate.partitioner, candidate.options)
-            losses = search(of_map, training, outside, psis_of(type(of_map), training.y.size))
+            rows = training.y.size if smallest is None else min(training.y.size, smallest)
+            losses = search(of_map, training, outside, psis_of(type(of_map), rows))
             if kind == "search":
                 return Searched(losses, time.perf_counter() - began)
             settings = best_settings([losses])

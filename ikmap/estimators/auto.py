@@ -96,6 +96,7 @@ class AutoEstimator(RowsEstimator):
             self.budget,
             sample_weight=some.sample_weight,
         )
+        smallest = min(fit.size for fit, _ in all_folds)
         while trials := race.next_round():
             results = []
             for own in trials:
@@ -103,7 +104,8 @@ class AutoEstimator(RowsEstimator):
                 inside, outside = (
                     Training(_taken(some, numbers), classes, seed, self._n_threads) for numbers in (fit, held_out)
                 )
-                results.append((own, run_trial(own.candidate, own.kind, inside, outside, own.settings)))
+                found = run_trial(own.candidate, own.kind, inside, outside, own.settings, smallest)
+                results.append((own, found))
             race.add_round(results)
         self.choice_, self.model_ = self._fit_best(race, block, classes, seed)
         self.leaderboard_ = [

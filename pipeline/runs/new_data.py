@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ikmap.json_values import Label
 from pipeline.runs.trained_model import TrainedModel
 from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
+from pipeline.sources.columns.cells import number_in
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def open_data(
         require_label=label is not None,
         columns=model.preparation().n_columns if columns is None else tuple(columns),
         header_names=names,
+        text_labels=any(_is_changed_as_number(own) for own in model.task().codec.classes),
         csv=CsvFormat(**dict(model.csv)),
         table=replace(model.table, plan={}, categories=(), drop=(), weight=None, split_column=None, unlabelled=True),
         sizes=sizes,
@@ -63,3 +66,8 @@ def open_data(
     source = open_source(url, format, request)
     of_training = {*model.table.drop, model.table.weight}
     return NewData(source, tuple(name for name in source.unused if name not in of_training))
+
+
+def _is_changed_as_number(label: Label) -> bool:
+    """Return whether a label is a word, such as 01, that would be another if it were read as a number."""
+    return isinstance(label, str) and (number := number_in(label)) is not None and label != f"{number:.15g}"

@@ -57,6 +57,8 @@ class Output:
                 raise InputError(f"--output {self.url}: is there already, expected a new or an empty folder")
             if self._fs.isdir(self.path) and not self.in_parts:
                 raise InputError(f"--output {self.url}: is a directory, expected a file; a folder of parts ends in /")
+            if self.is_local and not self.in_parts and self._is_special(name):
+                raise InputError(f"--output {self.url}: is no file, expected the name of one, such as scores.csv")
             if self.is_local and not self._fs.isdir(parent or "/"):
                 raise InputError(f"--output {self.url}: no such directory {parent}")
             folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"
@@ -76,6 +78,9 @@ class Output:
                 if not self._fs.exists(self.folder):
                     return
                 self._fs.rm(self.folder, recursive=True)
+
+    def _is_special(self, name: str) -> bool:
+        return name == "-" or (os.path.exists(self.path) and not os.path.isfile(self.path))
 
     def _is_empty(self) -> bool:
         return bool(self._fs.isdir(self.path)) and not self._fs.ls(self.path)

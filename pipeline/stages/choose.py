@@ -17,7 +17,7 @@ from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
 from ikmap.methods.fields import AUTO
-from ikmap.tasks.capabilities import loops
+from ikmap.tasks.capabilities import loops, missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CandidateRecord, ChooseResult, LeaderboardEntry, TaskProgress, TaskRecord
@@ -116,6 +116,8 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
     # On a worker: which rows are in the sample is found out by compiled loops, which this process would have to load.
     draw = Task("sample", (stage.context.store, params, n_used))
     ((_, sample),) = run_tasks(client, stage.key, draw_sample, [draw])
+    if n_used == rows.n_rows and (missing := missing_in(preparation.task, sample["y"])):
+        raise InputError(f"found no training row of {missing}; give --split-by stratified, or another --seed or split")
     n_classes = len(preparation.task.codec.classes)
     return Race(
         _candidates(preparation),
@@ -138,8 +140,19 @@ def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
 
 
 def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
-    """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any."""
-    return cv_folds(store, params, n_used) if is_divided(params) else folds_at_random(y, params.seed)
+    """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any.
+
+    Neighbouring folds in time may hold out the same rows: here each row is held out once.
+    """
+    if not is_divided(params):
+        return folds_at_random(y, params.seed)
+    known, folds = np.zeros(y.size, dtype=np.bool_), list[Fold]()
+    for fit, held_out in cv_folds(store, params, n_used):
+        new = held_out[~known[held_out]]
+        if new.size:
+            folds.append((fit, new))
+            known[new] = True
+    return folds
 
 
 class Progress:
@@ -178,10 +191,12 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
         own_division = None if division is None else division.some(rows)
         return Training(block, task.codec.classes, params.seed, division=own_division)
 
-    fit, held_out = own.rows(folds_of_race(store, params, n_rows, y)[own.fold])
+    folds = folds_of_race(store, params, n_rows, y)
+    fit, held_out = own.rows(folds[own.fold])
     training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}
-    decided = run_trial(own.candidate, own.kind, training, outside, own.settings)
+    smallest = min(fit.size for fit, _ in folds)
+    decided = run_trial(own.candidate, own.kind, training, outside, own.settings, smallest)
     if isinstance(decided, str):
         return {**record, "failed": decided}
     if isinstance(decided, Searched):

@@ -162,7 +162,7 @@ class Intake(StreamSupply):
         names: list[str] = []
         for name in self._names():
             if name not in initial and self.chunks >= self.promised:
-                if not self.store.is_verified(name):
+                if not self.store.is_verified(name) or self._may_go_on(name):
                     self._drop(self.chunks)
                     break
                 self.store.keep(name)
@@ -215,6 +215,13 @@ class Intake(StreamSupply):
                 f"{self.feed.url}: rows that were taken in are damaged in the store; give the same command again, with "
                 "the same rows from the first on"
             )
+
+    def _may_go_on(self, name: str) -> bool:
+        """Return whether a short chunk may be the last one only because the source was stopped together with the run.
+
+        A producer of a pipe is, on Ctrl-C. When the pipe is opened again, its rows come again.
+        """
+        return self._items is None and self.feed.replays and self.store.need(name)["rows"] % self.block_rows > 0
 
     def _drop(self, chunk: int) -> None:
         """Remove a chunk and those after it; their rows are taken in again, perhaps in other chunks."""

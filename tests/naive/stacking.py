@@ -33,7 +33,9 @@ def constant(target: np.ndarray, classes: bool, weight: np.ndarray) -> list[floa
 
 
 def softened(target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return Platt's targets."""
+    """Return Platt's targets, by weights that are 1 on average if they are less."""
+    counted = [w for w in weight if w > 0]
+    weight = weight / min(1.0, sum(counted) / len(counted))
     columns = []
     for column in target.T:
         hits, misses = float(weight[column == 1].sum()), float(weight[column == 0].sum())

@@ -161,7 +161,7 @@ def test_a_file_to_score_whose_label_is_no_number(tmp_path: Path) -> None:
     }
     with one_process():
         command(tmp_path / "rows.csv").run(tmp_path / "run")
-        with pytest.raises(InputError, match=r"new.csv: line 102: found target 'many', expected a finite number$"):
+        with pytest.raises(InputError, match=r"new.csv: line 102, column 'y': found 'many', expected a number as in"):
             score_file(ScoreOptions(**of))
     assert not (tmp_path / "out.parquet").exists()
 
@@ -169,7 +169,7 @@ def test_a_file_to_score_whose_label_is_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("many", r"rows.csv: line 102: found target 'many', expected a finite number"),
+        ("many", r"rows.csv: line 102, column 'y': found 'many', expected a number as in the first rows \(the label\)"),
         ("inf", r"rows.csv: line 102, column 'y': found inf, expected a finite number \(the label\)"),
         ("", "rows.csv: line 102, column 'y': found an empty cell or a word of --missing, expected a label"),
         ("1e200", r"rows.csv: line 102: found target 1e\+200, expected a number of at most 1e\+150"),

@@ -66,9 +66,13 @@ class LogLoss(BlendLoss):
     def softened(self, target: Floats, sample_weight: Floats | None = None) -> Floats:
         """Return targets that are a little less sure than 0 and 1, as Platt's are.
 
-        Else models that tell all rows apart would have infinite weights.
+        Else models that tell all rows apart would have infinite weights. Weights below 1 on average, such as shares of
+        a whole, count as if they were 1 on average; rows that weigh nothing change nothing.
         """
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        counted = weight[weight > 0]
+        if counted.size and counted.mean() < 1.0:
+            weight = weight / counted.mean()
         hits = weight @ target
         misses = weight.sum() - hits
         softened: Floats = target * ((hits + 1) / (hits + 2)) + (1 - target) / (misses + 2)

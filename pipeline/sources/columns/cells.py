@@ -335,7 +335,7 @@ def expected(kind: str, name: str, role: Role) -> str:
     if role == "weight":
         return WEIGHT
     if role == "label":
-        return f"a number as in the first rows (the label); if labels are words: --category {name}"
+        return f"a number as in the first rows (the label); if labels are words, train with --category {name}"
     what = "a number" if kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
     return f"{what}; if its cells are words: --category {name}; if this one stands for nothing: --missing WORD,..."
 

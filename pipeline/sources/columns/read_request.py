@@ -59,6 +59,8 @@ class ReadRequest:
     columns : tuple of ColumnPlan, int, or None
         The feature columns that there must be, such as those of the training data: by name, others are left alone; or
         so many numbers (of sparse rows: at most).
+    text_labels : bool
+        Labels are words, as those of the training data, also where they look like numbers.
     header_names : tuple of str
         Names of columns of the training data: a first line of CSV text that has them all names its columns.
     count : int, optional
@@ -77,6 +79,7 @@ class ReadRequest:
     label: str | int | None = None
     require_label: bool = True
     columns: tuple[ColumnPlan, ...] | int | None = None
+    text_labels: bool = False
     header_names: tuple[str, ...] = ()
     count: int | None = None
     zero_based: bool = False
@@ -96,4 +99,5 @@ class ReadRequest:
         """Return the request for files that must have the columns of others, such as those of the training data."""
         columns = plan.each if plan.request is not None else plan.n_columns
         table = replace(self.table, plan={}, categories=(), drop=(), split_column=None)
-        return replace(self, columns=columns, count=None, table=table)
+        label = plan.label if self.label is None else self.label
+        return replace(self, columns=columns, count=None, table=table, label=label)

@@ -52,7 +52,7 @@ def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Pl
             else _inferred(files, features, request)
         )
     _refuse_lacking(files, [column.name for column in columns], label, request)
-    text = label is not None and _is_text(first, label, request)
+    text = label is not None and (wanted.text_labels or _is_text(first, label, request))
     if text and request.above is not None:
         raise InputError(
             f"{first.url}: column {label!r} (the label): found words, expected numbers for --above {request.above:g}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ikmap.json_values import JsonObject
-from pipeline.errors import InputError, in_one_line
+from pipeline.errors import InputError, NoRows, in_one_line
 from pipeline.sources.files.compression import COMPRESSIONS, compression_of
 from pipeline.sources.files.limits import MEBIBYTE, longest_row, reason
 from pipeline.sources.files.recoded import as_utf8
@@ -100,7 +100,7 @@ def find_file(url: str) -> File:
     with file_failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:
-            raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
+            raise NoRows(f"{url}: the file is empty (0 bytes), expected rows of data")
         with _open_raw(path, local) as raw:
             start = raw.read(8)
     ending = "" if part is not None else url.name.rpartition(".")[2].lower()
@@ -117,6 +117,10 @@ def _local_size(url: str, path: str) -> int:
         raise InputError(f"{url}: no such file")
     if os.path.isdir(path):
         raise InputError(f"{url}: is a directory, expected a file")
+    if not os.path.isfile(path):
+        raise InputError(
+            f"{url}: is no file but a pipe or a device, expected a file; flows.online reads a pipe: --input -"
+        )
     return os.stat(path).st_size
 
 

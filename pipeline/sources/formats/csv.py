@@ -147,7 +147,7 @@ class CsvTable(TextTable):
             word, expected = found
             raise InputError(
                 f"{self.file.url}: line {sample.line(labels(sample.rows).index(word))}, column {shown(name)} (the "
-                f"label): found {shown(word)}, expected {expected}; if labels are words: --category {name}"
+                f"label): found {shown(word)}, expected {expected}; if labels are words, train with --category {name}"
             )
         return True
 

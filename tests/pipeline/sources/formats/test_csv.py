@@ -229,7 +229,7 @@ def test_text_after_numeric_labels(folder: Path) -> None:
         read_all(opened(url))
     assert str(error.value) == (
         f"{url}: line 6002, column 'class': found 'cat', expected a number as in the first rows (the label); if "
-        "labels are words: --category class"
+        "labels are words, train with --category class"
     )
 
 

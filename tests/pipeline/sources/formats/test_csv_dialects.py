@@ -172,7 +172,7 @@ def test_a_few_words_among_numbers_as_labels_are_faults(tmp_path: Path) -> None:
     faulty = labelled([*prices, "-"])
     assert refused(path, faulty) == (
         f"{path}: line 102, column 'y': found '-', expected a number as in the first rows (the label); if labels are "
-        "words: --category y"
+        "words, train with --category y"
     )
     assert rows(found_in(path, faulty, category=("y",)))[1] == [*prices, "-"]
     # Few different numbers are classes, as are words among which many are none.
@@ -185,7 +185,7 @@ def test_labels_that_are_formatted_numbers_are_refused_where_they_are_many(tmp_p
     prices = labelled([f"{k},500" for k in range(1, 40)])
     assert refused(path, prices) == (
         f"{path}: line 2, column 'y' (the label): found '1,500', expected plain numbers such as 1234.5, without signs "
-        "or marks between thousands; if labels are words: --category y"
+        "or marks between thousands; if labels are words, train with --category y"
     )
     assert rows(found_in(path, prices, category=("y",)))[1][:2] == ["1,500", "2,500"]
     assert rows(found_in(path, labelled(["5%", "10%", "20%"] * 30)))[1][:3] == ["5%", "10%", "20%"]
@@ -194,7 +194,7 @@ def test_labels_that_are_formatted_numbers_are_refused_where_they_are_many(tmp_p
 def test_words_as_labels_that_come_late(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     text = labelled([*(str(k % 9) for k in range(40_000)), "X"])
-    assert refused(path, gzip.compress(text.encode())).endswith("if labels are words: --category y")
+    assert refused(path, gzip.compress(text.encode())).endswith("if labels are words, train with --category y")
     assert rows(found_in(path, gzip.compress(text.encode()), category=("y",)))[1][-2:] == ["3", "X"]
 
 

@@ -202,8 +202,8 @@ def test_json_cells_of_another_type_further_down(tmp_path: Path) -> None:
     assert refused(url, label="y").startswith("line 2001, column 'w': found a list, expected a number, a word")
     url = put(path, lines + '{"a": 1, "w": "x", "y": "no"}\n')
     assert refused(url, label="y") == (
-        "line 2001, column 'y': found 'no', expected a number as in the first rows (the label); if labels are words: "
-        "--category y"
+        "line 2001, column 'y': found 'no', expected a number as in the first rows (the label); if labels are words, "
+        "train with --category y"
     )
 
 
