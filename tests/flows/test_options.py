@@ -356,6 +356,8 @@ def test_types_from_the_command_line() -> None:
         ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),
         ("--psi 8 --search full", "--search full: found nothing to choose", "auto"),
+        ("--search full", "--search full: found no --learner, so that the run chooses the model", "--learner svm"),
+        ("--select-by roc_auc", "--select-by roc_auc: found no --learner", "--learner svm"),
         ("--search half", "--search: found 'half'", "race"),
         ("--budget 0", "--budget: found '0'", "a time above 0"),
         ("--budget inf", "--budget: found 'inf'", "a time above 0, such as 90, 90s, 10m or 1h"),

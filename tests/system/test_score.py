@@ -504,6 +504,8 @@ def test_output_on_another_file_system(threads: Client, libsvm_run: Trained) -> 
     [
         ("missing/p.parquet", "no such directory"),
         ("folder", "is a directory, expected a file"),
+        ("-", "is no file, expected the name of one"),
+        ("/dev/null", "is no file, expected the name of one"),
         ("nonsense://p.parquet", "cannot be written: Protocol not known: nonsense"),
         ("test.libsvm", "is the input, expected another file"),
     ],

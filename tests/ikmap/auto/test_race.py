@@ -422,6 +422,29 @@ def test_a_linear_model_that_wins_is_taken_as_it_cannot_be_learned_several_times
     assert race._most_refits(linear) == 1
 
 
+def test_a_candidate_that_fails_on_one_fold_of_two_is_told() -> None:
+    race = race_of()
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        failing = own.candidate.name == "iforest" and own.fold == 1 and own.kind == "fold"
+        return "no memory" if failing else outcome_of(race, own)
+
+    play(race, outcome)
+    assert set(race.results["iforest"]) == {0, 2}
+    (entry,) = [own for own in race.leaderboard() if own.name == "iforest"]
+    assert (entry.folds, entry.note) == (1, "failed: no memory")
+    assert "iforest" not in race.choice().entry.parts
+
+
+def test_in_order_of_time_all_are_compared_on_the_rows_that_sums_are_made_for() -> None:
+    race = race_of()
+    race.in_time = True
+    play(race)
+    first = race.folds[0][1].size
+    for own in (LINEAR, BOOSTING):
+        assert race._entry(race._by_name(own)).loss == pytest.approx(race._losses(own, 3)[first:].mean())
+
+
 @pytest.mark.parametrize(("in_time", "refits"), [(True, 0), (False, MOST_REFITS)])
 def test_in_order_of_time_boosting_is_learned_once(in_time: bool, refits: int) -> None:
     """It holds out the last rows, whatever its seed."""

@@ -59,6 +59,15 @@ def test_a_candidate_decides_on_rows_outside(n_classes: int, name: str) -> None:
         assert isinstance(run_trial(candidate, "search", inside, outside), Searched)
 
 
+def test_psi_is_tried_up_to_the_rows_of_the_smallest_fold() -> None:
+    training = training_of(2)
+    few, outside = some_of(training, np.arange(13)), some_of(training, np.arange(13, 40))
+    candidate = Candidate("iforest", CELLS_LEARNERS[True], "iforest")
+    found = run_trial(candidate, "search", few, outside, smallest=12)
+    assert isinstance(found, Searched)
+    assert {psi for psi, _ in found.losses} == {12}
+
+
 def test_each_fold_holds_out_its_share_of_each_class() -> None:
     y = np.repeat([0, 1], [141, 9])
     folds = folds_at_random(y, 3)

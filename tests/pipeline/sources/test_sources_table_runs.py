@@ -282,6 +282,20 @@ def test_new_rows_have_the_header_of_the_training_file_in_any_order(tmp_path: Pa
     assert found[0] == found[1]
 
 
+def test_words_that_look_like_numbers_are_labels_of_new_rows_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=N).round(3)
+    lines = "".join(f"{x},{y},{'02' if x > y else '01'}\n" for x, y in zip(a, a[::-1], strict=True))
+    (tmp_path / "t.csv").write_text("a,b,month\n" + lines)
+    words = {"input": str(tmp_path / "t.csv"), "label": "month", "category": ("month",), "learner": ("svm",)}
+    Command(BatchOptions(**words, t=20, psi=8, C=1.0)).run(tmp_path / "run")
+    found = score_file(
+        ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / "t.csv"), output=str(tmp_path / "p.parquet"))
+    )
+    assert found["rows_labelled"] == N
+    assert set(pq.read_table(tmp_path / "p.parquet")["label"].to_pylist()) == {"01", "02"}
+
+
 def test_rows_without_a_target_are_scored_whatever_the_type_of_the_column(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     numbers = {"a": rng.normal(size=N), "b": rng.normal(size=N)}

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.sources import Sizes, Source
+from pipeline.sources import ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.named import named_files
 from tests.support.opening import opened
@@ -253,3 +253,15 @@ def test_large_numbers_are_different_words(tmp_path: Path) -> None:
     pq.write_table(pa.table({"c": [1e19, 2e19], "y": [0, 1]}), tmp_path / "t.parquet")
     found, _ = rows(opened(str(tmp_path / "t.parquet"), request=TableRequest(categories=("c",))))
     assert len({cell for (cell,) in found}) == 2
+
+
+def test_further_files_have_the_label_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,class,label\n1,2,x,0\n3,4,y,1\n")
+    (tmp_path / "b.csv").write_text("class,label,b,a\nz,1,6,5\n")
+    request = ReadRequest(table=TableRequest(drop=("class",)))
+    first = opened(str(tmp_path / "a.csv"), request=request.table)
+    later = open_source(str(tmp_path / "b.csv"), request=request.like(first.plan))
+    assert rows(later) == ([[5.0, 6.0]], [1.0])
+    (tmp_path / "c.csv").write_text("7,8,9,1\n")  # no header: which column is which?
+    with pytest.raises(InputError, match="no label column 'label'; the file has no header"):
+        open_source(str(tmp_path / "c.csv"), request=request.like(first.plan))

@@ -14,6 +14,7 @@ from flows.options.batch import BatchOptions
 from ikmap.auto.candidates import STACKING
 from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
+from pipeline.errors import InputError
 from pipeline.runs.schema import metrics_schema
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
@@ -152,6 +153,26 @@ def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> N
     assert learner in ("boosting", "linear-model", "stacking")
     assert all(name.startswith("boosting") for name in summary.get("base_models", ()))
     assert "failed: these rows have no cells" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_class_without_a_training_row_is_told_before_the_race(tmp_path: Path) -> None:
+    file, heard = write_table(tmp_path), Heard()
+    text = file.read_text().splitlines()
+    (tmp_path / "test.csv").write_text("\n".join([text[0], *text[1:40], text[1].rpartition(",")[0] + ",new"]))
+    with pytest.raises(InputError, match="found no training row of class 'new'; give --split-by stratified, or"):
+        run(plain(file, "--test-input", str(tmp_path / "test.csv")), tmp_path / "run", heard)
+    assert not list((tmp_path / "run" / "records" / "choose").glob("boosting*"))
+
+
+def test_a_race_by_coarse_times_holds_out_each_row_once(tmp_path: Path) -> None:
+    file = write_table(tmp_path, n=400)
+    years = [f"{line.rpartition(',')[0]},{1990 + k // 100},{line.rpartition(',')[2]}"
+             for k, line in enumerate(file.read_text().splitlines()[1:])]  # fmt: skip
+    file.write_text("\n".join(["a,b,heavy,family,day,year,y", *years]) + "\n")
+    metrics = run(plain(file, "--split-by", "time:year", "--budget", "20"), tmp_path / "run")
+    choice = metrics["choice"]
+    assert choice["folds"] == 2  # three years are left to train, of which the race learns from one at least
+    assert not [own for own in choice["leaderboard"] if own.get("note", "").startswith("failed")]
 
 
 def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:

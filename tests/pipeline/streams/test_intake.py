@@ -36,6 +36,7 @@ from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.sources.feeds.pipe import PipeFeed
 from pipeline.sources.named import named_files
 from pipeline.storage.rundir import RunDirectory
+from pipeline.storage.store import Store
 from pipeline.streams import intake as intake_module
 from pipeline.streams.intake import Intake
 from pipeline.streams.take_initial import take_initial
@@ -221,6 +222,26 @@ def test_interrupted_and_given_again_it_ends_with_the_same_bits(
         run(two_workers, folder, params(), DATA, Stops(feed(2), folder / "records" / "stream"))
     assert 0 < len(predictions(folder)[1]) < 4 * (N - INITIAL)
     run(two_workers, folder, params(), DATA, feed(3))
+    assert predictions(folder) == predictions(from_file("none"))
+
+
+def test_a_pipe_that_ended_because_its_producer_was_stopped_too_goes_on(
+    two_workers: ClusterHandle, from_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Its last block is short, and stored, and no learner has come to it."""
+    folder = tmp_path / "run"
+    records = folder / "records" / "stream"
+    with pytest.raises(KeyboardInterrupt):
+        run(two_workers, folder, params(), DATA, Stops(piped(csv_text(slice(0, 471))), records))
+    store = Store(folder / "store.zarr")
+    last = max(k for k in range(N) if store.attributes(chunk_name(k)) is not None)
+    assert [store.need(chunk_name(k))["rows"] % BLOCK for k in range(last + 1)] == [0] * (last + 1)
+    intake = Intake(store, piped(csv_text(slice(0, 471))), BLOCK, CLASSIFICATION, print)
+    with intake:
+        intake.start()
+        until(lambda: intake.ended)
+    assert (intake.rows, intake.rows % BLOCK) == (271, 1)
+    run(two_workers, folder, params(), DATA, piped(csv_text()))
     assert predictions(folder) == predictions(from_file("none"))
 
 

@@ -272,6 +272,7 @@ def test_a_label_that_is_none_of_the_initial_ones(tmp_path: Path) -> None:
     [
         ({"label_limit": 5}, "--label-limit 5: found no --labels-input, expected a file of labels"),
         ({"labels_input": "a", "label": "y"}, "--label and --labels-input: found both"),
+        ({"labels_input": "a", "above": 3.0}, "--above 3 and --labels-input: found both; expected classes in the file"),
     ],
 )
 def test_options_that_make_no_sense_together(options: dict[str, Any], said: str) -> None:

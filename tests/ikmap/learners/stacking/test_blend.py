@@ -87,6 +87,15 @@ def test_models_that_tell_all_rows_apart_have_finite_weights() -> None:
     assert found.loss == found.alone[0] == pytest.approx(np.log(32 / 31), rel=1e-6)
 
 
+def test_shares_of_a_whole_weigh_as_rows_do() -> None:
+    decisions, target, fold = models(1, classes=True)
+    weight = np.random.default_rng(1).random(len(target))
+    weight /= weight.mean()
+    whole, shares = (blend(decisions, target, fold, LogLoss(), sample_weight=w) for w in (weight, weight / 1e5))
+    np.testing.assert_allclose(shares.weights, whole.weights, rtol=1e-4)
+    assert whole.weights.max() > 0.1
+
+
 @pytest.mark.parametrize(("loss", "classes"), LOSSES, ids=["squared", "log"])
 @pytest.mark.parametrize("in_time", [False, True])
 def test_a_fold_whose_rows_weigh_nothing_changes_nothing(loss: BlendLoss, classes: bool, in_time: bool) -> None:

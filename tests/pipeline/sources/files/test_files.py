@@ -196,6 +196,13 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         opened(url)
     assert str(error.value) == f"{url}: the file is empty (0 bytes), expected rows of data"
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.csv").write_bytes(b"")
+    (tmp_path / "folder" / "b.csv").write_text("a,y\n1,2\n")  # one of several may have no row
+    assert [file.url for file in opened(str(tmp_path / "folder"), label="y").files] == [f"{tmp_path}/folder/b.csv"]
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is no file but a pipe or a device, expected a file; "):
+        find_file(str(tmp_path / "pipe"))
     with pytest.raises(InputError, match=r"unknown format 'xls', expected one of auto, csv, parquet, arrow, "):
         opened(url, format="xls")
 
