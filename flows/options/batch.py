@@ -18,7 +18,7 @@ from ikmap.methods import LEARNERS, MAPS, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.methods.registry import FAULTS, faults
-from ikmap.tasks import AUTO, criteria, task_words
+from ikmap.tasks import AUTO, criteria, task_named, task_words
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError, UnknownOption, UnknownValue
 from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
@@ -315,7 +315,7 @@ class BatchOptions(TableOptions, CommonOptions):
                 except ValueError as error:
                     raise InputError(f"{specs[name].flag}: {error}") from None
         for name in ("search", "select_by"):
-            if raced and self.task != "novelty" and name not in at_default:
+            if raced and task_named(self.task).labels.needed and name not in at_default:
                 words = shlex.join(specs[name].words(getattr(self, name)))
                 raise InputError(
                     f"{words}: found no --learner, so that the run chooses the model, by log loss or squared error; "

@@ -142,7 +142,8 @@ def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
 def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
     """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any.
 
-    Neighbouring folds in time may hold out the same rows: here each row is held out once.
+    Neighbouring folds in time may hold out the same rows: here each row is held out once. A fold that learns from rows
+    of one time alone, of which boosting can hold out none, is left out if there are others.
     """
     if not is_divided(params):
         return folds_at_random(y, params.seed)
@@ -152,7 +153,9 @@ def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> l
         if new.size:
             folds.append((fit, new))
             known[new] = True
-    return folds
+    train = PreparedRows(store, "train")
+    keys = division_of(train, cv_rows(train, params, n_used), params).keys
+    return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1] or folds
 
 
 class Progress:
