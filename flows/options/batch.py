@@ -314,16 +314,18 @@ class BatchOptions(TableOptions, CommonOptions):
                     parse(word)
                 except ValueError as error:
                     raise InputError(f"{specs[name].flag}: {error}") from None
-        for name in ("search", "select_by"):
-            if raced and task_named(self.task).labels.needed and name not in at_default:
-                words = shlex.join(specs[name].words(getattr(self, name)))
+        # A race of models, which there is for tasks with labels, takes the first two; the others are of a search alone.
+        of_races, of_searches = ("cv_rows", "budget"), ("search", "select_by")
+        for name in (*of_races, *of_searches):
+            if name in at_default:
+                continue
+            words = shlex.join(specs[name].words(getattr(self, name)))
+            if raced and name in of_searches and task_named(self.task).labels.needed:
                 raise InputError(
                     f"{words}: found no --learner, so that the run chooses the model, by log loss or squared error; "
                     "expected --learner, such as --learner svm, whose psi and C are to be chosen"
                 )
-        for name in ("cv_rows", "search", "select_by", "budget"):
-            if name not in at_default and not searched and not (raced and name in ("cv_rows", "budget")):
-                words = shlex.join(specs[name].words(getattr(self, name)))
+            if not searched and not (raced and name in of_races):
                 raise InputError(
                     f"{words}: found nothing to choose, expected an option such as --psi or --C to be auto"
                 )

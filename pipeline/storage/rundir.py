@@ -286,7 +286,7 @@ class RunDirectory:
         outputs : sequence of str
             Outputs that are in no record.
         obsolete : sequence of str
-            Groups to delete; after a kill in between :meth:`delete_obsolete` does it.
+            Groups to delete. If this process is killed before it has, the next one does, by :meth:`delete_obsolete`.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}

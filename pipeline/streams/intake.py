@@ -217,9 +217,9 @@ class Intake(StreamSupply):
             )
 
     def _may_go_on(self, name: str) -> bool:
-        """Return whether a short chunk may be the last one only because the source was stopped together with the run.
+        """Return whether a chunk is short, and may be so only because the source was stopped together with the run.
 
-        A producer of a pipe is, on Ctrl-C. When the pipe is opened again, its rows come again.
+        Ctrl-C stops the program that writes into a pipe too. The pipe gives these rows again, and those behind them.
         """
         return self._items is None and self.feed.replays and self.store.need(name)["rows"] % self.block_rows > 0
 
