@@ -287,7 +287,7 @@ class Race:
             elif kind == "fold" and (best := self._best_affordable(trials)):
                 return best
             elif not self._affords(trials, RACE_SHARE if kind == "fold" else SEARCH_SHARE):
-                self.limited |= kind == "fold"
+                self.limited = True
                 self._rounds = [own for own in self._rounds if own[0] != kind]
                 continue
             if trials:
@@ -399,7 +399,7 @@ class Race:
         own, sizes = self._by_name(name), (fit, self.n_columns, self.n_classes)
         most = FOREST_SHARE * self.budget * self.n_workers
         while grown[0] > settings[0] and len(self.folds) * known_seconds(own, *sizes, grown[0]) > most:
-            grown = grown[0] // 2, grown[1] / 2
+            grown, self.limited = (grown[0] // 2, grown[1] / 2), True
         return max(settings, grown)
 
     def _for_model(self, own: Candidate) -> Settings | None:

@@ -150,9 +150,14 @@ def _objects(values: Sequence[object]) -> Objects:
 
 
 def table_of_columns(
-    columns: Sequence[np.ndarray], names: Sequence[str], kinds: Sequence[str | None]
+    columns: Sequence[np.ndarray],
+    names: Sequence[str],
+    kinds: Sequence[str | None],
+    missing: Collection[str] = (),
 ) -> tuple[RawTable, list[str]]:
-    """Return a table of columns, and their kinds; given kinds are required."""
+    """Return a table of columns, and their kinds; given kinds are required, and some words stand for nothing."""
+    if missing:
+        columns = [_without(column, missing) for column in columns]
     made = [cells(column, name, kind) for column, name, kind in zip(columns, names, kinds, strict=True)]
     n = len(columns[0]) if columns else 0
     values = np.column_stack([found for found, _, _ in made]) if made else np.empty((n, 0))
@@ -176,10 +181,7 @@ def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing:
     for name in names:
         if name not in there:
             raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
-    columns = [column_of(X, name) for name in names]
-    if missing:
-        columns = [_without(column, missing) for column in columns]
-    return table_of_columns(columns, names, list(kinds))[0]
+    return table_of_columns([column_of(X, name) for name in names], names, kinds, missing)[0]
 
 
 def _without(column: np.ndarray, missing: Collection[str]) -> np.ndarray:

@@ -136,13 +136,14 @@ class RunModel:
         if named or self._preparation.encoded:
             columns = self._columns or []
             names, kinds = [column.name for column in columns], [column.kind for column in columns]
+            missing = {"", *self._model.table.missing}
             if named:
-                table = table_by_name(X, names, kinds, {"", *self._model.table.missing})
+                table = table_by_name(X, names, kinds, missing)
             else:
                 array = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
                 if array.ndim != 2 or array.shape[1] != len(names):
                     raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
-                table = table_of_columns(list(array.T), names, list(kinds))[0]
+                table = table_of_columns(list(array.T), names, kinds, missing)[0]
             plain = all(words is None for words in table.levels) and not np.isnan(table.values).any()
             return table.values, None if plain else table.levels
         names_of_X = getattr(X, "columns", None)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import zarr
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.core.buffer import Buffer
+from zarr.storage import MemoryStore
 
 from pipeline.errors import Damaged
+from pipeline.record_types import Record
 from pipeline.storage.durable import reading
 
 # A chunk goes through all codecs at once: the same bytes in less time, as no step waits in a queue of its own.
@@ -24,6 +29,39 @@ ABSENT = int(np.iinfo(np.int32).min)
 """Fill value of sharded arrays of whole numbers: no cell and no class has this number."""
 ABSENT_FRACTION = float(np.nextafter(np.finfo(np.float64).min, 0.0))
 """Fill value of sharded arrays of fractions, the number next to the lowest: no target is that low."""
+
+
+def document_of_array(
+    dtype: np.dtype, shape: tuple[int, ...], chunks: tuple[int, ...], shards: tuple[int, ...] | None = None
+) -> Record:
+    """Return the document with which Zarr describes an array.
+
+    `zarr.create_array` takes several times as long as all else that is done to write a small array.
+    """
+    document: Record = json.loads(_template(dtype, len(shape), shards is not None))
+    document["shape"] = list(shape)
+    document["chunk_grid"]["configuration"]["chunk_shape"] = list(shards or chunks)
+    if shards is not None:
+        document["codecs"][0]["configuration"]["chunk_shape"] = list(chunks)
+    return document
+
+
+@cache
+def _template(dtype: np.dtype, ndim: int, sharded: bool) -> bytes:
+    """Return the document of an array of one element, as Zarr writes it."""
+    one = (1,) * ndim
+    files: dict[str, Buffer] = {}
+    absent = ABSENT_FRACTION if dtype.kind == "f" else ABSENT
+    zarr.create_array(
+        MemoryStore(files),
+        shape=one,
+        dtype=dtype,
+        chunks=one,
+        shards=one if sharded else None,
+        compressors=compressors(dtype),
+        fill_value=absent if sharded else None,
+    )
+    return files["zarr.json"].to_bytes()
 
 
 def compressors(dtype: np.dtype) -> tuple[BytesBytesCodec, ...]:

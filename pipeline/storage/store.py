@@ -23,10 +23,11 @@ from zarr.core.array_spec import ArrayConfigParams
 from zarr.storage import FsspecStore, LocalStore, StorePath
 
 from ikmap.arrays import Array
+from ikmap.json_values import JsonObject
 from pipeline.errors import Damaged, writing
 from pipeline.record_types import Record
 from pipeline.storage import durable
-from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, ZarrArray, compressors, read, shards_of
+from pipeline.storage.arrays import ZarrArray, document_of_array, read, shards_of
 from pipeline.storage.lru_cache import PROCESS, LRUCache
 
 COMPLETE = "complete"
@@ -44,7 +45,7 @@ DOCUMENT = "zarr.json"
 """File that describes a group or an array."""
 
 AS_WRITTEN: ArrayConfigParams = {"write_empty_chunks": True, "read_missing_chunks": False}
-"""Configuration with which arrays are opened: a missing chunk is an error, and never a value."""
+"""Configuration with which arrays are opened: every chunk is written, and a missing one is an error, never a value."""
 
 type Stamps = dict[str, tuple[int, int, int]]
 
@@ -113,15 +114,11 @@ class Store:
         self._make_groups_above(name)
         for key, array in arrays.items():
             rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
-            zarr.create_array(
-                self._at(f"{name}/{key}"),
-                shape=array.shape,
-                dtype=array.dtype,
-                chunks=(min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:])),
-                compressors=compressors(array.dtype),
-                config=AS_WRITTEN,
-            )[...] = array
-            members[key] = durable.digest_of(self._document(f"{name}/{key}"))
+            chunks = (min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:]))
+            document = document_of_array(array.dtype, array.shape, chunks)
+            self._write_document(f"{name}/{key}", document)
+            self._open_array(f"{name}/{key}", document, read_only=False)[...] = array
+            members[key] = durable.digest_of(document)
         self._describe(name, {**attributes, MEMBERS: members, COMPLETE: True})
         self._written(name, whole=True)
         return sum(array.nbytes for array in arrays.values())
@@ -227,7 +224,11 @@ class Store:
     def _describe(self, name: str, attributes: Mapping[str, object]) -> None:
         """Write the document of a group in one step."""
         sealed = durable.sealed(attributes) if attributes else {}
-        text = json.dumps({"attributes": sealed, "zarr_format": 3, "node_type": "group"}, indent=1).encode()
+        self._write_document(name, {"attributes": sealed, "zarr_format": 3, "node_type": "group"})
+
+    def _write_document(self, name: str, document: JsonObject) -> None:
+        """Write the document that describes a group or an array, in one step."""
+        text = json.dumps(document, indent=1).encode()
         if self.local:
             with durable.replacing(
                 Path(self.path, name, DOCUMENT), content=False, entry=False
@@ -296,7 +297,6 @@ class Store:
 
     def _arrays(self, name: str, mode: str) -> dict[str, ZarrArray]:
         arrays = {}
-        root = self._root(read_only=mode == "r")
         for key, digest in self.need(name).get(MEMBERS, {}).items():
             within = f"{name}/{key}" if name else key
             try:
@@ -304,18 +304,21 @@ class Store:
                 if durable.digest_of(document) != digest:
                     raise Damaged(self._at(within), "the digest of its metadata is wrong")
                 with durable.reading(self._at(within)):
-                    # As zarr.open_array, which would read the document once more, and takes three times as long.
-                    arrays[key] = zarr.Array(zarr.AsyncArray(cast("Any", document), root / within, AS_WRITTEN))
+                    arrays[key] = self._open_array(within, document, read_only=mode == "r")
             except FileNotFoundError:
                 raise Damaged(self._at(name), f"found no array {key}") from None
             except Damaged as error:
                 raise Damaged(self._at(name), f"array {key}: {error.why}") from None
         return arrays
 
-    def _root(self, *, read_only: bool) -> StorePath:
-        """Return the root of the hierarchy as Zarr has it; nothing is read."""
+    def _open_array(self, name: str, document: JsonObject, *, read_only: bool) -> ZarrArray:
+        """Return the array that a document describes; nothing is read.
+
+        `zarr.open_array` would read the document once more, and takes three times as long.
+        """
         make = LocalStore if self.local else FsspecStore.from_url
-        return StorePath(make(self.path, read_only=read_only))
+        place = StorePath(make(self.path, read_only=read_only)) / name
+        return zarr.Array(zarr.AsyncArray(cast("Any", document), place, AS_WRITTEN))
 
     def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
         """Return the result of `open_it`, kept by this process as long as the files that describe it are the same.
@@ -347,19 +350,11 @@ class Store:
             ):  # fmt: skip
                 self._written(name)  # a process that was stopped may have made it and flushed nothing
                 return
+        self.delete(name)
         self._make_groups_above(name)
-        zarr.create_array(
-            self._at(name),
-            shape=shape,
-            dtype=dtype,
-            shards=(shard_rows, *rest),
-            chunks=(chunk_rows, *rest),
-            compressors=compressors(np.dtype(dtype)),
-            fill_value=ABSENT_FRACTION if np.dtype(dtype).kind == "f" else ABSENT,
-            config=AS_WRITTEN,
-            overwrite=True,
-        )
-        self.set_attributes(group, {}, {key: durable.digest_of(self._document(name))})
+        document = document_of_array(np.dtype(dtype), shape, (chunk_rows, *rest), (shard_rows, *rest))
+        self._write_document(name, document)
+        self.set_attributes(group, {}, {key: durable.digest_of(document)})
         self._written(name)
 
     @_names_it

@@ -33,7 +33,8 @@ from pipeline.streams.label_file import LabelFile, stored
 
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
-LOOK_SECONDS = 0.5
+STOP_SECONDS = 0.25
+"""Time between the end of a pipe and its last rows, if they fill no block: Ctrl-C ends it before it stops the run."""
 COLUMNS = "stream/columns"
 """Group of the store with the columns of a table that arrives, as they were found with its first rows."""
 
@@ -265,9 +266,7 @@ class Intake(StreamSupply):
                         self._append(min(n_rows, self._chunk_rows), preparation)
                         if not self._room():
                             return
-                if self._stopping:
-                    return
-                if self._n_waiting:
+                if self._n_waiting and not self._stops_with_source():
                     self._append(self._n_waiting, preparation)
             if not self._stopping:
                 self._end()
@@ -297,6 +296,11 @@ class Intake(StreamSupply):
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self.chunks - max(0, self._learned) < AHEAD)
         return not self._stopping
+
+    def _stops_with_source(self) -> bool:
+        """Return whether the run is stopping; wait a moment where both are stopped by the same key."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._stopping, STOP_SECONDS if self.feed.replays else 0)
 
     def _replay(self) -> bool:
         """Compare the first rows of the source with those in the store; return whether more may come."""

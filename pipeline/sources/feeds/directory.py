@@ -61,7 +61,7 @@ class DirectoryFeed(Feed):
         while True:
             ended = (self._folder / END).exists()  # asked first: files renamed before it are then listed
             new = [name for name in data_files(seen.union(self._listed())) if name not in seen]
-            for name in new:
+            for name in filter(self._has_bytes, new):
                 seen.add(name)
                 if last is not None and name < last:
                     self._say(f"{self.url}/{name}: came when {last} was taken in already, and is left out")
@@ -83,6 +83,13 @@ class DirectoryFeed(Feed):
                 return [entry.name for entry in entries if entry.is_file()]
         except OSError as error:
             raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
+
+    def _has_bytes(self, name: str) -> bool:
+        """Return whether anything is in a file; an empty one may be filled later."""
+        try:
+            return (self._folder / name).stat().st_size > 0
+        except OSError:  # opening it says what is wrong
+            return True
 
     def _rows(self, name: str, skip: int) -> Iterator[Arrival]:
         """Rows of a file but the first `skip`."""

@@ -284,6 +284,19 @@ def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:
     assert psi == MOST_PSI
 
 
+@pytest.mark.parametrize("seconds", [0.01, 20.0])
+def test_where_a_second_search_takes_too_long_the_budget_decides(seconds: float) -> None:
+    """psi and C are those of one fold then."""
+    race = race_of(budget=60.0)
+
+    def outcome(race: Race, own: Trial) -> Outcome:
+        return outcome_of(race, own, seconds=seconds if own.kind == "search" else 0.01)
+
+    rounds = play(race, outcome)
+    assert [kind for own in rounds for _, kind, _ in own].count("search") == (2 if seconds < 1 else 1)
+    assert race.choice().by_budget == (seconds > 1)
+
+
 def test_with_a_budget_sums_are_looked_at_only_in_the_end() -> None:
     """To find out which parts can be left out, after each round, had taken longer than the trials."""
     race = race_of(12_000, budget=1000.0)

@@ -206,7 +206,7 @@ def test_rows_of_a_report_carry_their_ids(run: Path, folder: Path, tmp_path: Pat
 
 
 def test_python_says_what_scoring_says(tmp_path: Path) -> None:
-    """Probabilities too; words that stand for nothing do so in an Arrow table, and other columns are left alone."""
+    """Probabilities too; words that stand for nothing do so in Arrow tables and lists; other columns are left alone."""
     rng = np.random.default_rng(2)
     size, town = rng.normal(size=N), rng.integers(0, 5, N)
     columns = {
@@ -232,9 +232,9 @@ def test_python_says_what_scoring_says(tmp_path: Path) -> None:
     assert found[:, 0].tolist() == scored["probability_early"].to_pylist()
     assert found[:, 1].tolist() == scored["probability_late"].to_pylist()
     assert model.predict(frame).tolist() == scored["prediction"].to_pylist()
-    towns = [None if town == "-" else town for town in columns["town"]]
-    listed = [list(row) for row in zip(map(float, columns["size"]), towns, columns["open"], strict=True)]
-    assert model.predict_proba(listed).tolist() == found.tolist()
+    for towns in (columns["town"], [None if town == "-" else town for town in columns["town"]]):
+        listed = [list(row) for row in zip(map(float, columns["size"]), towns, columns["open"], strict=True)]
+        assert model.predict_proba(listed).tolist() == found.tolist()
     with pytest.raises(ValueError, match="found no column 'town', expected it as in the training data"):
         model.predict_proba(frame.drop_columns(["town"]))
     for package in ("pandas", "polars"):

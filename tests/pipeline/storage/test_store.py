@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from ikmap.partitioners import IForestPartitions, VoronoiPartitions
 from ikmap.partitioners.voronoi import fit_voronoi
 from pipeline.errors import Damaged, InputError
 from pipeline.storage import durable, models
+from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, compressors, document_of_array
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import CHUNK_BYTES, Store
@@ -69,6 +72,26 @@ def test_chunks_are_bounded(store: Store) -> None:
     assert CHUNK_BYTES / 2 < array.chunks[0] * 100 * 8 <= CHUNK_BYTES
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", ">i4", "int64", "float32", "float64", "<U7", "M8[ns]"])
+def test_documents_are_those_of_zarr(dtype: str, tmp_path: Path) -> None:
+    """Ours are made from those of arrays of one element, which Zarr has made."""
+    kind, absent = np.dtype(dtype), {"int32": ABSENT, "int64": ABSENT, "float64": ABSENT_FRACTION}
+    layouts: list[tuple[tuple[int, ...], ...]] = [((5, 3), (2, 3)), ((0,), (1,)), ((4,), (4,)), ((4, 0), (4, 1))]
+    layouts += [((), ()), *([((100, 3), (10, 3), (20, 3)), ((7,), (2,), (4,))] if dtype in absent else [])]
+    for k, (shape, chunks, *shards) in enumerate(layouts):
+        zarr.create_array(
+            tmp_path / f"{k}",
+            shape=shape,
+            dtype=kind,
+            chunks=chunks,
+            shards=shards[0] if shards else None,
+            compressors=compressors(kind),
+            fill_value=absent[dtype] if shards else None,
+        )
+        document = json.loads((tmp_path / f"{k}" / "zarr.json").read_text())
+        assert document_of_array(kind, shape, chunks, *shards) == document
+
+
 def test_a_group_is_replaced_whole(store: Store) -> None:
     store.write_group("g", {"old": np.ones(3), "both": np.ones(3)}, {"old": 1})
     store.write_group("g", {"both": np.zeros(2)}, {"new": 2})
@@ -86,15 +109,15 @@ def test_what_is_not_there_is_none(store: Store) -> None:
 
 
 def test_a_group_killed_between_its_arrays_is_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    create_array = zarr.create_array
+    replace = os.replace
 
-    def killed(path: str, **options: Any) -> Any:
-        if path.endswith("g/second"):
+    def killed(source: str, path: Path) -> None:
+        if str(path).endswith("g/second/zarr.json"):
             raise KeyboardInterrupt
-        return create_array(path, **options)
+        replace(source, path)
 
     arrays = {"first": np.ones(3), "second": np.ones(3)}
-    monkeypatch.setattr(zarr, "create_array", killed)
+    monkeypatch.setattr(os, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
         store.write_group("g", arrays, {"x": 1})
     assert files(store, "g")

@@ -310,6 +310,20 @@ def test_only_whole_blocks_are_stored_before_the_end(tmp_path: Path) -> None:
     assert sizes[-1] % BLOCK == (N - INITIAL) % BLOCK
 
 
+def test_the_last_short_block_of_a_pipe_that_ends_as_the_run_is_stopped_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a shell stops the program that writes, too: what it wrote last may not be the end."""
+    monkeypatch.setattr(intake_module, "STOP_SECONDS", 60.0)
+    feed = Given([INITIAL, 90, 11])
+    _, intake = begun(tmp_path, feed)
+    with intake:
+        intake.learned(1)
+        intake.start()
+        until(lambda: intake.rows == 90 and feed.given == INITIAL + 101)
+    assert (intake.rows, intake.ended) == (90, False)
+
+
 def test_the_source_is_not_read_far_ahead_of_the_learners(tmp_path: Path, small_sizes: SmallSizes) -> None:
     small_sizes.stream_chunks(1)
     feed = Given([10] * 70)
@@ -418,6 +432,18 @@ def test_files_of_a_directory_in_order_of_name(tmp_path: Path) -> None:
     (rest,) = arrivals(directory(tmp_path, 0.2), {"a": 10, "b": 13})
     assert (rest.origin, rest.first_row) == ("b", 14)
     assert np.array_equal(rest.X, X[23:30])
+
+
+def test_a_file_of_a_directory_that_is_filled_later_is_read_then(tmp_path: Path) -> None:
+    (tmp_path / "b").touch()
+    write_parquet(tmp_path / "a", slice(0, 10))
+    found = []
+    for item in directory(tmp_path, 0.5).arrivals({}):
+        if item is not None:
+            found.append(item.origin)
+        elif found == ["a"]:
+            write_parquet(tmp_path / "b", slice(10, 20))
+    assert found == ["a", "b"]
 
 
 @pytest.mark.parametrize("compressed", [False, True])
