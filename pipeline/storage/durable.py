@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
@@ -150,14 +150,14 @@ def replacing(
     InputError
         A directory has the name of the file.
     """
-    path = Path(path)
-    folders = {path.parent}
-    for folder in (path.parent, *path.parent.parents):
-        if folder.exists():
-            break
-        folders.add(folder.parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+    parent, entry_name = os.path.split(os.fspath(path).rstrip("/"))
+    parent = folder = parent or os.curdir
+    folders = {folder}
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder) or os.curdir
+        folders.add(folder)
+    os.makedirs(parent, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=parent, prefix=f".{entry_name}.", suffix=UNFINISHED)
     try:
         os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
         with writing(path), os.fdopen(handle, "w+b") as file:
@@ -171,10 +171,11 @@ def replacing(
                 f"{path}: found a directory, expected a file or nothing; remove it, then give the same command again"
             ) from None
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
         raise
     if entry:
-        flush(set(map(str, folders)))
+        flush(folders)
 
 
 def _umask() -> int:

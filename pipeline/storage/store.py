@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Concatenate, cast
 
 import numpy as np
@@ -53,21 +53,21 @@ _opened: LRUCache[tuple[str, str, str], tuple[Stamps, object]] = PROCESS.keeps(K
 """Opened groups and arrays by kind, path and name, and the stamps of the files that describe them."""
 
 
-def _stamps(folder: Path, members: bool) -> Stamps:
+def _stamps(folder: str, members: bool) -> Stamps:
     """Return marks that change when a group or array on a local disk is rewritten: Zarr replaces its metadata files.
 
     With `members`, also when one of the arrays in a group is.
     """
     folders = [folder]
-    if members and folder.is_dir():
-        folders += sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir())
+    if members and os.path.isdir(folder):
+        folders += sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
     stamps: Stamps = {}
     for path in folders:
         try:
-            status = os.stat(path / "zarr.json")
+            status = os.stat(f"{path}/{DOCUMENT}")
         except FileNotFoundError:
             continue
-        stamps[str(path)] = status.st_mtime_ns, status.st_ino, status.st_size
+        stamps[path] = status.st_mtime_ns, status.st_ino, status.st_size
     return stamps
 
 
@@ -195,7 +195,8 @@ class Store:
         """
         with durable.reading(self._at(name)):
             if self.local:
-                text = Path(self.path, name, DOCUMENT).read_bytes()
+                with open(f"{self._at(name)}/{DOCUMENT}", "rb") as file:
+                    text = file.read()
             else:
                 files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
                 text = files.cat_file(path)
@@ -209,8 +210,9 @@ class Store:
 
         Zarr would do so too, but it ends in errors of many types where it cannot read the documents that are there.
         """
-        for parent in PurePosixPath(name).parents:
-            self._make_group("" if parent == PurePosixPath() else str(parent))
+        *above, _ = name.split("/")
+        for k in range(len(above), -1, -1):
+            self._make_group("/".join(above[:k]))
 
     def _make_group(self, name: str) -> None:
         """Make a group without attributes, unless there is a group; one that is damaged becomes one without."""
@@ -231,7 +233,7 @@ class Store:
         text = json.dumps(document, indent=1).encode()
         if self.local:
             with durable.replacing(
-                Path(self.path, name, DOCUMENT), content=False, entry=False
+                f"{self._at(name)}/{DOCUMENT}", content=False, entry=False
             ) as file:  # by whoever calls
                 file.write(text)
         else:
@@ -242,14 +244,14 @@ class Store:
         """Have a group or array flushed: its document, or all of it; and the directories above."""
         if not self.local:
             return
-        top = Path(self.path)
-        folder = top / name
-        paths = {folder, folder / DOCUMENT, top, top / DOCUMENT}
-        for parent in Path(name).parents:
-            paths |= {top / parent, top / parent / DOCUMENT}
+        folder = self.path
+        paths = {folder, f"{folder}/{DOCUMENT}"}
+        for part in filter(None, name.split("/")):
+            folder = f"{folder}/{part}"
+            paths |= {folder, f"{folder}/{DOCUMENT}"}
         if whole:
             for root, folders, files in os.walk(folder):
-                paths |= {Path(root, entry) for entry in (*folders, *files)}
+                paths |= {f"{root}/{entry}" for entry in (*folders, *files)}
         durable.written(*paths)
 
     def keep(self, name: str) -> None:
@@ -328,7 +330,7 @@ class Store:
         if not self.local:  # finding out whether it has changed would take as long as opening it
             return open_it()
         # Stamps are taken before it is opened: if it changes in between, it is opened again next time.
-        stamps = _stamps(Path(self.path, name), members=kind != "attributes")
+        stamps = _stamps(self._at(name), members=kind != "attributes")
         cached = _opened.get((kind, self.path, name))
         if cached is not None and cached[0] == stamps:
             return cast("T", cached[1])

@@ -170,7 +170,7 @@ def test_a_race_by_coarse_times_holds_out_each_row_once(tmp_path: Path) -> None:
     years = [f"{line.rpartition(',')[0]},{1990 + k // 100},{line.rpartition(',')[2]}"
              for k, line in enumerate(file.read_text().splitlines()[1:])]  # fmt: skip
     file.write_text("\n".join(["a,b,heavy,family,day,year,y", *years]) + "\n")
-    metrics = run(plain(file, "--split-by", "time:year", "--budget", "20"), tmp_path / "run")
+    metrics = run(plain(file, "--split-by", "time:year", "--budget", "3"), tmp_path / "run")
     choice = metrics["choice"]
     assert choice["folds"] == 1  # three years are left to train: two to learn from, and one that is held out
     assert not [own for own in choice["leaderboard"] if own.get("note", "").startswith("failed")]
