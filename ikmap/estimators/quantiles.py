@@ -12,10 +12,11 @@ from ikmap.arrays import Floats
 from ikmap.estimators.base import RandomState, Regressor, Table
 from ikmap.estimators.cell_map import Partitioned
 from ikmap.estimators.parameters import subsample_size
-from ikmap.learners.online.quantile_ogd import QuantileOGDState, middle_of
+from ikmap.learners.online.quantile_ogd import QuantileOGDState
 from ikmap.methods.anne import Anne
 from ikmap.methods.iforest import IForest
 from ikmap.methods.quantile import Quantile
+from ikmap.quantiles import middle_of
 
 MOST_CELLS, ROWS_PER_CELL = 128, 4
 

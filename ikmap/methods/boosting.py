@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt
 
 from ikmap.methods.about import LearnerAbout
+from ikmap.methods.capabilities import DecidesOtherwise
 from ikmap.methods.fields import Doc, FieldError
 from ikmap.methods.forest import MinLeaf
 from ikmap.methods.learner import Learner, RoundsLearner
 from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.tasks.regression.quantiles_schema import QUANTILES
 
 if TYPE_CHECKING:
     from ikmap.json_values import Json, Label
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ikmap.learners.cells_model import CellsModel
     from ikmap.learners.rows import PieceRows
     from ikmap.methods.learner import Arrays, RoundState, Summary, SumsOf
+    from ikmap.tasks import Task
 
 METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "trees": {"description": "Trees that the model keeps.", "type": "integer", "minimum": 1},
@@ -90,7 +93,7 @@ class BoostingFields(Learner):
         return True
 
 
-class Boosting(BoostingFields, RoundsLearner):
+class Boosting(BoostingFields, RoundsLearner, DecidesOtherwise):
     """Gradient boosting on the rows, whose trees are cells and whose values of leaves are weights of the cells.
 
     Classes go by the logistic loss, more than two by one model of each class against the others; numbers go by squared
@@ -104,7 +107,7 @@ class Boosting(BoostingFields, RoundsLearner):
         on="rows",
         tasks=frozenset({"classification", "regression"}),
         models=("ikmap.learners.cells_model",),
-        metrics_schema=METRICS_SCHEMA,
+        metrics_schema={**METRICS_SCHEMA, **QUANTILES},
     )
 
     solver: Annotated[
@@ -144,6 +147,13 @@ class Boosting(BoostingFields, RoundsLearner):
     def check_task(self, task: str) -> None:
         if self.quantile_level is not None and task not in ("auto", "regression"):
             raise FieldError("quantile_level", f"task {task}", "regression", value=self.quantile_level)
+
+    def decision_task(self, task: Task) -> Task:
+        if self.quantile_level is None:
+            return task
+        from ikmap.tasks.regression.quantiles import with_quantiles
+
+        return with_quantiles(task, [self.quantile_level])
 
     def takes_weights(self, task: str) -> bool:
         # The quantile of a leaf is one of its rows.

@@ -61,7 +61,8 @@ def responses(task: Task, decision: np.ndarray) -> dict[str, np.ndarray]:
     """
     labels = task.codec.classes
     if not labels:
-        return {"prediction": decision[:, 0]}
+        single = decision.shape[1] == 1
+        return {"prediction": decision[:, 0] if single else task.decisions.predict(decision)}
     probability = task.decisions.probabilities(decision)
     word, values = ("decision for", decision) if probability is None else ("probability of", probability)
     if len(labels) == 2:

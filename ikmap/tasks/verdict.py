@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
+NOTHING, FEW, BASELINE, UNFOUND, CALIBRATION = "nothing", "few", "baseline", "unfound", "calibration"
 EDGE, ID, SCALE, QUALITY, PERFECT = "edge", "id", "scale", "quality", "perfect"
 MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND, PERFECT})
 """Kinds of verdict without which the main metric would mislead a reader."""
@@ -21,7 +21,8 @@ class Verdict:
     ----------
     kind : str
         Subject of the line. "quality": how good the best learner is, against a constant; "nothing": the learner is no
-        better than a constant in any respect; "baseline": its main metric is not, though something was learned;
+        better than a constant in any respect; "few": it is better, but by no more than chance may do on so few rows;
+        "baseline": its main metric is not certainly better, though something was learned;
         "unfound": a class is hardly ever found; "perfect": hardly a prediction is off, so that a column may give the
         label away; "calibration": probabilities are off; "edge": a value was chosen at the edge of what was tried;
         "id": a column numbers the rows; "scale": columns have very different ranges under a map of distances.
@@ -82,6 +83,8 @@ def interval_of_share(share: float, rows: float) -> tuple[float, float]:
 def interval_of_auc(area: float, own: float, others: float) -> tuple[float, float]:
     """Return the 95% interval of a ROC AUC, by the standard error of Hanley and McNeil (1982).
 
+    An area of 0 or 1 has that of a share of the rows of the rarer class.
+
     Parameters
     ----------
     area : float
@@ -91,20 +94,27 @@ def interval_of_auc(area: float, own: float, others: float) -> tuple[float, floa
     both_own, both_others = area / (2 - area), 2 * area**2 / (1 + area)
     variance = area * (1 - area) + (own - 1) * (both_own - area**2) + (others - 1) * (both_others - area**2)
     half = Z * math.sqrt(max(0.0, variance) / (own * others))
+    if area in (0.0, 1.0):  # where their variance is 0, however few rows there are
+        return interval_of_share(area, min(own, others))
     return max(0.0, area - half), min(1.0, area + half)
 
 
 def interval_of_r2(r2: float, rows: float) -> tuple[float, float]:
     """Return the 95% interval of an R2 above 0: that of the correlation whose square it is, by Fisher's z."""
-    if rows <= 3 or not 0 < r2 < 1:
+    if not 0 < r2 < 1:
         return r2, r2
+    if rows <= 3:  # any three points are nearly on a line
+        return 0.0, 1.0
     z, half = math.atanh(math.sqrt(r2)), Z / math.sqrt(rows - 3)
     return math.tanh(max(0.0, z - half)) ** 2, math.tanh(z + half) ** 2
 
 
 def in_percent(share: float) -> str:
-    """Return a share as a percentage, with a second digit where it is near 0 or 1."""
-    return f"{share:.2%}" if 0 < share < 0.01 or 0.99 < share < 1 else f"{share:.1%}"
+    """Return a share as a percentage, with as many digits as it needs where it is near 0 or 1."""
+    rest = min(share, 1 - share)
+    if not 0 < rest < 0.01:
+        return f"{share:.1%}"
+    return f"{share:.{max(2, math.ceil(-math.log10(rest)) - 2)}%}"
 
 
 def highest_share(hits: int, rows: int) -> float:

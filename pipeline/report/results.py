@@ -148,6 +148,8 @@ def _lead(metrics: Metrics) -> Lead | str:
     """Return the result in one sentence."""
     data, figure = get_mapping(metrics, "data"), main_metric(metrics)
     values = {name: value for name, (value, _) in _intervals(metrics).items()}
+    if not values and (said := _without_figure(metrics)):
+        return said
     if not values:
         done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
         said = f": finished so far are {', '.join(done)}." if done else "; no stage has finished."
@@ -162,6 +164,15 @@ def _lead(metrics: Metrics) -> Lead | str:
     if more := task_of(metrics).presenter.sentence(learners_of(metrics)[best]):
         end += f" {more}"
     return Lead.of(figure.sentences.lead, best, shown(values[best], figure.unit), which, end)
+
+
+def _without_figure(metrics: Metrics) -> str:
+    """Return what is known of learners whose main figure has no value, as where all test rows have the same target."""
+    presenter, figure = task_of(metrics).presenter, main_metric(metrics)
+    for name, learner in learners_of(metrics).items():
+        if figure.key in learner and learner[figure.key] is None and (said := presenter.sentence(learner)):
+            return f"{name} has no {figure.words} here, as all test rows have the same target. {said}"
+    return ""
 
 
 def _where(cluster: Metrics) -> str:

@@ -22,14 +22,10 @@ from ikmap.json_values import JsonObject, Label
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._quantile_ogd_loops import quantile_pass
 from ikmap.learners.rows import Rows, check_rows
+from ikmap.quantiles import middle_of
 
 STEP = 4.0
 """Times eta: the first step on a level, in mean distances of the targets from their mean."""
-
-
-def middle_of(levels: Sequence[float] | np.ndarray) -> int:
-    """Return the index of the level of the prediction: the one nearest to a half, in a tie the lower one."""
-    return int(np.argmin(np.abs(np.asarray(levels, dtype=np.float64) - 0.5)))
 
 
 class QuantileProgress(NamedTuple):

@@ -14,6 +14,7 @@ from ikmap.json_values import JsonObject, Label, labels_of, mapping_of, number_o
 from ikmap.tasks.verdict import (
     BASELINE,
     CALIBRATION,
+    FEW,
     NOTHING,
     UNFOUND,
     Verdict,
@@ -53,7 +54,7 @@ def class_verdicts(name: str, learner: JsonObject, metrics: JsonObject) -> list[
     if counts.ndim != 2 or len(labels) != len(counts) or not counts.sum():
         return []
     constant = _no_better(name, learner, counts, labels, metrics)
-    learned = constant is None or constant.kind != NOTHING
+    learned = constant is None or constant.kind not in (NOTHING, FEW)
     verdicts = (
         constant,
         _unfound(name, counts, labels, metrics) if learned else None,
@@ -101,18 +102,22 @@ def _no_better(
     there, hits, usual = counts.sum(axis=1), np.diag(counts), _usual(counts, metrics)
     # McNemar's test compares the rows on which only one of the two is right.
     only_own, only_usual = hits.sum() - hits[usual], there[usual] - hits[usual]
-    if only_own - only_usual > Z * math.sqrt(only_own + only_usual):
-        return None
     rows, present = counts.sum(), there[there > 0]
+    if hits.sum() == rows or only_own - only_usual > Z * math.sqrt(only_own + only_usual):
+        return None
+    by_chance = only_own > only_usual
     comparison = (
-        f"{name} is right on {hits.sum() / rows:.1%} of {rows:,.0f} rows, no better than always answering "
-        f"{labels[usual]} ({there[usual] / rows:.1%})"
+        f"{name} is right on {in_percent(hits.sum() / rows)} of {rows:,.0f} rows, "
+        f"{'not certainly' if by_chance else 'no'} better than always answering {labels[usual]} "
+        f"({in_percent(there[usual] / rows)})"
     )
     area, chance = number_of(learner.get("roc_auc")), [auc_by_chance(own, rows - own) for own in present if own < rows]
     ranks = area is not None and bool(chance) and area > np.mean(chance)
     recall = hits[there > 0] / present
     deviation = math.sqrt((recall * (1 - recall) / present).sum()) / recall.size
     finds = recall.mean() > 1 / recall.size + Z * deviation
+    if not (ranks or finds) and by_chance:
+        return Verdict(FEW, f"{comparison}: these rows do not tell whether it has learned anything", name)
     if not (ranks or finds):
         return Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)
     if _trades_accuracy(name, metrics):

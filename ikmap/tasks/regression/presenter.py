@@ -16,11 +16,12 @@ from ikmap.json_values import (
     real_number,
     whole_number,
 )
+from ikmap.quantiles import middle_of
 from ikmap.tasks.importance import IMPORTANCE, importance_sections
 from ikmap.tasks.metric import Metric, Sentences
 from ikmap.tasks.sections import Cell, Lines, Part, Section, Table, Text
 from ikmap.tasks.task import MetricsSchema, Presenter, SummaryLine
-from ikmap.tasks.verdict import NOTHING, Verdict, in_percent, interval_of_r2, perfect, r2_by_chance
+from ikmap.tasks.verdict import FEW, NOTHING, Verdict, in_percent, interval_of_r2, perfect, r2_by_chance
 
 GROUPS = 10
 """Number of groups into which rows are divided by their true values."""
@@ -107,7 +108,13 @@ class NumberPresenter(Presenter):
         return f"{off} {interval_sentence(learner)}".rstrip()
 
     def quality(self, learner: JsonObject, metrics: JsonObject) -> str:  # noqa: ARG002
-        """Tell how much of the variance it explains, and the error of its predictions."""
+        """Tell how much of the variance it explains, and the error of its predictions; of a quantile, how it is met."""
+        if (quantile := _predicted_quantile(learner)) and real_number(quantile["level"]) != 0.5:
+            return (
+                f"predicts the quantile {real_number(quantile['level']):g}, which the true value is not above on "
+                f"{in_percent(real_number(quantile['not_above']))} of {{rows}}; its mean pinball loss is "
+                f"{real_number(quantile['pinball']):.4g}"
+            )
         r2, rmse, rows = number_of(learner.get("r2")), number_of(learner.get("rmse")), _rows(learner)
         if r2 is None or rmse is None or not rows:
             return ""
@@ -125,8 +132,11 @@ class NumberPresenter(Presenter):
             return ()
         if r2 > PERFECT_R2 and rows >= PERFECT_ROWS and not metrics.get("online"):
             return [perfect(name, f"explains {r2:.4%} of the variance of {rows:,} test rows")]
-        if r2 > r2_by_chance(rows):
+        if r2 > r2_by_chance(rows) or _predicted_quantile(learner):  # which is not made to be near the mean
             return ()
+        if r2 > 0:
+            explained = f"{name} explains {in_percent(r2)} of the variance of {rows:,} rows, as chance may do on so few"
+            return [Verdict(FEW, f"{explained}: they do not tell whether it has learned anything", name)]
         comparison = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
         return [Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)]
 
@@ -141,6 +151,12 @@ class NumberPresenter(Presenter):
             Section("residuals", "Residuals", _residuals(learners)),
             *importance_sections(metrics, {"r2": "R2"}),
         ]
+
+
+def _predicted_quantile(learner: JsonObject) -> JsonObject:
+    """Return the figures of the quantile that is the prediction; empty if it is the mean."""
+    quantiles = objects_of(learner.get("quantiles"))
+    return quantiles[middle_of([real_number(own["level"]) for own in quantiles])] if quantiles else {}
 
 
 def _rows(learner: JsonObject) -> int:
@@ -183,8 +199,9 @@ def interval_summary(learner: JsonObject) -> list[SummaryLine]:
     """Return coverage and width of each prediction interval of a learner, for tables."""
     lines: list[SummaryLine] = []
     for interval in objects_of(learner.get("intervals")):
-        lines.append((f"{real_number(interval['nominal']):.0%} interval holds", interval["coverage"], "share"))
-        lines.append((f"{real_number(interval['nominal']):.0%} interval, width", interval["width"], "number"))
+        nominal = f"{100 * real_number(interval['nominal']):g}%"
+        lines.append((f"{nominal} interval holds", interval["coverage"], "share"))
+        lines.append((f"{nominal} interval, width", interval["width"], "number"))
     return lines
 
 
@@ -195,7 +212,7 @@ def interval_sentence(learner: JsonObject) -> str:
         return ""
     nominal, coverage, width = (real_number(intervals[0][key]) for key in ("nominal", "coverage", "width"))
     return (
-        f"Its prediction intervals, made to hold {nominal:.0%} of the true values, hold {coverage:.1%} of them; "
+        f"Its prediction intervals, made to hold {100 * nominal:g}% of the true values, hold {coverage:.1%} of them; "
         f"they are {width:.4g} wide on average."
     )
 
@@ -223,8 +240,9 @@ def quantile_sections(learners: Mapping[str, JsonObject]) -> list[Section]:
                 for quantile in quantiles
             ]
             parts.append(Table(f"Quantiles of {name}", ("level", "share of rows not above it", "pinball loss"), rows))
-            crossed = number_of(learner.get("crossed")) or 0
-            parts.append(Text(f"Of {crossed:.2%} of the rows quantiles crossed; they were put in order."))
+            crossed = number_of(learner.get("crossed"))
+            if len(quantiles) > 1 and crossed is not None:
+                parts.append(Text(f"Of {crossed:.2%} of the rows quantiles crossed; they were put in order."))
     return [Section("intervals", "Prediction intervals", parts)] if parts else []
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ikmap.json_values import Json, list_of, mapping_of, whole_number, whole_numbers
+from ikmap.quantiles import middle_of
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.regression.codec import NumberCodec
 from ikmap.tasks.regression.scorer import NumberScorer, NumberState
@@ -44,7 +45,7 @@ class QuantileDecisions(Decisions):
 
     @property
     def _middle(self) -> int:
-        return min(range(len(self.levels)), key=lambda k: (abs(self.levels[k] - 0.5), k))
+        return middle_of(self.levels)
 
     def predict(self, decision: np.ndarray) -> np.ndarray:
         return np.sort(decision, axis=1)[:, self._middle]

@@ -23,6 +23,8 @@ SHOWN = 41
 """Number of bins of equal width of the residuals in a report."""
 BEYOND = 0.005
 """Share of the rows on either side that lie beyond the bins of a report."""
+ROUNDING = 1e-12
+"""Share of a sum of squares up to which a variance that is left of it is nothing but rounding."""
 ZERO = ExactSum()
 
 
@@ -226,7 +228,7 @@ class NumberScorer(Scorer, WeightedScorer):
         weight = sums[WEIGHT]
         variance = sums["squares"] - sums["around"] ** 2 / weight
         return {
-            "r2": 1 - sums["squared"] / variance if variance > 0 else None,
+            "r2": 1 - sums["squared"] / variance if variance > ROUNDING * sums["squares"] else None,
             "rmse": (sums["squared"] / weight) ** 0.5,
             "mae": sums["absolute"] / weight,
         }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from ikmap.learners.online.quantile_ogd import QuantileOGDState, middle_of
+from ikmap.learners.online.quantile_ogd import QuantileOGDState
 from tests.naive.quantiles import quantile_steps
 from tests.support.streams import equal_checkpoints
 
@@ -71,7 +71,3 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 60 targets that are finite numbers"):
         state.partial_fit(cells, np.full(60, np.nan))
     assert state.n_seen == 0
-
-
-def test_the_prediction_is_the_quantile_next_to_a_half() -> None:
-    assert [middle_of(levels) for levels in ((0.1,), (0.1, 0.9), (0.2, 0.6, 0.9), (0.05, 0.5, 0.95))] == [0, 0, 1, 1]
