@@ -171,7 +171,7 @@ def _without_figure(metrics: Metrics) -> str:
     presenter, figure = task_of(metrics).presenter, main_metric(metrics)
     for name, learner in learners_of(metrics).items():
         if figure.key in learner and learner[figure.key] is None and (said := presenter.sentence(learner)):
-            return f"{name} has no {figure.words} here, as all test rows have the same target. {said}"
+            return f"{name} has no {figure.name} here, as all test rows have the same target. {said}"
     return ""
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from pipeline.runs.trained import load_run
 from tests.support.metrics import check_metrics
-from tests.support.one_process import one_process, score_file
+from tests.support.one_process import Command, one_process, score_file
 from tests.support.sizes import SmallSizes
 from tests.system.test_regression import command, write
 
@@ -58,3 +59,35 @@ def test_a_stream(tmp_path: Path, small_sizes: SmallSizes) -> None:
     assert about["rmse"] == pytest.approx(np.sqrt(np.mean((y[100:] - predicted) ** 2)))
     names = ("intervals", "quantiles", "pinball", "crossed", "r2")
     assert [about[name] for name in names] == [again["learners"]["quantile"][name] for name in names]
+
+
+def test_a_quantile_of_boosting(tmp_path: Path) -> None:
+    """It is told by how often it is met, and not by how far it is from the mean."""
+    write(tmp_path / "rows.csv")
+    with one_process():
+        asked = ["--input", str(tmp_path / "rows.csv"), "--task", "regression", "--learner", "boosting"]
+        options = BatchOptions.parse([*asked, "--quantile-level", "0.9", "--rounds", "30"])
+        metrics = Command(options).run(tmp_path / "run")
+        check_metrics(tmp_path / "run")
+    (figures,) = metrics["learners"]["boosting"]["quantiles"]
+    assert figures["level"] == 0.9
+    assert 0.7 < figures["not_above"] < 1
+    assert figures["pinball"] == metrics["learners"]["boosting"]["pinball"] > 0
+    first = metrics["verdicts"][0]
+    assert first["kind"] == "quality"
+    assert "predicts the quantile 0.9, which the true value is not above on" in first["message"]
+    assert not any(verdict["kind"] == "nothing" for verdict in metrics["verdicts"])
+
+
+def test_columns_that_matter_are_shown_by_the_prediction_among_several_quantiles(tmp_path: Path) -> None:
+    write(tmp_path / "rows.csv")
+    with one_process():
+        run_of = command(tmp_path / "rows.csv", learner=("quantile",), psi=8, importance=True)
+        metrics = run_of.run(tmp_path / "run")
+        model = load_run(tmp_path / "run")
+    shown = metrics["learners"]["quantile"]["partial_dependence"][0]
+    X = np.loadtxt(tmp_path / "rows.csv", delimiter=",", skiprows=1)[:, :3]
+    middle = model.predict(X)
+    assert middle.min() <= min(shown["responses"]["prediction"])
+    lowest = np.sort(model.decision_function(X), axis=1)[:, 0]
+    assert np.mean(shown["responses"]["prediction"]) > (lowest.mean() + middle.mean()) / 2

@@ -213,3 +213,17 @@ def test_what_auto_finds(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"--task regression --learner ridge predicts them as numbers"):
             command(tmp_path / "rows.csv", task="auto", learner=("svm", "ogd")).run(tmp_path / "d")
     assert (found, classes, numbers) == ("regression", "classification", "regression")
+
+
+def test_test_rows_with_one_target_have_no_r2_and_a_result_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "rows.csv")
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    same = [f"{line.rpartition(',')[0]},4.5" for line in lines[1:40]]
+    (tmp_path / "test.csv").write_text("\n".join([lines[0], *same]) + "\n")
+    with one_process():
+        metrics = command(tmp_path / "rows.csv", test_input=str(tmp_path / "test.csv"), psi=8).run(tmp_path / "run")
+    assert metrics["learners"]["ridge"]["r2"] is None
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "has no r2 here, as all test rows have the same target." in page
+    assert "as the root of the mean square (RMSE)" in page
+    assert "no result yet" not in page

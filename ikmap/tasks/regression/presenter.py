@@ -135,7 +135,7 @@ class NumberPresenter(Presenter):
         if r2 > r2_by_chance(rows) or _predicted_quantile(learner):  # which is not made to be near the mean
             return ()
         if r2 > 0:
-            explained = f"{name} explains {in_percent(r2)} of the variance of {rows:,} rows, as chance may do on so few"
+            explained = f"{name} explains {in_percent(r2)} of the variance of {rows:,} rows, which may be chance"
             return [Verdict(FEW, f"{explained}: they do not tell whether it has learned anything", name)]
         comparison = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
         return [Verdict(NOTHING, f"{comparison}: it has learned nothing from these columns", name)]

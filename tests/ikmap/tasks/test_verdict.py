@@ -13,6 +13,7 @@ from ikmap.tasks import CLASSIFICATION, NOVELTY, REGRESSION
 from ikmap.tasks.verdict import (
     auc_by_chance,
     highest_share,
+    in_percent,
     interval_of_auc,
     interval_of_r2,
     interval_of_share,
@@ -33,7 +34,7 @@ def test_a_majority_class_that_is_taken_for_a_result() -> None:
     (first, said), (second, missed) = on_classes([[385_000, 3], [96_236, 8]], roc_auc=0.545)
     assert (first, second) == ("baseline", "unfound")
     assert said == (
-        "ours is right on 80.0% of 481,247 rows, no better than always answering 0 (80.0%), though it ranks rows "
+        "ours is right on 80.0% of 481,247 rows, not certainly better than always answering 0 (80.0%), though it ranks rows "
         "better than chance (ROC AUC 0.545): give --threshold-for balanced, or another --learner"
     )
     assert missed == ("ours finds 8 of 96,244 rows of class 1: give --threshold-for balanced, or another --learner")
@@ -57,7 +58,7 @@ def test_what_is_better_than_chance_is_said_of_a_learner_that_is_no_better_than_
         ([[500, 300], [125, 75]], 0.501, ["nothing"]),  # guesses
         ([[780, 20], [100, 100]], 0.8, []),
         ([[60, 40], [35, 65]], 0.66, []),
-        ([[11, 9], [8, 12]], 0.55, ["nothing"]),  # better than half, by less than 40 rows can say
+        ([[11, 9], [8, 12]], 0.55, ["few"]),  # better than half, by less than 40 rows can say
         ([[1100, 900], [800, 1200]], 0.6, []),
         ([[50, 5, 5], [5, 20, 5], [4, 4, 2]], 0.7, []),
     ],
@@ -111,9 +112,37 @@ def test_numbers_and_their_mean() -> None:
     def kinds(r2: float, rows: int) -> list[str]:
         return [v.kind for v in REGRESSION.presenter.verdicts("ours", {"r2": r2, "by_decile": [{"rows": rows}]}, {})]
 
-    assert kinds(-0.1, 1000) == kinds(0.003, 1000) == ["nothing"]
+    assert kinds(-0.1, 1000) == ["nothing"]
+    assert kinds(0.003, 1000) == kinds(0.999, 3) == ["few"]
     assert kinds(0.003, 10_000) == kinds(0.5, 20) == kinds(0.9999, 1000) == kinds(1.0, 20) == []
     assert kinds(0.999999, 1000) == ["perfect"]
+
+
+def test_what_few_rows_do_not_tell() -> None:
+    """Nothing is held against predictions that are all right, nor is a little more than a constant called nothing."""
+    assert on_classes([[198, 0], [0, 2]], roc_auc=1.0) == []
+    assert on_classes([[50, 0], [0, 0]], roc_auc=None) == []
+    [(kind, said)] = on_classes([[253, 11], [16, 20]], roc_auc=None)
+    assert kind == "baseline"
+    assert said.startswith("ours is right on 91.0% of 300 rows, not certainly better than always answering 0 (88.0%), ")
+    [(kind, said)] = on_classes([[11, 9], [8, 12]])
+    assert (kind, said) == (
+        "few",
+        "ours is right on 57.5% of 40 rows, not certainly better than always answering 0 (50.0%): these rows do not "
+        "tell whether it has learned anything",
+    )
+
+
+def test_quantiles_are_not_judged_as_the_mean() -> None:
+    """A right quantile of 0.9 lies far from the mean."""
+    quantiles = [{"level": level, "not_above": level + 0.01, "pinball": 0.1} for level in (0.1, 0.9)]
+    learner: JsonObject = {"r2": -1.5, "rmse": 2.0, "by_decile": [{"rows": 500}], "quantiles": quantiles[1:]}
+    assert REGRESSION.presenter.verdicts("ours", learner, {}) == ()
+    assert REGRESSION.presenter.quality(learner, {}) == (
+        "predicts the quantile 0.9, which the true value is not above on 91.0% of {rows}; its mean pinball loss is 0.1"
+    )
+    both = {**learner, "quantiles": quantiles}
+    assert "the quantile 0.1, which" in REGRESSION.presenter.quality(both, {})
 
 
 def test_scores_and_labels() -> None:
@@ -197,4 +226,14 @@ def test_intervals_hold_what_they_promise() -> None:
         inside["r2"] += low <= 0.5 <= high
     assert all(0.92 < count / n < 0.98 for count in inside.values()), inside
     assert interval_of_share(0.0, 10)[0] == 0.0
-    assert interval_of_r2(0.5, 3) == (0.5, 0.5)
+    assert interval_of_r2(0.5, 3) == (0.0, 1.0)
+    assert interval_of_r2(-0.5, 300) == (-0.5, -0.5)
+    assert interval_of_auc(1.0, 3, 900) == interval_of_share(1.0, 3)
+    assert interval_of_auc(0.0, 900, 3) == interval_of_share(0.0, 3)
+
+
+def test_only_all_and_none_are_a_hundred_percent_and_none() -> None:
+    shares = (0, 0.00003, 0.005, 0.25, 0.9912, 0.99996, 0.9999996, 1)
+    assert [in_percent(share) for share in shares] == [
+        "0.0%", "0.003%", "0.50%", "25.0%", "99.12%", "99.996%", "99.99996%", "100.0%",
+    ]  # fmt: skip
