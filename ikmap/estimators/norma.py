@@ -20,6 +20,8 @@ from ikmap.methods.kinds import Choice
 from ikmap.methods.norma import Norma
 from ikmap.methods.norma_options import RuleError
 
+ROUNDING = 1e-14
+"""Share of the centre of targets up to which their spread is nothing but rounding."""
 WORDS: dict[str, dict[object, str]] = {
     "schedule": {True: "root", False: "constant"},
     "offset": {True: "yes", False: "no"},
@@ -248,7 +250,9 @@ class CellNormaRegressor(OnlineRegressor, NormaEstimator):
     def _start(self, rows: Rows, y: Floats) -> None:
         self.center_ = float(np.median(y)) if self.center is None else float(self.center)
         second, eighth = np.quantile(y, [0.2, 0.8])
-        spread = float(eighth - second) / 1.683 or float(y.std()) or 1.0
+        spread = float(eighth - second) / 1.683 or float(y.std())
+        if spread <= ROUNDING * abs(self.center_):  # all are alike
+            spread = 1.0
         self.unit_ = spread if self.unit is None else float(checked("unit", self.unit, POSITIVE))
         self.state_ = self._state(rows, center=self.center_, unit=self.unit_)
 

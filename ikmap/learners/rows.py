@@ -110,6 +110,13 @@ def check_weights(weight: Floats, n: int) -> None:
         raise ValueError(f"row {bad[0]}: sample weight {weight[bad[0]]} is not >= 0 and finite")
 
 
+def balanced_weights(counts: np.ndarray) -> np.ndarray:
+    """Return the weight of each class by which all weigh the same, from the (weighted) number of rows of each."""
+    weights, present = np.ones(counts.size), counts > 0
+    weights[present] = counts.sum() / (counts.size * counts[present])
+    return weights
+
+
 def check_classes(y: np.ndarray, n: int, n_classes: int) -> None:
     """Refuse class numbers that are not n integers in 0..n_classes - 1 (ValueError)."""
     if y.shape != (n,) or not np.issubdtype(y.dtype, np.integer):

@@ -30,7 +30,7 @@ class LinearSVM(DualLearner, BatchClassifier, FollowsSplits):
         return DualProblem(self.loss, self.C, self.tol, self.weight_of_classes)
 
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        yield from gradient_sweep(self.loss, self.C, training, held_out, splits)
+        yield from gradient_sweep(self.loss, self.C, training, held_out, splits, self.weight_of_classes)
 
 
 class LogisticRegression(DualLearner, BatchClassifier, FollowsSplits):
@@ -43,7 +43,7 @@ class LogisticRegression(DualLearner, BatchClassifier, FollowsSplits):
         return DualProblem("logistic", self.C, self.tol, self.weight_of_classes)
 
     def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        yield from gradient_sweep("logistic", self.C, training, held_out, splits)
+        yield from gradient_sweep("logistic", self.C, training, held_out, splits, self.weight_of_classes)
 
     @property
     def log_odds(self) -> bool:

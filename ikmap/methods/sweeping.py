@@ -24,11 +24,19 @@ STORED_GROWTH = 1 / 4
 
 
 def gradient_sweep(
-    loss: str, C: float, training: Training, held_out: Block, splits: Iterator[CellSplit]
+    loss: str,
+    C: float,
+    training: Training,
+    held_out: Block,
+    splits: Iterator[CellSplit],
+    class_weight: Literal["balanced"] | None = None,
 ) -> Iterator[Swept]:
     """Follow splits with stochastic gradient descent on a loss with weight `C`, as in linear machines."""
+    import numpy as np
+
+    from ikmap.learners.rows import balanced_weights
     from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
-    from ikmap.learners.sweeps.stored import StoredRows
+    from ikmap.learners.sweeps.stored import StoredRows, weighed
     from ikmap.splits import Swept
     from ikmap.tasks import criterion_of
 
@@ -38,14 +46,19 @@ def gradient_sweep(
     eta = STEEP if loss == "logistic" else GradientSettings.eta
     if isinstance(rows, StoredRows):
         shift = 0.0 if training.classes else rows.mean()
+        if class_weight == "balanced":
+            rows = rows.balanced(len(training.classes))
         settings = GradientSettings(loss, 1 / (C * rows.n_rows), eta, growth=STORED_GROWTH, seed=training.seed)
         start, no_targets = [rows.start, _cells(held_out)], targets_of(training.y, training, shift)
         sweep = GradientSweep(start, no_targets, settings, None, (rows, lambda y: targets_of(y, training, shift)))
     else:
         y, shift = _targets(training)
         settings = GradientSettings(loss, 1 / (C * len(y)), eta, seed=training.seed)
-        start = [training.cells, _cells(held_out)]
-        sweep = GradientSweep(start, y, settings, training.block.sample_weight)
+        start, weight = [training.cells, _cells(held_out)], training.block.sample_weight
+        if class_weight == "balanced":
+            counts = np.bincount(training.y, weight, len(training.classes))
+            weight = weighed(training.y, weight, balanced_weights(counts))
+        sweep = GradientSweep(start, y, settings, weight)
     for value in sweep.follow(splits):
         values = criterion.scored_values(sweep.decisions() + shift)
         yield Swept(value, float(criterion.row_scores(held_out.y, values).sum()))

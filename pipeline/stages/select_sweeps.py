@@ -134,6 +134,11 @@ def best_of_sweep(curve: Iterable[Swept], task: Task, n_rows: int, name: str) ->
             f"--learner {name}: no cell has split in its sweep, expected one at least: are all rows the same? Give the "
             "map's option a value, or another --partitioner"
         )
+    if not np.isfinite(totals).all():
+        raise InputError(
+            f"--learner {name}: its sweep ran away (a score is not finite), expected weights of rows nearer to 1: "
+            "divide them by their mean, or give the map's option a value"
+        )
     criterion, best = criterion_of(task), int(np.argmax(totals))  # the first of equals
     # The k-th split comes at a value that grows with k: points that are even for the logarithm of both.
     ends = np.unique(np.geomspace(1, len(values), POINTS).astype(np.int64)) - 1

@@ -239,7 +239,7 @@ class Boosting:
             raise ValueError(f"boosting: found no row to learn from whose weight is above 0{why}")
         layout = Layout.of(_joined(looked.rows), problem.settings.max_bins, problem.n_threads)
         kept, self._held = (math.fsum(weights) for weights in looked.weights)
-        starts = tuple(loss.start(sums, kept, looked.targets) for sums in looked.sums)
+        starts = tuple(loss.start(sums, kept, looked.kept, looked.targets) for sums in looked.sums)
         self._basis = Basis(layout, starts, problem.cut)
         self._largest_weight, self._share = looked.largest_weight, min(1.0, kept / looked.kept)
         self._residuals = [max(looked.high - start, start - looked.low) for start in starts]

@@ -44,7 +44,7 @@ class Loss(ABC):
     largest_value: ClassVar[float] = math.inf
 
     @abstractmethod
-    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:
+    def start(self, sums: Floats, n: float, n_rows: int, targets: Sequence[Floats]) -> float:
         """Return the constant margin with the least loss.
 
         Parameters
@@ -53,6 +53,8 @@ class Loss(ABC):
             Sums of the targets, weighted, in each block of rows.
         n : float
             Number of rows, or the sum of their weights.
+        n_rows : int
+            Number of rows.
         targets : sequence of ndarray
             The targets, if the loss is one :attr:`by_rows`.
         """
@@ -86,8 +88,11 @@ class Logistic(Loss):
     largest_hessian: ClassVar[float] = 0.25
     largest_value: ClassVar[float] = 4.0
 
-    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, n_rows: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         share = min(max(math.fsum(sums) / n, EPSILON), 1 - EPSILON)
+        if share in (EPSILON, 1 - EPSILON):  # all rows of a class are held out: half a row may be among so many
+            least = max(EPSILON, 0.5 / (n_rows + 1))
+            share = least if share < 0.5 else 1 - least
         return float(np.log(share / (1 - share)))
 
     def each(self, margin: Floats, target: Floats) -> Floats:
@@ -102,7 +107,7 @@ class Squared(Loss):
     level: float = 0.0
     bounded: ClassVar[bool] = False
 
-    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, n_rows: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return math.fsum(sums) / n
 
     def each(self, margin: Floats, target: Floats) -> Floats:
@@ -128,7 +133,7 @@ class Quantile(Loss):
     number: ClassVar[int] = QUANTILE
     by_rows: ClassVar[bool] = True
 
-    def start(self, sums: Floats, n: float, targets: Sequence[Floats]) -> float:  # noqa: ARG002
+    def start(self, sums: Floats, n: float, n_rows: int, targets: Sequence[Floats]) -> float:  # noqa: ARG002
         return float(np.quantile(np.concatenate(targets), self.level))
 
     def each(self, margin: Floats, target: Floats) -> Floats:

@@ -26,6 +26,9 @@ from ikmap.learners.rows import (
     squared_norms,
 )
 
+LEAST_WEIGHT = 1e-300
+"""Weight below which a row counts as absent: one over C times it would be beyond all numbers."""
+
 
 class CompiledBlock(NamedTuple):
     """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty for ones)."""
@@ -117,6 +120,8 @@ class BlockReader:
         if len(numbers) == 1:
             self.largest = max(self.largest, sum(getattr(array, "nbytes", 0) for array in rows))
         weight = np.empty(0) if block.sample_weight is None else block.sample_weight
+        if weight.size and weight.min() < LEAST_WEIGHT:
+            weight = np.where(weight < LEAST_WEIGHT, 0.0, weight)
         return CompiledBlock(
             rows,
             squared_norms(rows),

@@ -28,7 +28,7 @@ from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.regression_problem import RegressionProblem, moments, standardisation
 from ikmap.learners.dual.svm_params import SVMParams as SVMParams
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.rows import Blocks
+from ikmap.learners.rows import Blocks, balanced_weights
 from ikmap.seeds import generator
 
 
@@ -286,8 +286,7 @@ def class_costs(params: SVMParams, counts: np.ndarray) -> tuple[float, ...]:
                 raise ValueError(f"class_weight names class {k}, classes are 0..{counts.size - 1}")
             weights[int(k)] = value
     elif params.class_weight == "balanced":
-        present = counts > 0
-        weights[present] = counts.sum() / (counts.size * counts[present])
+        weights = balanced_weights(counts)
     return tuple((params.C * weights).tolist())
 
 

@@ -57,8 +57,15 @@ def fit_kernel_ridge(
     Source: algorithms.md, section 13.3.
     """
     K = kernel.matrix(rows, None, n_threads)
+    largest = float(K.diagonal().max(initial=0.0))
     K[np.diag_indices(len(y))] += alpha
     with single_threaded_blas:
         # K is symmetric. Transposed, it has the order of LAPACK, which then needs no copy.
-        factor = sl.cho_factor(K.T, lower=False, overwrite_a=True, check_finite=False)
+        try:
+            factor = sl.cho_factor(K.T, lower=False, overwrite_a=True, check_finite=False)
+        except sl.LinAlgError:
+            raise ValueError(
+                f"alpha {np.max(alpha):g} is lost in the rounding of kernel values up to {largest:.3g}: bring the "
+                "columns to one range (--scale minmax), or give a larger alpha (a smaller C)"
+            ) from None
         return KernelRidge(kernel, rows, sl.cho_solve(factor, y, check_finite=False))

@@ -79,7 +79,9 @@ def fetch(columns, i, outputs, nothing, of):
 def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, n_steps):
     """Take one step for each row of `order`; return the scale of the weights, which are ``scale * v``.
 
-    A step subtracts ``step * (alpha w + loss'(w . x) x)``, with w as it was before the step.
+    A step subtracts ``step * (alpha w + loss'(w . x) x)``, with w as it was before the step. The weight of a row
+    multiplies the second part, which is never longer than the first step of a row of weight 1: with squared losses a
+    longer one would increase the error of the row, from step to step.
 
     Row i of `columns` has the columns of its cells, -1 for none; features are `value`. `weight` is empty where all rows
     weigh 1. `v` has a row for each column, a column for each output, and a last row, of zeros, for no column. The k-th
@@ -96,7 +98,8 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
             i = order[begin + j]
             if begin + j + TOGETHER < order.size:
                 ask_for(columns, order[begin + j + TOGETHER])
-            step = eta / (1.0 + eta * alpha * n_steps)
+            slower = 1.0 + eta * alpha * n_steps
+            step = eta / slower
             n_steps += 1.0
             for k in range(outputs):  # the gradient is taken at the weights before the step, so before they shrink
                 change[k] = change_of(loss, value * scale * total_of(of[j], flat, k), targets[i, k])
@@ -105,7 +108,7 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
                 for c in range(flat.size):
                     flat[c] *= scale
                 scale = 1.0
-            times = value * step / scale * (weight[i] if weight.size else 1.0)
+            times = value * step / scale * (min(weight[i], slower) if weight.size else 1.0)
             for k in range(outputs):
                 if change[k] != 0.0:
                     add(of[j], change[k] * times, flat, k)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.rows import Block
+from ikmap.learners.rows import Block, balanced_weights
 from ikmap.learners.sweeps._counts_loops import earlier, renumber
 from ikmap.seeds import generator
 
@@ -22,6 +22,26 @@ class Some(NamedTuple):
     columns: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
+
+
+class _Balanced(Sequence[Block]):
+    """Blocks whose rows weigh as much more as their class does."""
+
+    def __init__(self, blocks: Sequence[Block], of_class: np.ndarray) -> None:
+        self._blocks, self._of_class = blocks, of_class
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, k: int) -> Block:  # type: ignore[override]
+        block = self._blocks[k]
+        return block._replace(sample_weight=weighed(block.y, block.sample_weight, self._of_class))
+
+
+def weighed(y: np.ndarray, weight: np.ndarray | None, of_class: np.ndarray) -> np.ndarray:
+    """Return the weights of rows of some classes: their own times those of the classes."""
+    weights: np.ndarray = of_class[y] if weight is None else weight * of_class[y]
+    return weights
 
 
 class StoredRows:
@@ -48,6 +68,15 @@ class StoredRows:
     ) -> None:
         self.blocks, self.n_rows, self.start = blocks, n_rows, start
         self._origin, self._column_of = origin, column_of
+
+    def balanced(self, n_classes: int) -> StoredRows:
+        """Return the rows with weights by which all classes weigh the same."""
+        counts = np.zeros(n_classes)
+        for k in range(len(self.blocks)):
+            _, y, weight, _ = self.blocks[k]
+            counts += np.bincount(y, weight, n_classes)
+        blocks = _Balanced(self.blocks, balanced_weights(counts))
+        return StoredRows(blocks, self.n_rows, self.start, self._origin, self._column_of)
 
     def mean(self) -> float:
         """Return the weighted mean of the targets."""

@@ -223,3 +223,16 @@ def test_missing_cells() -> None:
         b = clone(kind).set_params(fit_intercept=False).fit(X, y)
         np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
         np.testing.assert_allclose(a.decision_function(holes), b.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_rows_whose_weights_have_faded_away_count_as_absent(loss: str) -> None:
+    """As weights that are halved each day for three years."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    weight = np.r_[np.ones(30), np.full(10, 1e-310)]
+    faded = CellSVC(loss=loss).fit(X, y, weight)
+    without = CellSVC(loss=loss).fit(X, y, np.r_[np.ones(30), np.zeros(10)])
+    assert np.array_equal(faded.coef_, without.coef_)
+    assert np.isfinite(faded.coef_).all()

@@ -120,3 +120,10 @@ def test_new_rows_may_lack_cells_that_all_rows_before_had(kind: Any) -> None:
     for i in range(0, 40, 8):
         more[1].partial_fit(rows[i : i + 8], y[i : i + 8])
     np.testing.assert_array_equal(more[0].state_.table, more[1].state_.table)
+
+
+def test_first_rows_that_are_all_alike_have_no_spread_of_rounding() -> None:
+    """The standard deviation of equal numbers may be the rounding of their mean, by which no step would go far."""
+    cells = Cells(np.zeros((49, 1), dtype=np.int32), np.array([0, 1]))
+    model = CellNormaRegressor("huber").partial_fit(cells, np.full(49, 0.1))
+    assert model.unit_ == 1.0

@@ -34,8 +34,8 @@ def test_a_majority_class_that_is_taken_for_a_result() -> None:
     (first, said), (second, missed) = on_classes([[385_000, 3], [96_236, 8]], roc_auc=0.545)
     assert (first, second) == ("baseline", "unfound")
     assert said == (
-        "ours is right on 80.0% of 481,247 rows, not certainly better than always answering 0 (80.0%), though it ranks rows "
-        "better than chance (ROC AUC 0.545): give --threshold-for balanced, or another --learner"
+        "ours is right on 80.0% of 481,247 rows, not certainly better than always answering 0 (80.0%), though it ranks "
+        "rows better than chance (ROC AUC 0.545): give --threshold-for balanced, or another --learner"
     )
     assert missed == ("ours finds 8 of 96,244 rows of class 1: give --threshold-for balanced, or another --learner")
 

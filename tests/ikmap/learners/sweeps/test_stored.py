@@ -52,10 +52,11 @@ def test_columns_are_those_of_rows_in_memory_at_every_moment(monkeypatch: pytest
     assert rows.mean() == pytest.approx(y.mean())
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_steps_are_those_of_the_definition(weighted: bool) -> None:
+@pytest.mark.parametrize("heaviest", [None, 1.0, 9.0])
+def test_steps_are_those_of_the_definition(heaviest: float | None) -> None:
+    """No step is longer than the first of a row of weight 1: the error of the row would grow."""
     X, y, model = problem()
-    weight = np.random.default_rng(1).random(90) if weighted else None
+    weight = None if heaviest is None else heaviest * np.random.default_rng(1).random(90)
     rows = rows_of(model, X, y, weight, 30, 70)
     if weight is not None:
         assert rows.mean() == pytest.approx(np.average(y, weights=weight))
@@ -83,12 +84,33 @@ def test_steps_are_those_of_the_definition(weighted: bool) -> None:
                 k += 1
                 off = y[i] - w[of[i]].sum() / np.sqrt(7)
                 w *= 1 - step * 1e-2
-                w[of[i]] += step * 2 * off / np.sqrt(7) * (1.0 if weight is None else weight[i])
+                w[of[i]] += min(0.5, step * (1.0 if weight is None else weight[i])) * 2 * off / np.sqrt(7)
         np.testing.assert_allclose(swept.weights[:, 0], w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(swept.decisions()[:, 0], w[of].sum(axis=1) / np.sqrt(7), rtol=1e-9, atol=1e-12)
         assert value <= 5.0
         last = of.copy()
     assert epoch >= 5
+
+
+def test_a_sweep_over_rows_of_any_weight_learns() -> None:
+    """As if each row stood there as often; weights of 3 made the error grow at each step."""
+    X, y, model = problem()
+    start, splits = mondrian_splits(model, [X, X])
+    sweep = GradientSweep(start, y[:, None], GradientSettings("squared", 1e-3), np.full(90, 30.0))
+    errors = [np.mean((sweep.decisions()[:, 0] - y) ** 2) for _ in sweep.follow(splits)]
+    assert errors[-1] < 0.1 * y.var()
+
+
+@pytest.mark.parametrize("own", [None, np.linspace(0.5, 2, 90)])
+def test_classes_are_made_to_weigh_the_same(own: np.ndarray | None) -> None:
+    X, y, model = problem()
+    classes = np.digitize(y, [0.2, 1.5])
+    rows = rows_of(model, X, classes, own, 30).balanced(3)
+    weights = np.concatenate([block.sample_weight for block in rows.blocks if block.sample_weight is not None])
+    totals = np.bincount(classes, weights)
+    assert totals == pytest.approx(np.full(3, (90 if own is None else own.sum()) / 3))
+    if own is not None:
+        assert weights / own == pytest.approx((totals / np.bincount(classes, own))[classes])
 
 
 def test_trees_in_parts_are_those_of_all_at_once() -> None:
