@@ -142,18 +142,12 @@ def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
 def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
     """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any.
 
-    Neighbouring folds in time may hold out the same rows: here each row is held out once. A fold that learns from rows
-    of one time alone, of which boosting can hold out none, is left out if there are others.
+    A fold that learns from rows of one time alone, of which boosting can hold out none, is left out if there are
+    others.
     """
     if not is_divided(params):
         return folds_at_random(y, params.seed)
-    known, folds = np.zeros(y.size, dtype=np.bool_), list[Fold]()
-    for fit, held_out in cv_folds(store, params, n_used):
-        new = held_out[~known[held_out]]
-        if new.size:
-            folds.append((fit, new))
-            known[new] = True
-    train = PreparedRows(store, "train")
+    folds, train = cv_folds(store, params, n_used), PreparedRows(store, "train")
     keys = division_of(train, cv_rows(train, params, n_used), params).keys
     return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1] or folds
 

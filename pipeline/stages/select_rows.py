@@ -104,12 +104,16 @@ def cv_folds(store: Store, params: Params, n_rows: int) -> list[tuple[np.ndarray
     return folds_of(train, cv_rows(train, params, n_rows), params)
 
 
-def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
-    """Return the number of rows whose values a search tries: fewer where folds learn from fewer rows than usual."""
+def size_of_search(train: PreparedRows, params: Params, n_rows: int) -> tuple[int, int]:
+    """Return the number of folds of a search, and the number of rows whose values it tries.
+
+    These are fewer where folds learn from fewer rows than usual.
+    """
     if params.split_by is None:
-        return n_rows
-    smallest = min(fit.size for fit, _ in folds_of(train, cv_rows(train, params, n_rows), params))
-    return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
+        return FOLDS, n_rows
+    all_folds = folds_of(train, cv_rows(train, params, n_rows), params)
+    smallest = min(fit.size for fit, _ in all_folds)
+    return len(all_folds), max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
 def search_criterion(params: Params, task: Task, learner: str) -> Criterion:

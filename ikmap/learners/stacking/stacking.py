@@ -99,10 +99,8 @@ class Folds:
         """
         of_row, fits = np.full(division.keys.size, -1, dtype=np.int64), list[Int64s]()
         for fit, held_out in division.folds(n_folds):
-            new = held_out[of_row[held_out] < 0]  # neighbouring folds in time may hold out the same rows
-            if new.size:
-                of_row[new] = len(fits)
-                fits.append(fit)
+            of_row[held_out] = len(fits)
+            fits.append(fit)
         if len(fits) < 2:
             raise TooFewKeys(
                 f"found one time in the later of {of_row.size:,} rows, expected enough for {n_folds} folds"
