@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,6 +119,11 @@ def folds_in_time(keys: Floats, n_folds: int) -> list[Fold]:
             all_folds.append((np.sort(order[:first]), np.sort(order[first:last])))
             done = last
     return all_folds
+
+
+def weighing_folds(folds: Sequence[Fold], sample_weight: Floats | None) -> list[Fold]:
+    """Return the folds that learn from some row which weighs more than 0."""
+    return [fold for fold in folds if sample_weight is None or sample_weight[fold[0]].any()]
 
 
 def parts_of_groups(keys: Floats, n_folds: int) -> Int64s:

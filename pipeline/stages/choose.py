@@ -14,6 +14,7 @@ import numpy as np
 from ikmap.auto.candidates import STACKING, Candidate, candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
+from ikmap.divisions import weighing_folds
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
 from ikmap.methods.fields import AUTO
@@ -136,18 +137,19 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
 def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
     """Task: return the targets, the weights and the folds of the rows by which candidates are compared."""
     _, _, y, weight = cv_sample(store, params, n_rows)
-    return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y)}
+    return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y, weight)}
 
 
-def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
+def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray, weight: np.ndarray | None) -> list[Fold]:
     """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any.
 
-    A fold that learns from rows of one time alone, of which boosting can hold out none, is left out if there are
-    others.
+    A fold is left out if there are others where all rows that it learns from weigh 0, or have one time alone: of these
+    boosting can hold out none.
     """
     if not is_divided(params):
         return folds_at_random(y, params.seed)
     folds, train = cv_folds(store, params, n_used), PreparedRows(store, "train")
+    folds = weighing_folds(folds, weight) or folds
     keys = division_of(train, cv_rows(train, params, n_used), params).keys
     return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1] or folds
 
@@ -188,7 +190,7 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
         own_division = None if division is None else division.some(rows)
         return Training(block, task.codec.classes, params.seed, division=own_division)
 
-    folds = folds_of_race(store, params, n_rows, y)
+    folds = folds_of_race(store, params, n_rows, y, weight)
     fit, held_out = own.rows(folds[own.fold])
     training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}

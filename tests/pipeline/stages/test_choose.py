@@ -176,6 +176,17 @@ def test_a_race_by_coarse_times_holds_out_each_row_once(tmp_path: Path) -> None:
     assert not [own for own in choice["leaderboard"] if own.get("note", "").startswith("failed")]
 
 
+def test_a_race_in_time_has_no_fold_that_learns_from_rows_that_weigh_nothing(tmp_path: Path) -> None:
+    file = write_table(tmp_path, n=400)
+    old = [f"{line.rpartition(',')[0]},{k},{int(k >= 200)},{line.rpartition(',')[2]}"
+           for k, line in enumerate(file.read_text().splitlines()[1:])]  # fmt: skip
+    file.write_text("\n".join(["a,b,heavy,family,day,time,w,y", *old]) + "\n")
+    metrics = run(plain(file, "--split-by", "time:time", "--weight", "w", "--budget", "3"), tmp_path / "run")
+    choice = metrics["choice"]
+    assert not [own for own in choice["leaderboard"] if own["note"].startswith("failed")]
+    assert choice["folds"] >= 1
+
+
 def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
     heard = Heard()
     metrics = run(plain(write_table(tmp_path), "--budget", "0.001"), tmp_path / "run", heard)
