@@ -17,6 +17,7 @@ from ikmap.racing import ODDS
 from pipeline.params import Params
 from pipeline.record_types import Record, SelectResult, TaskProgress, TrialRecord
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
@@ -313,7 +314,8 @@ class HyperparameterSearch:
         for name in dict.fromkeys(name for name, _ in self.swept):
             to_try = [C for other, C in self.swept if other == name and C is not None]
             each = f", for each C of {listed(to_try)}," if to_try else ""
-            rows = f"{self.n_rows:,} rows, 1 of {self.n_folds} held out"
+            held_out = "the latest ones" if goes_by_time(self.params.split_by) else f"1 of {self.n_folds}"
+            rows = f"{self.n_rows:,} rows, {held_out} held out"
             self._say(f"sweeps {self.parameter} up to {self.limit:g}{each} for {name} on {rows}")
         if not self.learners:
             return

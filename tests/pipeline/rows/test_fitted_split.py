@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from pipeline.params import Params
 from pipeline.rows.folds import folds_of, parts_of_classes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
+from pipeline.stages.select_rows import swept_rows
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.storage.store import Store
 from tests.support.narrow import entries
@@ -231,6 +233,22 @@ def test_searches_and_calibrations_by_coarse_times_score_each_row_once(
     assert "250 rows in 3 folds" in said
     assert "psi by 3-fold cross-validation" in said
     assert "of 5 folds" not in said
+
+
+@pytest.mark.slow
+def test_a_sweep_in_time_is_scored_on_the_latest_rows(table: Callable[..., Path], tmp_path: Path) -> None:
+    """Of training rows of four years, the last year has 40 rows, and the one before it 60."""
+    path, heard = table(when=np.repeat(np.arange(2001.0, 2006.0), [80, 60, 60, 40, 60])), Heard()
+    words = "--split-by time:when --drop row,who,number --partitioner mondrian --learner svm --C 1"
+    with one_process():
+        command(path, words).run(tmp_path / "run", heard=heard)
+    record = json.loads((tmp_path / "run" / "records" / "select" / "sweep-svm.json").read_text())
+    assert record["held_out"] == 40
+    assert any("for svm on 240 rows, the latest ones held out" in line for line in heard.lines)
+    store, params, of = sides(tmp_path / "run")
+    fit, held_out = swept_rows(PreparedRows(store, "train"), params, 240)
+    assert of["train"][held_out].tolist() == list(range(200, 240))
+    assert of["train"][fit].tolist() == list(range(200))
 
 
 def test_parts_of_groups_are_even_and_of_classes_too() -> None:
