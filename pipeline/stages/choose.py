@@ -88,9 +88,20 @@ def scaled(stage: Stage, rows: PreparedRows, scale: str) -> bool:
         return False
     if preparation.scale != scale:  # else an earlier process has done it
         fit_scaling(stage, preparation)
-        description = {**store.need(DATA), "preparation": replace(preparation, scale=scale).as_json()}
-        store.set_attributes(DATA, description)
+        note_scale(store, scale)
     return True
+
+
+def note_scale(store: Store, scale: str) -> None:
+    """Note the scale of the model that was chosen in the description of the rows, which an ingest made again has not.
+
+    The ranges of the columns, an output of the stage "choose", are there.
+    """
+    description = store.need(DATA)
+    preparation = Preparation.from_json(description["preparation"])
+    if scale not in ("none", preparation.scale):
+        prepared = {"preparation": replace(preparation, scale=scale).as_json()}
+        store.set_attributes(DATA, {**description, **prepared})
 
 
 class SampleRecord(TaskRecord):

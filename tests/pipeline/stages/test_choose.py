@@ -16,9 +16,10 @@ from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.errors import InputError
 from pipeline.runs.schema import metrics_schema
+from pipeline.runs.trained import load_run
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
-from tests.support.one_process import Command, Heard, one_process
+from tests.support.one_process import Command, Heard, forget, one_process
 from tests.support.runs import compiled_late
 
 pytestmark = pytest.mark.slow
@@ -119,6 +120,16 @@ def test_a_sum_may_have_scaled_columns(tmp_path: Path) -> None:
     assert (metrics["choice"]["learner"], metrics["choice"]["scale"]) == (STACKING, "minmax")
     again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
     assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
+
+    # Where the ingest is made again, the rows still have the scale that the race chose after it.
+    expected = load_run(tmp_path / "run").predict(X * (1, 100))
+    (tmp_path / "run" / "store.zarr" / "data" / "zarr.json").unlink()
+    forget()
+    heard = Heard()
+    run(asked(tmp_path / "near.csv", "--budget", "60"), tmp_path / "run", heard)
+    assert "ingest: some of its output is missing and is made again" in heard.lines
+    assert "choose: done before" in heard.lines
+    assert np.array_equal(load_run(tmp_path / "run").predict(X * (1, 100)), expected)
 
 
 def test_the_same_command_finds_its_run_finished(raced: Raced) -> None:
