@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class Division:
         return Division(self.keys[numbers], self.in_time)
 
     def folds(self, n_folds: int) -> list[Fold]:
-        """Return the folds of a cross-validation, in order of time if rows are divided by time.
+        """Return the folds of a cross-validation, in order of time if rows are divided by time: of few times fewer.
 
         Raises
         ------
@@ -51,7 +52,7 @@ class Division:
         else:
             fold_of_row = parts_of_groups(self.keys, n_folds)
             all_folds = [(np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k)) for k in range(n_folds)]
-        if not all(fit.size and held_out.size for fit, held_out in all_folds):
+        if not all_folds or not all(fit.size and held_out.size for fit, held_out in all_folds):
             raise TooFewKeys(
                 f"found {np.unique(self.keys).size} different {self._things} among {self.keys.size:,} rows, expected "
                 f"enough for {n_folds} folds"
@@ -101,19 +102,28 @@ class Division:
 def folds_in_time(keys: Floats, n_folds: int) -> list[Fold]:
     """Make folds that hold out rows which follow each other in time, and learn from all rows before them.
 
-    Rows of the same time are not parted: the rows held out begin later than those learned from end.
+    Rows of the same time are not parted: the rows held out begin later than those learned from end. Each row is held
+    out once, so that there are fewer folds where times are few, and none of one time alone.
     """
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
     ends = np.rint(keys.size * np.linspace(FIRST_SHARE, 1, n_folds + 1)).astype(np.int64)
     ends[:-1] = np.searchsorted(sorted_keys, sorted_keys[np.minimum(ends[:-1], keys.size - 1)], side="left")
-    all_folds = []
+    all_folds, done = list[Fold](), 0
     for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        # If all rows of a fold have one time, the neighbouring fold holds them out too.
+        # If all rows of a fold have one time, the neighbouring fold would hold them out too.
         first = start or int(np.searchsorted(sorted_keys, sorted_keys[0], side="right"))
         last = max(stop, int(np.searchsorted(sorted_keys, sorted_keys[min(first, keys.size - 1)], side="right")))
-        all_folds.append((np.sort(order[:first]), np.sort(order[first:last])))
+        first = max(first, done)
+        if first < last:
+            all_folds.append((np.sort(order[:first]), np.sort(order[first:last])))
+            done = last
     return all_folds
+
+
+def weighing_folds(folds: Sequence[Fold], sample_weight: Floats | None) -> list[Fold]:
+    """Return the folds that learn from some row which weighs more than 0."""
+    return [fold for fold in folds if sample_weight is None or sample_weight[fold[0]].any()]
 
 
 def parts_of_groups(keys: Floats, n_folds: int) -> Int64s:

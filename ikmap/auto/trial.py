@@ -143,7 +143,7 @@ def run_trial(
             settings = best_settings([losses])
         fitting = time.perf_counter()
         model = _fitted(candidate, training, settings)
-    except (ValueError, MemoryError) as error:
+    except (ValueError, ArithmeticError, MemoryError) as error:
         return str(error) or type(error).__name__
     fitted = time.perf_counter()
     if isinstance(model, LinearModel):

@@ -399,7 +399,8 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
             raise ValueError(f"stacking: found n_samples = {y.size}, expected at least 2, which are divided into folds")
         if division is None:
             return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
-        return Folds.following(division, max(2, min(self.n_folds, np.unique(division.keys).size)))
+        n_folds = max(2, min(self.n_folds, np.unique(division.keys).size))
+        return Folds.following(division, n_folds, training.block.sample_weight)
 
     def _part(self, word: PartWord, training: Training, folds: Callable[[], Folds]) -> BoostingPart | CellsPart:
         if word.name == Boosting.about.name:

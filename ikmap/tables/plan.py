@@ -64,7 +64,7 @@ def choose(
     only_numbers: str = "minmax",
     only_times: str = "parts",
 ) -> list[ColumnPlan]:
-    """Choose the encoding of each column that has none yet.
+    """Choose the encoding of each column that has none yet; leave out columns that have no value.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ def choose(
 def _chosen(
     column: ColumnPlan, j: int, statistics: Statistics, request: EncodingRequest, usual: Mapping[str, str]
 ) -> ColumnPlan:
+    there = statistics.rows - int(statistics.missing[j])
+    if there == 0 and column.encoding != DROP:
+        return _with(column, DROP, "every cell is missing")
     if column.encoding != "auto":
         return column
-    there = statistics.rows - int(statistics.missing[j])
-    if there == 0:
-        return _with(column, DROP, "every cell is missing")
     if column.kind == CATEGORY:
         counts = statistics.levels[j]
         words = [word for word in counts.words if not is_missing(word)]

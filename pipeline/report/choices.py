@@ -173,7 +173,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series
     how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
     how += f" on {plural(rows, 'training row')}" if rows is not None else ""
     swept = [line.name for line in series if line.name in get_mapping(selection, "swept")]
-    how += f"; for {', '.join(swept)} one sweep over all values, on the first fold" if swept else ""
+    how += f"; for {', '.join(swept)} one sweep over all values, on one fold" if swept else ""
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
     note = f"{how}.{search_note(selection, parameter, sign)}"
     return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)

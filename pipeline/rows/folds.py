@@ -18,7 +18,7 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
     """Return the places (fit, held out), ascending, of each fold among some training rows, by ascending number.
 
     Rows are split into folds as into training and test rows: by time, a fold holds out rows that come after all that it
-    learns from; groups stay together; or each fold has the classes' shares.
+    learns from, and of few times there are fewer folds; groups stay together; or each fold has the classes' shares.
     """
     if params.split_by is None:
         return folds(numbers.size, params.seed)
@@ -29,7 +29,7 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
     else:
         fold_of_row = parts_of_groups(keys, FOLDS) if split_rule.rule == GROUP else parts_of_classes(keys, params.seed)
         all_folds = [(np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k)) for k in range(FOLDS)]
-    if not all(fit.size and held_out.size for fit, held_out in all_folds):
+    if not all_folds or not all(fit.size and held_out.size for fit, held_out in all_folds):
         what = "rows" if not split_rule.column else "times" if split_rule.rule == TIME else "groups"
         raise InputError(
             f"--split-by {params.split_by}: found {np.unique(keys).size} different {what} among {keys.size:,} training "

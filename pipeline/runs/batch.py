@@ -38,7 +38,7 @@ from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan,
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import calibrate, is_requested, refuse_calibration
 from pipeline.stages.cells import cells, explain
-from pipeline.stages.choose import choose, words_of_race
+from pipeline.stages.choose import choose, note_scale, words_of_race
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.importance import importance, refuse_importance
 from pipeline.stages.ingest import ingest
@@ -228,6 +228,7 @@ def decided(context: Context, steps: Steps, invocation: Invocation, ingested: In
         return ""
 
     choice = steps.call("choose", partial(choose, context, refusal))
+    note_scale(context.store, choice["scale"])
     params = params.decided(choice["learner"], choice["partitioner"], choice["options"], choice["scale"])
     run.manifest["settled"] = params.as_json()
     write_text(run.path / "run.toml", invocation.chosen(invocation, params).config_toml)

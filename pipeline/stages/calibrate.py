@@ -23,8 +23,9 @@ from ikmap.methods.values import Value
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 from ikmap.tasks import Task as LearningTask
-from ikmap.tasks.capabilities import Calibratable, Thresholds, capability, missing_in
+from ikmap.tasks.capabilities import Calibratable, Evidence, Thresholds, capability, missing_in
 from ikmap.tasks.classification.calibration import LOG_ODDS, NONE, Calibrator, fit_calibrator
+from ikmap.tasks.classification.class_scores import ClassScores
 from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -96,11 +97,13 @@ def calibrate(
     records = stage.run(work.function, work.tasks)
     counted = [record for record in records if record["evidence"] is not None]
     if not counted:
+        typed, left_out = _typed(params)
         raise InputError(
-            f"--calibration {params.calibration}: found no fold whose other rows have every class, expected more rows "
-            "of the rarest one; leave --calibration and --threshold-for out"
+            f"{typed}: found no fold whose other rows have every class, expected more rows of the rarest one; "
+            f"{left_out}"
         )
     evidence = calibratable_of(task).evidence_from(task, [record["evidence"] for record in counted])
+    refuse_missing_class(params, task, evidence)
     threshold = Threshold.parse(params.threshold_for) if params.threshold_for else None
     kind = params.calibration
     if kind == NONE and params.of(learner).log_odds:
@@ -113,14 +116,39 @@ def calibrate(
         )
     if work.learned < work.others:
         context.events.message(f"calibrate:{learner}: each fold learns from {work.learned:,} of {work.others:,} rows")
-    name = f"{READINGS}/{learner}"
+    name, n_folds = f"{READINGS}/{learner}", work.folds - (len(records) - len(counted))
     result: CalibrationResult = {
         "reading_hash": save_model(store, name, calibrator),
-        "calibration": {"how": kind, "rows": evidence.rows, "folds": work.folds, "rows_learned": work.learned},
+        "calibration": {"how": kind, "rows": evidence.rows, "folds": n_folds, "rows_learned": work.learned},
     }
     if threshold is not None:
         result["decision_threshold"] = calibrator.chosen
     return stage.finish(result, [name])
+
+
+def refuse_missing_class(params: Params, task: LearningTask, evidence: Evidence) -> None:
+    """Refuse to judge by rows of one class alone, where two are to be told apart.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(evidence, ClassScores):
+        return
+    (column,) = evidence.columns
+    if missing := missing_in(task, np.flatnonzero(column.counts.sum(axis=0))):
+        typed, left_out = _typed(params)
+        raise InputError(
+            f"{typed}: found no row of {missing} among the {evidence.rows:,} training rows that were held out, "
+            f"expected some; {left_out}, or give more rows of it"
+        )
+
+
+def _typed(params: Params) -> tuple[str, str]:
+    """Return the options that have a run calibrate, with their values, and the advice to leave them out."""
+    values = {"--calibration": params.calibration, "--threshold-for": params.threshold_for}
+    typed = {option: value for option, value in values.items() if value not in (NONE, None)}
+    return ", ".join(f"{option} {value}" for option, value in typed.items()), f"leave {' and '.join(typed)} out"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from ikmap.auto.candidates import STACKING, Candidate, candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
+from ikmap.divisions import weighing_folds
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
 from ikmap.methods.fields import AUTO
@@ -87,9 +88,20 @@ def scaled(stage: Stage, rows: PreparedRows, scale: str) -> bool:
         return False
     if preparation.scale != scale:  # else an earlier process has done it
         fit_scaling(stage, preparation)
-        description = {**store.need(DATA), "preparation": replace(preparation, scale=scale).as_json()}
-        store.set_attributes(DATA, description)
+        note_scale(store, scale)
     return True
+
+
+def note_scale(store: Store, scale: str) -> None:
+    """Note the scale of the model that was chosen in the description of the rows, which an ingest made again has not.
+
+    The ranges of the columns, an output of the stage "choose", are there.
+    """
+    description = store.need(DATA)
+    preparation = Preparation.from_json(description["preparation"])
+    if scale not in ("none", preparation.scale):
+        prepared = {"preparation": replace(preparation, scale=scale).as_json()}
+        store.set_attributes(DATA, {**description, **prepared})
 
 
 class SampleRecord(TaskRecord):
@@ -136,24 +148,19 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
 def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
     """Task: return the targets, the weights and the folds of the rows by which candidates are compared."""
     _, _, y, weight = cv_sample(store, params, n_rows)
-    return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y)}
+    return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y, weight)}
 
 
-def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray) -> list[Fold]:
+def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray, weight: np.ndarray | None) -> list[Fold]:
     """Return the folds of a race: those of cross-validation if rows are divided by their keys, else any.
 
-    Neighbouring folds in time may hold out the same rows: here each row is held out once. A fold that learns from rows
-    of one time alone, of which boosting can hold out none, is left out if there are others.
+    A fold is left out if there are others where all rows that it learns from weigh 0, or have one time alone: of these
+    boosting can hold out none.
     """
     if not is_divided(params):
         return folds_at_random(y, params.seed)
-    known, folds = np.zeros(y.size, dtype=np.bool_), list[Fold]()
-    for fit, held_out in cv_folds(store, params, n_used):
-        new = held_out[~known[held_out]]
-        if new.size:
-            folds.append((fit, new))
-            known[new] = True
-    train = PreparedRows(store, "train")
+    folds, train = cv_folds(store, params, n_used), PreparedRows(store, "train")
+    folds = weighing_folds(folds, weight) or folds
     keys = division_of(train, cv_rows(train, params, n_used), params).keys
     return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1] or folds
 
@@ -194,7 +201,7 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
         own_division = None if division is None else division.some(rows)
         return Training(block, task.codec.classes, params.seed, division=own_division)
 
-    folds = folds_of_race(store, params, n_rows, y)
+    folds = folds_of_race(store, params, n_rows, y, weight)
     fit, held_out = own.rows(folds[own.fold])
     training, outside = training_of(fit), training_of(held_out)
     record: CandidateRecord = {"rows": int(fit.size)}

@@ -1,4 +1,4 @@
-"""Select psi and C for each learner by 5-fold cross-validation on a sample of the training rows."""
+"""Select psi and C for each learner by cross-validation, usually 5-fold, on a sample of the training rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ikmap.methods import SharesWork, Sweepable, capability, value_of
 from ikmap.methods.search import Edge, edges_of, refined
 from ikmap.methods.search import Search as Space
 from ikmap.methods.values import Value, size_of
-from ikmap.model_selection import FOLDS, values_of_C
+from ikmap.model_selection import values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params
 from pipeline.record_types import Record, SelectResult, TaskProgress, TrialRecord
 from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context, Stage
 from pipeline.stages.fit_parts import is_in_parts
@@ -25,10 +26,10 @@ from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_learner import SearchedLearner, listed
 from pipeline.stages.select_rows import (
     criteria_in_use,
-    rows_to_search,
     score_rows,
     search_criterion,
     searches_of_rows,
+    size_of_search,
     unpacked_rows,
 )
 from pipeline.stages.select_sweeps import chosen_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
@@ -80,7 +81,7 @@ def select(context: Context) -> SelectResult:
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {n_used:,} of {n:,} training rows (--cv-rows)")
     search = HyperparameterSearch(Stage(context, "select", None, n_used), n_used, rows)
     search.run()
-    chosen = {"rows": n_used, "folds": FOLDS, "search": params.search, **search.result()}
+    chosen = {"rows": n_used, "folds": search.n_folds, "search": params.search, **search.result()}
     return search.stage.finish(cast("SelectResult", chosen), obsolete=SWEPT if search.swept else ())
 
 
@@ -151,7 +152,7 @@ class HyperparameterSearch:
         self.stage, self.n_rows, self.task = stage, n_rows, rows.preparation.task
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
-        self.fitting = rows_to_search(rows, params, n_rows)
+        self.n_folds, self.fitting = size_of_search(rows, params, n_rows)
         psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.codec.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if params.searches_C(name)}
@@ -212,7 +213,10 @@ class HyperparameterSearch:
 
     def _race(self, race: bool) -> None:
         """Run one race over the values that the learners have left."""
-        rounds = ROUNDS if race else (tuple(range(FOLDS)),)
+        numbers = range(self.n_folds)
+        rounds = [tuple(numbers)]
+        if race:
+            rounds = [some for folds in ROUNDS if (some := tuple(fold for fold in folds if fold in numbers))]
         for number, round_folds in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for their results.
             first = not number and not self.races
@@ -259,10 +263,10 @@ class HyperparameterSearch:
 
     def _leave_out(self) -> None:
         for learner in self.running:
-            learner.leave_out(FOLDS)
+            learner.leave_out(self.n_folds)
             values, n_folds = list(learner.left), learner.rounds[-1]["folds"]
             left = f"{len(values)} of {learner.entered} {learner.parameter} left for {learner.name}"
-            self._say(f"after {n_folds} of {FOLDS} folds {left} ({listed(values)})")
+            self._say(f"after {n_folds} of {self.n_folds} folds {left} ({listed(values)})")
         self.running = [learner for learner in self.running if not learner.decided]
 
     # As a watcher of the stage.
@@ -310,7 +314,8 @@ class HyperparameterSearch:
         for name in dict.fromkeys(name for name, _ in self.swept):
             to_try = [C for other, C in self.swept if other == name and C is not None]
             each = f", for each C of {listed(to_try)}," if to_try else ""
-            rows = f"{self.n_rows:,} rows, 1 of {FOLDS} held out"
+            held_out = "the latest ones" if goes_by_time(self.params.split_by) else f"1 of {self.n_folds}"
+            rows = f"{self.n_rows:,} rows, {held_out} held out"
             self._say(f"sweeps {self.parameter} up to {self.limit:g}{each} for {name} on {rows}")
         if not self.learners:
             return
@@ -325,7 +330,8 @@ class HyperparameterSearch:
             parts.append(f"{learner.parameter} {listed(learner.values)}{Cs} for {learner.name}{by}")
         how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
-        self._say(f"tries {'; '.join(parts)} on {self.n_rows:,} rows in {FOLDS} folds, {how}{limit}")
+        in_folds = f"in {self.n_folds} fold{'s' * (self.n_folds > 1)}"
+        self._say(f"tries {'; '.join(parts)} on {self.n_rows:,} rows {in_folds}, {how}{limit}")
 
     def _note(self, trial: Trial) -> str:
         if trial.kind == SWEEP:
@@ -336,7 +342,7 @@ class HyperparameterSearch:
         parameter = self.parameter if trial.kind == CELLS else self.learners[trial.kind].parameter
         what = "" if trial.kind == CELLS else f" of {trial.kind}"
         best = "; ".join(learner.standing() for learner in self.learners.values() if learner.right)
-        done = f"{parameter} {listed(list(trial.wanted))}{what} on fold {trial.fold + 1} of {FOLDS} done"
+        done = f"{parameter} {listed(list(trial.wanted))}{what} on fold {trial.fold + 1} of {self.n_folds} done"
         return f"{done}; best so far {best}"
 
     def _seconds_left(self) -> float | None:
@@ -358,7 +364,7 @@ class HyperparameterSearch:
         if budget is None or not self.reached:
             return
         parts = [
-            f"{learner.name} was chosen on {len(learner.folds)} of {FOLDS} folds"
+            f"{learner.name} was chosen on {len(learner.folds)} of {self.n_folds} folds"
             + (f", without {learner.parameter} {listed(self._untried(learner))}" if self._untried(learner) else "")
             for learner in self.learners.values()
             if not learner.decided

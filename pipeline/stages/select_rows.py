@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from ikmap import seed_paths
-from ikmap.divisions import Division
+from ikmap.divisions import Division, Fold
 from ikmap.json_values import JsonObject
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import Rows as LearnerRows
@@ -39,6 +39,7 @@ from pipeline.record_types import TrialRecord
 from pipeline.rows.folds import division_of, folds_of, is_divided
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_given, weight_rule, weighted_scores, weights_of
+from pipeline.rows.split_rule import goes_by_time
 from pipeline.running.foreign import checked_decisions
 from pipeline.storage.models import Decider
 from pipeline.storage.store import Store
@@ -62,8 +63,13 @@ def swept_rows(train: PreparedRows, params: Params, n_rows: int) -> tuple[np.nda
     if params.split_by is None:
         return _swept_rows(train.n_rows, n_rows, params.seed)
     rows = cv_rows(train, params, n_rows)
-    fit, held_out = folds_of(train, rows, params)[0]
+    fit, held_out = swept_fold(folds_of(train, rows, params), params)
     return rows[fit], rows[held_out]
+
+
+def swept_fold(all_folds: Sequence[Fold], params: Params) -> Fold:
+    """Return the fold that a sweep is scored on: the first, in order of time the last, nearest to what is to come."""
+    return all_folds[-1 if goes_by_time(params.split_by) else 0]
 
 
 @lru_cache(maxsize=2)
@@ -104,12 +110,16 @@ def cv_folds(store: Store, params: Params, n_rows: int) -> list[tuple[np.ndarray
     return folds_of(train, cv_rows(train, params, n_rows), params)
 
 
-def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
-    """Return the number of rows whose values a search tries: fewer where folds learn from fewer rows than usual."""
+def size_of_search(train: PreparedRows, params: Params, n_rows: int) -> tuple[int, int]:
+    """Return the number of folds of a search, and the number of rows whose values it tries.
+
+    These are fewer where folds learn from fewer rows than usual.
+    """
     if params.split_by is None:
-        return n_rows
-    smallest = min(fit.size for fit, _ in folds_of(train, cv_rows(train, params, n_rows), params))
-    return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
+        return FOLDS, n_rows
+    all_folds = folds_of(train, cv_rows(train, params, n_rows), params)
+    smallest = min(fit.size for fit, _ in all_folds)
+    return len(all_folds), max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
 def search_criterion(params: Params, task: Task, learner: str) -> Criterion:

@@ -19,7 +19,7 @@ from pipeline.record_types import Record, TrialRecord
 from pipeline.resolve import worded
 from pipeline.rows.row_weights import weight_rule
 from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
-from pipeline.stages.select_rows import cv_folds, cv_sample
+from pipeline.stages.select_rows import cv_folds, cv_sample, swept_fold
 from pipeline.stages.sweep_stored import stored_sweep
 from pipeline.storage.store import Store
 
@@ -70,7 +70,7 @@ def limit_of(params: Params, sample: Sample, n_rows: int) -> Value:
 
 
 def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit: Value, n_rows: int) -> TrialRecord:
-    """Task: let a learner sweep; it learns from all folds but the first and is scored on the first.
+    """Task: let a learner sweep; it is scored on the rows that one fold holds out, and learns from those of the fold.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
         training, held_out, splits = stored_sweep(store, params, n_rows)
     else:
         task, X, y, w = cv_sample(store, params, n_rows)
-        fit, left_out = cv_folds(store, params, n_rows)[0]
+        fit, left_out = swept_fold(cv_folds(store, params, n_rows), params)
         inside, outside = X[fit], X[left_out]
         refuse_too_large(params, limit, inside, task)
         sweeping = sweepable(params.map, params.map_searched)

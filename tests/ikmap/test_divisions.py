@@ -43,6 +43,23 @@ def test_folds_keep_groups_together_and_times_in_order() -> None:
         assert keys[fit].max() < keys[held_out].min()
 
 
+def test_each_row_is_held_out_once_in_time_and_learned_from_are_all_rows_before() -> None:
+    years = np.repeat(np.arange(2001.0, 2006.0), 20)
+    assert [np.unique(years[held_out]).tolist() for _, held_out in Division(years, in_time=True).folds(5)] == [
+        [2003], [2004], [2005],
+    ]  # fmt: skip
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        keys = random.integers(0, random.integers(2, 12), 30).astype(float)
+        folds = Division(keys, in_time=True).folds(5)
+        held = np.concatenate([held_out for _, held_out in folds])
+        assert held.size == np.unique(held).size
+        assert keys[held].max() == keys.max()
+        for fit, held_out in folds:
+            assert fit.tolist() == np.flatnonzero(keys < keys[held_out].min()).tolist()
+            assert held_out.size
+
+
 @pytest.mark.parametrize(("in_time", "thing"), [(True, "time"), (False, "group")])
 def test_rows_of_one_key_cannot_be_divided(in_time: bool, thing: str) -> None:
     division = Division(np.full(9, 3.0), in_time)

@@ -186,7 +186,7 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(tmp_path: Pa
     assert of["accuracy"] > 0.4
     page = render_report(metrics)
     assert f"best of {swept['tried']} tried" in page
-    assert "for swept-bayes one sweep over all values, on the first fold" in page
+    assert "for swept-bayes one sweep over all values, on one fold" in page
 
 
 def test_a_run_of_nothing_but_a_sweep(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.arrays import Floats, Int64s
-from ikmap.divisions import Division, TooFewKeys
+from ikmap.divisions import Division, TooFewKeys, weighing_folds
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
@@ -90,24 +90,31 @@ class Folds:
         return cls.of(of_row)
 
     @classmethod
-    def following(cls, division: Division, n_folds: int) -> Folds:
+    def following(cls, division: Division, n_folds: int, sample_weight: Floats | None = None) -> Folds:
         """Return folds that keep rows of a group together, or that follow each other in time.
+
+        A fold in time before which all rows weigh 0 is left out: nothing can be learned from them.
 
         Raises
         ------
         TooFewKeys
         """
-        of_row, fits = np.full(division.keys.size, -1, dtype=np.int64), list[Int64s]()
-        for fit, held_out in division.folds(n_folds):
-            new = held_out[of_row[held_out] < 0]  # neighbouring folds in time may hold out the same rows
-            if new.size:
-                of_row[new] = len(fits)
-                fits.append(fit)
-        if len(fits) < 2:
+        all_folds = division.folds(n_folds)
+        if len(all_folds) < 2:
             raise TooFewKeys(
-                f"found one time in the later of {of_row.size:,} rows, expected enough for {n_folds} folds"
+                f"found one time in the later of {division.keys.size:,} rows, expected enough for {n_folds} folds"
             )
-        return cls(of_row, fits, division.in_time)
+        if division.in_time:
+            all_folds = weighing_folds(all_folds, sample_weight)
+        if len(all_folds) < 2:
+            raise TooFewKeys(
+                f"found {len(all_folds)} of {n_folds} folds in time before which some row weighs more than 0, expected "
+                "two at least"
+            )
+        of_row = np.full(division.keys.size, -1, dtype=np.int64)
+        for k, (_, held_out) in enumerate(all_folds):
+            of_row[held_out] = k
+        return cls(of_row, [fit for fit, _ in all_folds], division.in_time)
 
     @property
     def n_folds(self) -> int:

@@ -14,6 +14,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Training
 from ikmap.methods.base_models import BoostingPart, some_of
 from ikmap.methods.boosting import Boosting
+from tests.support.calls import counted
 
 N = 150
 SETTINGS = 16, 2.0
@@ -66,6 +67,18 @@ def test_psi_is_tried_up_to_the_rows_of_the_smallest_fold() -> None:
     found = run_trial(candidate, "search", few, outside, smallest=12)
     assert isinstance(found, Searched)
     assert {psi for psi, _ in found.losses} == {12}
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, ZeroDivisionError])
+def test_a_candidate_that_cannot_learn_is_told_and_ends_nothing(error: type[Exception]) -> None:
+    """Scikit-learn's Ridge has divided by the sum of weights, some versions even where it is 0."""
+
+    def refuse(_: int) -> None:
+        raise error("all rows weigh 0")
+
+    training = training_of(0)
+    with counted(BoostingPart.learn, refuse):
+        assert run_trial(Candidate(BOOSTING, BOOSTING), "fold", training, training) == "all rows weigh 0"
 
 
 def test_each_fold_holds_out_its_share_of_each_class() -> None:

@@ -205,6 +205,27 @@ def test_sparse_features_are_the_same(categories: str, times: str) -> None:
         assert int(np.diff(sparse.indptr).max(initial=0)) <= encoder.entries
 
 
+@pytest.mark.parametrize(
+    ("kind", "encoding"),
+    [
+        *((NUMBER, word) for word in ("none", "minmax", "standard", "quantile", "drop")),
+        *((TIME, word) for word in ("parts", "cycles", "both", "recurring")),
+        (CATEGORY, "onehot"),
+    ],
+)
+def test_a_column_without_a_value_is_left_out_though_its_encoding_is_planned(kind: str, encoding: str) -> None:
+    """As by the plan of a run on an earlier table, in which it had values."""
+    empty, levels = coded([None] * 9) if kind == CATEGORY else (np.full(9, np.nan), None)
+    cells = RawTable(np.column_stack([empty, np.arange(9.0)]), (levels, None))
+    everyone = np.ones(9, dtype=np.bool_)
+    counts = Statistics.of(cells, (kind, NUMBER), np.zeros(9, dtype=int), np.zeros((9, 0), dtype=int), everyone)
+    columns = [ColumnPlan("empty", kind, encoding, "planned"), ColumnPlan("x", NUMBER)]
+    encoder = fit(choose(columns, counts, EncodingRequest()), counts)
+    assert encoder.names == ("x",)
+    assert encoder.columns[0].encoding == "drop"
+    assert encoder.columns[0].why == ("planned" if encoding == "drop" else "planned; every cell is missing")
+
+
 def test_a_number_that_is_always_the_same_or_missing_is_scaled_too() -> None:
     raw = RawTable(np.where(np.arange(50) % 3 == 0, np.nan, 2023.0)[:, None], (None,))
     none = np.zeros((50, 0), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,11 @@ from pipeline.params import Params
 from pipeline.rows.folds import folds_of, parts_of_classes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.split_rule import SplitRule
+from pipeline.stages.select_rows import swept_rows
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.storage.store import Store
 from tests.support.narrow import entries
-from tests.support.one_process import Command, Snapshots, one_process, results
+from tests.support.one_process import Command, Heard, Snapshots, one_process, results
 
 N = 300
 SECONDS = 86_400
@@ -211,7 +213,42 @@ def test_folds_in_time_part_no_time() -> None:
     for fit, held in folds_in_time(keys, 5):
         assert keys[fit].max() < keys[held].min()
     few = folds_in_time(np.repeat([0.0, 1.0], 50), 5)
-    assert all(fit.size == held.size == 50 for fit, held in few)
+    assert [(fit.size, held.size) for fit, held in few] == [(50, 50)]
+
+
+@pytest.mark.slow
+def test_searches_and_calibrations_by_coarse_times_score_each_row_once(
+    table: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Of six years the last is for tests; of the other five, the last three are held out, one after the other."""
+    path, heard = table(when=np.repeat(np.arange(2001.0, 2007.0), N // 6)), Heard()
+    words = "--split-by time:when --drop row,who,number --psi auto --learner svm --C 1 --calibration platt"
+    with one_process():
+        metrics = command(path, words).run(tmp_path / "run", heard=heard)
+    assert metrics["learners"]["svm"]["calibration"] == {"how": "platt", "rows": 150, "folds": 3, "rows_learned": 200}
+    assert metrics["selection"]["folds"] == 3
+    assert max(metrics["selection"]["folds_tried"]["svm"]) == 3
+    assert metrics["selection"]["race"]["rounds"]["svm"][0]["rows"] == 50
+    said = "\n".join(heard.lines)
+    assert "250 rows in 3 folds" in said
+    assert "psi by 3-fold cross-validation" in said
+    assert "of 5 folds" not in said
+
+
+@pytest.mark.slow
+def test_a_sweep_in_time_is_scored_on_the_latest_rows(table: Callable[..., Path], tmp_path: Path) -> None:
+    """Of training rows of four years, the last year has 40 rows, and the one before it 60."""
+    path, heard = table(when=np.repeat(np.arange(2001.0, 2006.0), [80, 60, 60, 40, 60])), Heard()
+    words = "--split-by time:when --drop row,who,number --partitioner mondrian --learner svm --C 1"
+    with one_process():
+        command(path, words).run(tmp_path / "run", heard=heard)
+    record = json.loads((tmp_path / "run" / "records" / "select" / "sweep-svm.json").read_text())
+    assert record["held_out"] == 40
+    assert any("for svm on 240 rows, the latest ones held out" in line for line in heard.lines)
+    store, params, of = sides(tmp_path / "run")
+    fit, held_out = swept_rows(PreparedRows(store, "train"), params, 240)
+    assert of["train"][held_out].tolist() == list(range(200, 240))
+    assert of["train"][fit].tolist() == list(range(200))
 
 
 def test_parts_of_groups_are_even_and_of_classes_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,60 @@ def test_log_odds_need_no_calibration(two_classes: Path, tmp_path: Path) -> None
 def test_what_a_task_cannot_have_is_refused(tmp_path: Path, words: str, message: str) -> None:
     with one_process(), pytest.raises(InputError, match=message):
         command(write_rows(tmp_path), words).run(tmp_path / "run")
+
+
+def in_time(folder: Path, said_yes: range) -> Path:
+    """Rows of 300 times, of which these are "yes"; the first 240 are to train."""
+    x = np.random.default_rng(0).random(300)
+    lines = [f"{v:.3f},{k},{'yes' if k in said_yes and v > 0.3 else 'no'}" for k, v in enumerate(x)]
+    path = folder / "times.csv"
+    path.write_text("\n".join(["x,when,kind", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said_yes", "words", "message"),
+    [
+        (
+            range(150),
+            "--threshold-for recall:0.9",
+            "--threshold-for recall:0.9: found no row of class 'yes' among the 24 training rows that were held out, "
+            "expected some; leave --threshold-for out, or give more rows of it",
+        ),
+        (
+            range(150),
+            "--calibration platt --threshold-for f1",
+            "--calibration platt, --threshold-for f1: found no row of class 'yes' among the 24 training rows that were "
+            "held out, expected some; leave --calibration and --threshold-for out, or give more rows of it",
+        ),
+        (
+            range(220, 300),
+            "--threshold-for f1",
+            "--threshold-for f1: found no fold whose other rows have every class, expected more rows of the rarest "
+            "one; leave --threshold-for out",
+        ),
+    ],
+)
+def test_a_class_without_a_row_to_judge_by_is_told_with_the_options_that_were_typed(
+    tmp_path: Path, small_sizes: SmallSizes, said_yes: range, words: str, message: str
+) -> None:
+    """Of many rows, the last fold alone is held out."""
+    small_sizes.calibration(enough_rows=1)
+    run = command(in_time(tmp_path, said_yes), f"--split-by time:when --drop when --learner svm {words}")
+    with one_process(), pytest.raises(InputError, match=rf"^{re.escape(message)}$"):
+        run.run(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_the_folds_of_a_calibration_are_those_that_were_used(tmp_path: Path) -> None:
+    """Three of five folds have no row of the second class before them."""
+    run = command(
+        in_time(tmp_path, range(170, 300)), "--split-by time:when --drop when --learner svm --calibration platt"
+    )
+    with one_process():
+        metrics = run.run(tmp_path / "run")
+    assert metrics["learners"]["svm"]["calibration"] == {"how": "platt", "rows": 48, "folds": 2, "rows_learned": 216}
 
 
 def test_options_that_cannot_be() -> None:

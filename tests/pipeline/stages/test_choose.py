@@ -16,9 +16,10 @@ from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
 from pipeline.errors import InputError
 from pipeline.runs.schema import metrics_schema
+from pipeline.runs.trained import load_run
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
-from tests.support.one_process import Command, Heard, one_process
+from tests.support.one_process import Command, Heard, forget, one_process
 from tests.support.runs import compiled_late
 
 pytestmark = pytest.mark.slow
@@ -120,6 +121,16 @@ def test_a_sum_may_have_scaled_columns(tmp_path: Path) -> None:
     again = BatchOptions.from_toml((tmp_path / "run" / "run.toml").read_text())
     assert model_of(run(again, tmp_path / "again")) == model_of(metrics)
 
+    # Where the ingest is made again, the rows still have the scale that the race chose after it.
+    expected = load_run(tmp_path / "run").predict(X * (1, 100))
+    (tmp_path / "run" / "store.zarr" / "data" / "zarr.json").unlink()
+    forget()
+    heard = Heard()
+    run(asked(tmp_path / "near.csv", "--budget", "60"), tmp_path / "run", heard)
+    assert "ingest: some of its output is missing and is made again" in heard.lines
+    assert "choose: done before" in heard.lines
+    assert np.array_equal(load_run(tmp_path / "run").predict(X * (1, 100)), expected)
+
 
 def test_the_same_command_finds_its_run_finished(raced: Raced) -> None:
     folder, metrics, _ = raced
@@ -174,6 +185,17 @@ def test_a_race_by_coarse_times_holds_out_each_row_once(tmp_path: Path) -> None:
     choice = metrics["choice"]
     assert choice["folds"] == 1  # three years are left to train: two to learn from, and one that is held out
     assert not [own for own in choice["leaderboard"] if own.get("note", "").startswith("failed")]
+
+
+def test_a_race_in_time_has_no_fold_that_learns_from_rows_that_weigh_nothing(tmp_path: Path) -> None:
+    file = write_table(tmp_path, n=400)
+    old = [f"{line.rpartition(',')[0]},{k},{int(k >= 200)},{line.rpartition(',')[2]}"
+           for k, line in enumerate(file.read_text().splitlines()[1:])]  # fmt: skip
+    file.write_text("\n".join(["a,b,heavy,family,day,time,w,y", *old]) + "\n")
+    metrics = run(plain(file, "--split-by", "time:time", "--weight", "w", "--budget", "3"), tmp_path / "run")
+    choice = metrics["choice"]
+    assert not [own for own in choice["leaderboard"] if own["note"].startswith("failed")]
+    assert choice["folds"] >= 1
 
 
 def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:

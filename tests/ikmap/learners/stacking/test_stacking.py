@@ -252,6 +252,18 @@ def test_in_time_parts_and_weights_learn_from_earlier_rows() -> None:
     assert not np.allclose(before.decisions[time >= 350], after.decisions[time >= 350])
 
 
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_folds_before_which_no_row_weighs_anything_are_left_out_in_time(n_classes: int) -> None:
+    """Rows of weight 0 are as good as absent: of five folds in time, the first has no other rows before it."""
+    of, time = training(n_classes), np.arange(float(N))
+    late = replace(of, block=of.block._replace(sample_weight=(time >= 0.5 * N) * 2.0), division=Division(time, True))
+    out_of_fold = Stacking(rounds=6, t=12, n_folds=5, min_leaf=5).fit_out_of_fold(late)[2]
+    assert out_of_fold.folds == 4
+    last = replace(late, block=of.block._replace(sample_weight=(time >= 0.85 * N) * 2.0))
+    with pytest.raises(TooFewKeys, match=r"^found 1 of 5 folds in time before which some row weighs more than 0"):
+        Stacking(rounds=6, t=12, n_folds=5, min_leaf=5).fit(last)
+
+
 def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
