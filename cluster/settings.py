@@ -147,7 +147,7 @@ SETTINGS = {
             _whole(1),
             "SECONDS",
             "how long a run goes without any worker, at its start or later, before it ends "
-            "(default: 10 with an address, else 3600); give 86400 where queues are long",
+            "(default: with an address 10, later 60, else 3600); give 86400 where queues are long",
         ),
     )
 }  # fmt: skip
