@@ -194,7 +194,11 @@ def resolve(name: str, given: Iterable[str], environ: Mapping[str, str] = os.env
         if family(name) in setting.kinds:
             for item in text.split(_SEPARATOR) if setting.repeated else [text]:
                 _put(site, setting, item.strip(), variable)
-    values = {**site, **check(name, given)}
+    own = check(name, given)
+    values = {**site, **own}
+    if "rmm_pool" in own and "gpus" not in values and name != "cuda":
+        word = f"--cluster-option rmm_pool={own['rmm_pool']}"
+        raise InputError(f"{word}: found no gpus, expected both: type --cluster-option gpus=N beside it")
     _check_together(values, PREFIX + "* and --cluster-option")
     return values
 

@@ -96,8 +96,8 @@ def test_a_file_or_url_for_a_data_set_is_taken_as_input(folder: Path) -> None:
         options = look_at_data(BatchOptions(dataset=name), said.append)
         assert isinstance(options.input, Location)
         assert (options.dataset, options.input, options.input.whole) == (None, shown, name)
-        assert look_at_data(BatchOptions(dataset=name, format="csv", test_size=0.3), [].append).format == "csv"
         assert said == [f"--dataset {shown}: no data set of this name is known; taken as --input"]
+        assert look_at_data(BatchOptions(dataset=name, format="csv", test_size=0.3), said.append).format == "csv"
     (folder / "digits").mkdir()
     assert look_at_data(BatchOptions(dataset="Digits"), said.append).dataset == "Digits"
     with pytest.raises(InputError, match="unknown data set 'none"):
