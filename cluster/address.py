@@ -78,8 +78,9 @@ def attach(
     if parts.scheme == "tcp":
         say(warning(f"--cluster {name}", "start it with --protocol tls and give tls://HOST:PORT (docs/clusters.md)"))
     with ExitStack() as stack:
+        patience = {"ikmap.lost-seconds": wait} if "wait" in values else {}
         with starting(name, stack):
-            stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0)}))
+            stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0), **patience}))
             client = stack.enter_context(Client(address, security=security))
         wait_for_a_worker(client, name, wait)
         return ClusterHandle.of(client, parts.scheme, stack)

@@ -105,6 +105,8 @@ def documents(
 
     Parameters
     ----------
+    fewest, most
+        Workers.
     memory
         Bytes of each worker.
     secure
@@ -119,6 +121,7 @@ def documents(
     cluster, autoscaler, policy = yaml.safe_load_all(text)
     scheduler, worker = cluster["spec"]["scheduler"]["spec"], cluster["spec"]["worker"]["spec"]
     gpus = int(values.get("gpus", 0))
+    fewest, most = (-(-workers // max(1, gpus)) for workers in (fewest, most))  # pods, with a worker for each GPU
     cluster["spec"]["worker"]["replicas"] = fewest
     container = worker["containers"][0]
     for pod in (scheduler, worker):

@@ -147,7 +147,7 @@ SETTINGS = {
             _whole(1),
             "SECONDS",
             "how long a run goes without any worker, at its start or later, before it ends "
-            "(default: 10 with an address, else 3600); give 86400 where queues are long",
+            "(default: with an address 10, later 60, else 3600); give 86400 where queues are long",
         ),
     )
 }  # fmt: skip
@@ -194,7 +194,11 @@ def resolve(name: str, given: Iterable[str], environ: Mapping[str, str] = os.env
         if family(name) in setting.kinds:
             for item in text.split(_SEPARATOR) if setting.repeated else [text]:
                 _put(site, setting, item.strip(), variable)
-    values = {**site, **check(name, given)}
+    own = check(name, given)
+    values = {**site, **own}
+    if "rmm_pool" in own and "gpus" not in values and name != "cuda":
+        word = f"--cluster-option rmm_pool={own['rmm_pool']}"
+        raise InputError(f"{word}: found no gpus, expected both: type --cluster-option gpus=N beside it")
     _check_together(values, PREFIX + "* and --cluster-option")
     return values
 

@@ -38,7 +38,7 @@ def start(
     """
     if "SLURM_JOB_ID" not in os.environ or shutil.which("srun") is None:
         raise InputError("--cluster srun: found no Slurm job here, expected sbatch cluster/slurm/batch.sbatch")
-    memory = remote.memory_of(memory_limit) if memory_limit else share(os.environ)
+    memory = remote.memory_of(memory_limit) if memory_limit else share(workers, values, os.environ)
     expected = count(workers, values, os.environ)
     security = certificates.of(values, "srun", say)
     with ExitStack() as stack:
@@ -69,15 +69,17 @@ def count(workers: int | None, values: Mapping[str, Any], job: Mapping[str, str]
     return workers or int(job.get("SLURM_NTASKS", "1"))
 
 
-def share(job: Mapping[str, str]) -> int:
+def share(workers: int | None, values: Mapping[str, Any], job: Mapping[str, str]) -> int:
     """Bytes of each worker: its part of what the allocation has, less a share for this process."""
     mib = 2**20
-    tasks = int(job.get("SLURM_NTASKS", "1"))
+    expected = count(workers, values, job)
     if "SLURM_MEM_PER_CPU" in job:
         size = int(job["SLURM_MEM_PER_CPU"]) * mib * int(job.get("SLURM_CPUS_PER_TASK", "1"))
+        if "gpus" in values:  # its workers share what the tasks have; other workers are tasks themselves
+            size = size * int(job.get("SLURM_NTASKS", "1")) // expected
     elif "SLURM_MEM_PER_NODE" in job:
         nodes = int(job.get("SLURM_JOB_NUM_NODES", "1"))
-        size = int(job["SLURM_MEM_PER_NODE"]) * mib * nodes // tasks
+        size = int(job["SLURM_MEM_PER_NODE"]) * mib // -(-expected // nodes)  # some nodes may have one more
     else:
         return remote.memory_of(None)
     return max(MIN_WORKER_BYTES, int(size * WORKERS_SHARE))

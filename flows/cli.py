@@ -98,7 +98,11 @@ def _explain(error: BaseException) -> tuple[str, int]:
         return f"interrupted; {error} to resume" if str(error) else LINE, INTERRUPTED
     if isinstance(error, MemoryError):
         detail = f" ({error})" if str(error) else ""
-        return f"error: out of memory{detail}; give fewer --workers or a smaller --shard-rows", INPUT
+        return (
+            f"error: out of memory{detail}; give fewer --workers; flows.batch and flows.online also take a smaller "
+            "--shard-rows",
+            INPUT,
+        )
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
         where = f"{error.filename}: " if error.filename else ""
         return f"error: {where}{error.strerror}", INPUT

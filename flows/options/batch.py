@@ -135,8 +135,9 @@ class BatchOptions(TableOptions, CommonOptions):
         int,
         Ge(10),
         Doc(
-            "most training rows that --psi auto, --lifetime auto and --C auto look at; a sweep over lifetimes takes "
-            "millions, as it goes through them block by block"
+            "most training rows that --psi auto, --lifetime auto and --C auto look at, and that models race on (there "
+            "20000 means up to 100,000 of very many); a sweep over lifetimes takes millions, as it goes through them "
+            "block by block"
         ),
         On(FEATURES),
     ] = 20_000
@@ -250,6 +251,8 @@ class BatchOptions(TableOptions, CommonOptions):
             raise InputError("--test-input and --test-size: found both, expected one of them")
         if self.dry_run and self.quiet:
             raise InputError("--dry-run and --quiet: found both, expected one of them: a dry run only prints its plan")
+        if self.explain and self.quiet:
+            raise InputError("--explain and --quiet: found both, expected one of them: --quiet prints no plan")
         self._resolve()
 
     @classmethod

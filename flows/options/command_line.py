@@ -98,7 +98,7 @@ class Options(Frozen, kw_only=True):
         if unknown := values.keys() - {"scoped", *self.specs()}:
             raise TypeError(f"{type(self).__name__}: found {min(unknown)!r}, expected an option of {self.PROGRAM}")
         self._require(values)
-        scoped = self._checked_scopes(values.pop("scoped", {}), "--{}.{}")
+        scoped = self.checked_scopes(values.pop("scoped", {}), "--{}.{}")
         for name, value in values.items():
             option = self.specs()[name]
             object.__setattr__(self, name, _checked(option, value, option.flag))
@@ -237,7 +237,7 @@ class Options(Frozen, kw_only=True):
         return options[name]
 
     @classmethod
-    def _checked_scopes(cls, tables: Any, place: str) -> dict[str, dict[str, Any]]:
+    def checked_scopes(cls, tables: Any, place: str) -> dict[str, dict[str, Any]]:
         """Return tables of options of single methods, checked; `place` is how one is called in messages."""
         checked: dict[str, dict[str, Any]] = {}
         for scope, table in tables.items() if isinstance(tables, Mapping) else [(str(tables), None)]:
@@ -364,7 +364,7 @@ class Options(Frozen, kw_only=True):
         for key, value in record.items():
             name, place = key.replace("-", "_"), f"{where}: {key}"
             if key in cls.SCOPES or name == "scoped":
-                tables = cls._checked_scopes(value if name == "scoped" else {key: value}, f"{where}: [{{}}] {{}}")
+                tables = cls.checked_scopes(value if name == "scoped" else {key: value}, f"{where}: [{{}}] {{}}")
                 values["scoped"] = {**values.get("scoped", {}), **tables}
                 continue
             if name not in specs:

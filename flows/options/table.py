@@ -56,7 +56,10 @@ class TableOptions(Options):
     ] = None
     missing: Annotated[
         tuple[str, ...] | None,
-        Doc("words in text files that mean a missing cell, as empty cells do (default: NA,N/A,NaN,nan,null,NULL,?)"),
+        Doc(
+            "words that mean a missing cell, as empty ones do, wherever cells are text, also in Parquet and Arrow "
+            "(default: NA,N/A,NaN,nan,null,NULL,?)"
+        ),
         On(DATA),
     ] = None
     category: Annotated[

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from flows.options.command_line import Options
 from flows.options.kinds import ClusterName
 from flows.options.option import Option
+from pipeline.errors import InputError
 
 Result = dict[str, Any]
 
@@ -19,6 +20,7 @@ Result = dict[str, Any]
 def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
     """Give a function the declared options for parameters, with the same values, defaults and help."""
     specs = options.specs().values()
+    lines = [f"    {option.name}: {explanation(option)}" for option in specs]
     parameters = [
         inspect.Parameter(
             option.name,
@@ -28,15 +30,38 @@ def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
         )
         for option in specs
     ]
+    if options.SCOPES:
+        parameters.append(_scoped(options))
+        lines.append(f"    scoped: options of one of {', '.join(options.SCOPES)} alone, in a table of its name")
 
     def declare(function: F) -> F:
         function.__signature__ = inspect.Signature(parameters, return_annotation=Result)  # type: ignore[attr-defined]
         # Where Prefect looks for what its form says of each parameter.
-        lines = "\n".join(f"    {option.name}: {explanation(option)}" for option in specs)
-        function.__doc__ = f"{inspect.getdoc(function)}\n\nArgs:\n{lines}\n"
+        function.__doc__ = "\n".join([f"{inspect.getdoc(function)}\n\nArgs:", *lines, ""])
         return function
 
     return declare
+
+
+def _scoped(options: type[Options]) -> inspect.Parameter:
+    """Return the parameter for options of one method or paper alone, a table of tables that is empty by default."""
+
+    def check[T](tables: T) -> T:
+        try:
+            options.checked_scopes(tables, "{}.{}")
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return tables
+
+    # Without properties, of which the form would show hundreds.
+    names = {"type": "string", "enum": list(options.SCOPES)}
+    of_tables = {"type": "object", "propertyNames": names, "additionalProperties": {"type": "object"}}
+    return inspect.Parameter(
+        "scoped",
+        inspect.Parameter.KEYWORD_ONLY,
+        default={},
+        annotation=Annotated[Any, AfterValidator(check), WithJsonSchema(of_tables)],
+    )
 
 
 def explanation(option: Option) -> str:

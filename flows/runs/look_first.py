@@ -16,7 +16,14 @@ from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.runs.folder import folder_of_run
-from pipeline.sources.datasets.known import EMBEDDED, Registry, default_data_dir, load_registry, refuse_lacking
+from pipeline.sources.datasets.known import (
+    EMBEDDED,
+    Registry,
+    default_data_dir,
+    files_of,
+    load_registry,
+    refuse_lacking,
+)
 from pipeline.urls import Location, path_and_part
 
 STANDARD_INPUT = "-"
@@ -43,12 +50,29 @@ def look_at_data[O: BatchOptions](options: O, say: Callable[[str], None]) -> O:
         registry = known_data(options.dataset_file, folder)
         name = Location(options.dataset or EMBEDDED)
         if name in registry or not _is_place(name):
-            refuse_lacking(registry.find(name), folder)
+            spec = registry.find(name)
+            refuse_lacking(spec, folder)
+            _refuse_for_files(options, name, has_test_set=files_of(spec, folder)[0].test is not None)
             return options
         say(f"--dataset {name}: no data set of this name is known; taken as --input")
         options = replace(options, dataset=None, dataset_file=None, input=name)
     refuse_missing(place for place in (options.input, options.test_input) if place not in (None, STANDARD_INPUT))
     return options
+
+
+def _refuse_for_files(options: BatchOptions, name: str, *, has_test_set: bool) -> None:
+    """Refuse options that change nothing where the data set is a known one."""
+    at_default = options.at_default
+    if "format" not in at_default:
+        raise InputError(
+            f"--format {options.format}: found the data set {name}, whose format is known, expected --input; leave "
+            "--format out"
+        )
+    if has_test_set and "test_size" not in at_default:
+        raise InputError(
+            f"--test-size {options.test_size:g}: found the data set {name}, which has a test set of its own; leave "
+            "--test-size out"
+        )
 
 
 def look_at_model(options: ScoreOptions) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 RESERVED = frozenset({
     "above", "again", "alerts", "at", "at_default", "block_rows", "budget", "by_method", "calibration", "category",
-    "check", "check_together", "cluster", "cluster_option", "columns", "columns_plan", "command", "config", "cv_rows",
-    "data_dir", "dataset", "dataset_file", "datasets", "debug", "defaults_of_site", "delimiter", "device",
-    "directory", "drift", "drift_delta", "drop", "dry_run", "encode_categories", "encode_numbers", "encode_times",
-    "encoding", "experiments", "explain", "field_at", "figure", "format", "fresh", "from_toml",
+    "check", "check_together", "checked_scopes", "cluster", "cluster_option", "columns", "columns_plan", "command",
+    "config", "cv_rows", "data_dir", "dataset", "dataset_file", "datasets", "debug", "defaults_of_site", "delimiter",
+    "device", "directory", "drift", "drift_delta", "drop", "dry_run", "encode_categories", "encode_numbers",
+    "encode_times", "encoding", "experiments", "explain", "field_at", "figure", "format", "fresh", "from_toml",
     "header", "help", "help_all", "id", "idle_seconds", "ignored", "importance", "initial", "inliers", "input",
     "label", "label_limit", "labels_input", "learner", "left_out", "limit_seconds", "map", "memory_limit",
     "missing", "model", "no_dask_report", "of_record", "on_drift", "order", "output", "paper", "parse", "parser",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -218,7 +219,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
 def _open(folder: str, path: Path, manifest: RecordView, learner: str | None) -> TrainedModel:
     """Find the model in the manifest of a run."""
     online = "online" in manifest["identity"]
-    again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
+    program = f"flows.{'online' if online else 'batch'}"
+    again = shlex.join(["python", "-m", program, "--config", str(path / "run.toml"), "--run-dir", str(path)])
     if manifest["status"] != "finished":
         raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
     identity, stages = manifest["identity"], manifest["stages"]

@@ -222,6 +222,14 @@ def test_scheduler_and_workers_speak_tls_unless_told_not_to() -> None:
     assert "tcp://ikmap-0a1b-scheduler:8786" in arguments(plain, "worker")
 
 
+@pytest.mark.parametrize(("workers", "gpus", "pods"), [(8, None, 8), (8, 2, 4), (7, 2, 4), (1, 4, 1)])
+def test_a_pod_has_a_worker_for_each_of_its_gpus(workers: int, gpus: int | None, pods: int) -> None:
+    options = [] if gpus is None else [f"gpus={gpus}"]
+    assert made(*options, fewest=workers, most=workers)[0]["spec"]["worker"]["replicas"] == pods
+    (_, autoscaler, _) = made(*options, fewest=workers, most=10 * workers)
+    assert (autoscaler["spec"]["minimum"], autoscaler["spec"]["maximum"]) == (pods, -(-10 * workers // (gpus or 1)))
+
+
 def test_no_secret_is_in_a_manifest() -> None:
     text = yaml.safe_dump_all([*shipped(), *made()])
     assert "PRIVATE" not in text

@@ -98,6 +98,17 @@ def test_the_environment_is_the_default_and_what_other_kinds_have_is_ignored() -
             resolve("slurm", [], wrong)
 
 
+def test_a_pool_of_gpu_memory_needs_gpus() -> None:
+    for kind in ("slurm", "srun", "kubernetes"):
+        with pytest.raises(
+            InputError, match="rmm_pool=10GB: found no gpus, expected both: type --cluster-option gpus=N"
+        ):
+            resolve(kind, ["rmm_pool=10GB"], {})
+        assert resolve(kind, ["rmm_pool=10GB"], {"IKMAP_CLUSTER_GPUS": "2"}) == {"rmm_pool": "10GB", "gpus": 2}
+        assert resolve(kind, [], {"IKMAP_CLUSTER_RMM_POOL": "10GB"}) == {"rmm_pool": "10GB"}
+    assert resolve("cuda", ["rmm_pool=10GB"], {}) == {"rmm_pool": "10GB"}
+
+
 def test_number_of_workers() -> None:
     assert scale("slurm", 3, {}) == (3, 3)
     assert scale("slurm", None, {"maximum": 9}) == (1, 9)
@@ -357,9 +368,19 @@ def test_srun_command_with_gpus() -> None:
 
 
 def test_memory_of_a_worker_in_an_allocation() -> None:
-    assert srun.share({**JOB, "SLURM_MEM_PER_CPU": "1000"}) == int(3000 * 2**20 * 0.8)
-    assert srun.share({**JOB, "SLURM_MEM_PER_NODE": "8000"}) == int(2000 * 2**20 * 0.8)
-    assert srun.share(JOB) == 4 * 10**9
+    per_cpu, per_node = {**JOB, "SLURM_MEM_PER_CPU": "1000"}, {**JOB, "SLURM_MEM_PER_NODE": "8000"}
+    mib = {
+        (None, None): (3000, 2000),  # eight tasks of three processors each, four on a node
+        (2, None): (3000, 8000),
+        (3, None): (3000, 4000),
+        (None, 2): (6000, 4000),  # four workers, whatever the number of tasks is
+        (None, 8): (1500, 1000),
+    }
+    for (workers, gpus), sizes in mib.items():
+        values = {} if gpus is None else {"gpus": gpus}
+        found = tuple(srun.share(workers, values, job) for job in (per_cpu, per_node))
+        assert found == tuple(int(size * 2**20 * 0.8) for size in sizes)
+    assert srun.share(None, {}, JOB) == 4 * 10**9
 
 
 def test_options_of_a_cuda_cluster() -> None:

@@ -46,7 +46,7 @@ def test_an_older_python_is_refused_in_one_line() -> None:
         (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3:\\nfound x"),
         (KeyboardInterrupt(), 130, "interrupted; run the same command again to resume"),
         (KeyboardInterrupt("run this"), 130, "interrupted; run this to resume"),
-        (MemoryError(), 2, "error: out of memory; give fewer --workers or a smaller --shard-rows"),
+        (MemoryError(), 2, "error: out of memory; give fewer --workers; flows.batch and flows.online also take a "),
         (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "error: x: No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "error: x: Permission denied"),
         (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1, "internal error: FileNotFoundError"),

@@ -77,11 +77,12 @@ BATCH = BatchOptions(
     encode_numbers="quantile", encode_categories="onehot", encode_times="cycles",
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
-    memory_limit="4GB", explain=True, no_dask_report=True, debug=True, quiet=True,
+    memory_limit="4GB", no_dask_report=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(
     dataset="a9a",
     dataset_file="mine.toml",
+    explain=True,
     dry_run=True,
     test_size=0.5,
     partitioner="gcws",
@@ -344,6 +345,8 @@ def test_types_from_the_command_line() -> None:
         ("--fresh=1", "argument --fresh", "--help"),
         ("--dataset a9a --input x", "--dataset and --input: found both", "one of them"),
         ("--test-input x", "--test-input: found without --input", "both"),
+        ("--dry-run --quiet", "--dry-run and --quiet: found both", "only prints its plan"),
+        ("--explain --quiet", "--explain and --quiet: found both", "--quiet prints no plan"),
         ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
         ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
         ("--partitioner anne --max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),

@@ -38,7 +38,7 @@ def test_parameters_are_the_options(name: str) -> None:
     flow = getattr(prefect_flows, name)
     schema = flow.parameters
     specs = kind.specs()
-    assert list(schema.properties) == list(specs)
+    assert list(schema.properties) == [*specs, *["scoped"] * bool(kind.SCOPES)]
     assert set(schema.required) == {name for name, spec in specs.items() if spec.default is MISSING}
     for option, spec in specs.items():
         shown = schema.properties[option]
@@ -102,6 +102,38 @@ def test_form_takes_what_the_options_take(name: str) -> None:
             if isinstance(spec.kind, Names | Pairs) and not isinstance(value, list | None):
                 continue  # a comma list or a table: for command lines and TOML
             assert is_valid({option: value}, one) == wanted, (option, value)
+
+
+@pytest.mark.parametrize("words", ["--learner svm --svm.C 5", "--learner ogd,svm --ogd.average --svm.C auto"])
+def test_flow_takes_what_a_command_gives_to_one_method(words: str) -> None:
+    from prefect.utilities.callables import get_call_parameters
+
+    from flows.prefect.flows import batch
+
+    options = BatchOptions.parse(words.split())
+    given = get_call_parameters(batch.fn, (), options.to_dict())
+    assert given["scoped"]["svm"]
+    assert BatchOptions(**batch.validate_parameters(given)) == options
+
+
+@pytest.mark.parametrize(
+    ("tables", "by_form"),
+    [({}, True), ({"svm": {"C": 5}}, True), ({"svm": {"C": "much"}}, True), ({"svm": 5}, False), ({"svn": {}}, False)],
+)
+def test_form_takes_tables_of_methods(tables: dict[str, Any], by_form: bool) -> None:
+    """Values in a table are checked as the run begins."""
+    from prefect.exceptions import ParameterTypeError
+    from prefect.utilities.schema_tools.validation import is_valid
+
+    from flows.prefect.flows import batch
+
+    one = {"type": "object", "properties": {"scoped": batch.parameters.properties["scoped"]}}
+    assert is_valid({"scoped": tables}, one) == by_form
+    if tables in ({}, {"svm": {"C": 5}}):
+        assert batch.validate_parameters({"scoped": tables})["scoped"] == tables
+    else:
+        with pytest.raises(ParameterTypeError, match=r"svm\.C: found 'much'|expected a table of one of"):
+            batch.validate_parameters({"scoped": tables})
 
 
 def test_form_tells_the_clusters() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ikmap.arrays import Bools, Floats
+from ikmap.methods.kinds import Names
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.statistics import EXACT
@@ -43,10 +45,24 @@ class WantedColumn(NamedTuple):
     kind: str
     role: Role = "feature"
 
-    @property
-    def expected(self) -> str:
-        """Words for what a cell has to be, and for what to type if it is not meant to be that."""
-        return expected(self.kind, self.name, self.role)
+    def expected(self, word: str, missing: Collection[str]) -> str:
+        """Return what a cell has to be, and what to type if it is not meant to be that but the word that was found.
+
+        Parameters
+        ----------
+        word : str
+        missing : collection of str
+            Words that stand for nothing already: they have to be named again beside another one.
+        """
+        if self.role == "weight":
+            return WEIGHT
+        words = f"train with {shlex.join(['--category', self.name])}"
+        if self.role == "label":
+            return f"a number as in the first rows (the label); if labels are words, {words}"
+        what = "a number" if self.kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
+        listed = (*sorted(set(missing) - {""}), "WORD" if "," in word or len(word) > 40 else word)
+        nothing = shlex.join(Names().written("--missing", listed))
+        return f"{what}; if its cells are words, {words}; if this one stands for nothing, train with {nothing}"
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -189,7 +205,9 @@ def as_numbers(
     if pa.types.is_duration(column.type) and wanted.role == "feature":  # earlier models have it for a time
         return _seconds(column), None
     if not pa.types.is_null(column.type) and (pa.types.is_duration(column.type) or kind_of_type(column.type) != kind):
-        as_before = f"{_TYPES[kind]} as before it; leave the column out (--drop), or write all files with the same type"
+        as_before = (
+            f"{_TYPES[kind]} as before it; write all files with the same type, or train with --drop {wanted.name}"
+        )
         raise InputError(
             f"{where(0)}: found values of type {column.type}, expected "
             f"{WEIGHT if wanted.role == 'weight' else as_before}"
@@ -282,7 +300,7 @@ def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[st
     if faults:
         word = min(faults)
         row = int(np.flatnonzero(np.isin(codes, faults[word]))[0])
-        raise InputError(f"{where(row)}: found {shown(word)}, expected {wanted.expected}")
+        raise InputError(f"{where(row)}: found {shown(word)}, expected {wanted.expected(word, missing)}")
     values: Floats = table[codes]
     return values
 
@@ -328,16 +346,6 @@ def are_times(words: Sequence[str]) -> np.ndarray:
     for k in np.flatnonzero(~mask).tolist():
         mask[k] = seconds_in(words[k]) is not None
     return mask
-
-
-def expected(kind: str, name: str, role: Role) -> str:
-    """Return what a cell of a column ought to be, and what to type if it is not meant to."""
-    if role == "weight":
-        return WEIGHT
-    if role == "label":
-        return f"a number as in the first rows (the label); if labels are words, train with --category {name}"
-    what = "a number" if kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
-    return f"{what}; if its cells are words: --category {name}; if this one stands for nothing: --missing WORD,..."
 
 
 def boolean_columns(rows: Iterable[Sequence[str]]) -> frozenset[int]:

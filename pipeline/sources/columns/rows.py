@@ -139,7 +139,7 @@ class _Cells:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
-                f"{in_one_line(error)}; leave it out: --drop {column.name}"
+                f"{in_one_line(error)}; train with --drop {column.name}"
             ) from error
 
 

@@ -118,7 +118,7 @@ class ArffTable(LinesTable):
                     if cell is None:
                         raise InputError(
                             f"{url}: line {line}, column {shown(column.name)}: found {shown(word)}, expected "
-                            f"{column.expected}"
+                            f"{column.expected(word, wanted.missing)}"
                         )
                 values.append(cell)
         return [pa.chunked_array([pa.array(cells, kind)]) for cells, kind in zip(columns, types, strict=True)]

@@ -272,7 +272,7 @@ class CsvTable(TextTable):
                 cell = row[j].strip()
                 if is_broken(cell):
                     raise InputError(
-                        f"{url}: line {row_line}, column {shown(column.name)}: {not_utf8('text')}, or give "
+                        f"{url}: line {row_line}, column {shown(column.name)}: {not_utf8('text')}, or train with "
                         "--encoding cp1252"
                     )
                 if column.kind != NUMBER:
@@ -285,7 +285,7 @@ class CsvTable(TextTable):
                 if value is None:
                     raise InputError(
                         f"{url}: line {row_line}, column {shown(column.name)}: found {shown(cell)}, expected "
-                        f"{column.expected}"
+                        f"{column.expected(cell, wanted.missing)}"
                     )
                 cells.append(value)
         return [

@@ -154,7 +154,8 @@ def _number(
         value = number_of_word(word)
         if value is not None:
             return value
-    raise InputError(f"{where(row)}: found {_shown(cell)}, expected {wanted.expected}")
+    word = cell.strip() if isinstance(cell, str) else "WORD"
+    raise InputError(f"{where(row)}: found {_shown(cell)}, expected {wanted.expected(word, missing)}")
 
 
 def _truth(cell: Cell, row: int, where: Callable[[int], str]) -> Cell:

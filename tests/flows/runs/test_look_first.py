@@ -47,6 +47,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--dataset mine --dataset-file sets.toml",
             "mine: none.libsvm (or with .bz2, .xz, .gz, .zst) not found",
         ),
+        ("batch", "--dataset digits --format csv", "--format csv: found the data set digits, whose format is known"),
+        ("online", "--format csv", "--format csv: found the data set digits, whose format is known, expected --input;"),
+        (
+            "batch",
+            "--dataset both --dataset-file sets.toml --test-size 0.3",
+            "--test-size 0.3: found the data set both, which has a test set of its own; leave --test-size out",
+        ),
         ("batch", "--dataset none/rows.csv", "unknown data set 'none/rows.csv': known: digits, "),
         ("online", "--input none.csv", "none.csv: no such file"),
         (
@@ -71,7 +78,9 @@ def test_what_is_not_there_is_said_at_once(
 ) -> None:
     (folder / "rows.csv").write_text("a,b,label\n1,2,0\n2,1,1\n")
     (folder / "plan.toml").write_text("a = 1\n")
-    (folder / "sets.toml").write_text('[dataset.mine]\ntrain = "none.libsvm"\n')
+    (folder / "sets.toml").write_text(
+        '[dataset.mine]\ntrain = "none.libsvm"\n[dataset.both]\ntrain = "rows.csv"\ntest = "rows.csv"\n'
+    )
     before = sorted(folder.rglob("*"))
     assert run_command(import_module(f"flows.{command}").main, words.split()) == 2
     out, err = capsys.readouterr()
@@ -88,6 +97,7 @@ def test_a_file_or_url_for_a_data_set_is_taken_as_input(folder: Path) -> None:
         assert isinstance(options.input, Location)
         assert (options.dataset, options.input, options.input.whole) == (None, shown, name)
         assert said == [f"--dataset {shown}: no data set of this name is known; taken as --input"]
+        assert look_at_data(BatchOptions(dataset=name, format="csv", test_size=0.3), said.append).format == "csv"
     (folder / "digits").mkdir()
     assert look_at_data(BatchOptions(dataset="Digits"), said.append).dataset == "Digits"
     with pytest.raises(InputError, match="unknown data set 'none"):

@@ -66,7 +66,7 @@ def test_odd_names_and_columns_without_a_value(tmp_path: Path) -> None:
     [
         (
             "abc",
-            "t.csv: line 7, column 'm': found 'abc', expected a number; if its cells are words: --category m; if this",
+            "t.csv: line 7, column 'm': found 'abc', expected a number; if its cells are words, train with --category",
         ),
         ("inf", "t.csv: line 7, column 'm': found inf, expected a finite number"),
     ],

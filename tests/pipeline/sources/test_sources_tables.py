@@ -156,8 +156,8 @@ def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
     assert refused(text) == f"{text}: line 3: found 2 cells, expected 3"
     text.write_text("a,b,label\n" + "1,2,x\n" * 70_000 + "1,oops,y\n")
     assert refused(text) == (
-        f"{text}: line 70002, column 'b': found 'oops', expected a number; if its cells are words: --category b; "
-        "if this one stands for nothing: --missing WORD,..."
+        f"{text}: line 70002, column 'b': found 'oops', expected a number; if its cells are words, train with "
+        "--category b; if this one stands for nothing, train with --missing '?,N/A,NA,NULL,NaN,nan,null,oops'"
     )
     text.write_text("a,b,label\n1,inf,x\n")
     assert "line 2, column 'b': found inf, expected a finite number" in refused(text)

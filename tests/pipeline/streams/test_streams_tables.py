@@ -311,8 +311,8 @@ PLAIN = ReadRequest(label="delay")
         (
             changed(300, 1, "far"),
             REQUEST,
-            "standard input: line 302, column 'distance': found 'far', expected a number; if its cells are words: "
-            "--category distance; if this one stands for nothing: --missing WORD",
+            "standard input: line 302, column 'distance': found 'far', expected a number; if its cells are words, "
+            "train with --category distance; if this one stands for nothing, train with --missing '?,N/A,NA,NULL,NaN",
         ),
         (
             changed(300, 2, "soon"),

@@ -29,6 +29,21 @@ from tests import ROOT
 CELLS = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=20)
 
 
+@pytest.mark.parametrize(
+    ("missing", "word", "typed"),
+    [
+        ({"", "NA", "none"}, "-", "--missing NA,none,-"),
+        ({""}, "-", "--missing=-"),
+        ({"", "?"}, "no value", "--missing '?,no value'"),
+        ({"", "NA"}, "1,5", "--missing NA,WORD"),
+    ],
+)
+def test_a_word_for_nothing_is_named_beside_those_that_are_known(missing: set[str], word: str, typed: str) -> None:
+    said = WantedColumn("a b", NUMBER).expected(word, missing)
+    assert said.startswith("a number; if its cells are words, train with --category 'a b'; ")
+    assert said.endswith(f"if this one stands for nothing, train with {typed}")
+
+
 @given(pieces=st.lists(CELLS, max_size=4), skip=st.integers(0, 3))
 def test_numbers_however_they_are_cut(pieces: list[list[int | None]], skip: int) -> None:
     column = pa.chunked_array([pa.array(piece, pa.int64())[skip:] for piece in pieces], pa.int64())

@@ -163,8 +163,8 @@ def two_files(folder: Path, types: Sequence[str], suffix: str) -> str:
     [
         ("float", [1.0, 0.5, None]), ("decimal", [1.5, None, 2.0]), ("bool", [1.0, 0.0, None]),
         ("null", [None] * 3), ("text", [1.5, 2.0, None]), ("truth", [1.0, 0.0, 1.0]), ("codes", [1.0, 2.0, 1.0]),
-        ("words", "row 2, column 'c': found 'abc', expected a number; if its cells are words: --category c"),
-        ("date", "row 1, column 'c': found values of type date32[day], expected numbers as before it; leave the"),
+        ("words", "row 2, column 'c': found 'abc', expected a number; if its cells are words, train with --cat"),
+        ("date", "row 1, column 'c': found values of type date32[day], expected numbers as before it; write all"),
         ("list", "row 1, column 'c': found values of type list<element: int64>, expected numbers as before it"),
     ],
 )  # fmt: skip

@@ -207,7 +207,7 @@ FAULTS = [
     ("y\n1\n", {}, "found no feature columns beside the label, expected at least one"),
     (HEAD + "1,2,x\n", {"n_columns": 3}, "found 2 feature columns, but the training data has 3; give data with the same columns"),  # noqa: E501
     (HEAD + "1,2,x\n", {"n_columns": 1}, "found 2 feature columns, but the training data has 1; give data with the same columns"),  # noqa: E501
-    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text") + ", or give --encoding cp1252"),  # noqa: E501
+    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text") + ", or train with --encoding cp1252"),  # noqa: E501
     (b"a,class\n1,0\n1\r2,1\n", {}, "line 3: " + CARRIAGE_RETURN),
 ]  # fmt: skip
 

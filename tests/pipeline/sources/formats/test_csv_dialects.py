@@ -92,7 +92,7 @@ def test_faults_are_said_with_their_line(tmp_path: Path) -> None:
         f"{path}: line 1: found 3 cells, expected 2 as names are given (--header a,y)"
     )
     late = "a,b,y\n" + "1,u,0\n" * 50_000
-    assert refused(path, late.encode() + b"1,\xe9,1\n").endswith(", or give --encoding cp1252")
+    assert refused(path, late.encode() + b"1,\xe9,1\n").endswith(", or train with --encoding cp1252")
     assert "t.csv: not utf-16 text" in refused(path, "a,y\n1,2\n", encoding="utf-16")
     np.savez(tmp_path / "t.npz", X=np.eye(3), y=np.arange(3))
     with pytest.raises(InputError, match=r"t\.npz: read as npz, but --delimiter is for CSV; leave it out"):
