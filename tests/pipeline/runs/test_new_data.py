@@ -14,6 +14,7 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
+from pipeline.errors import InputError
 from tests.support.one_process import Command, one_process, score_file
 
 pytestmark = pytest.mark.slow
@@ -86,3 +87,57 @@ def test_columns_that_were_left_out_may_hold_anything_or_lack(tmp_path: Path) ->
     assert said["rows_labelled"] == N
     said, second = scored(run, new.append_column("group", pa.array(["?"] * N)), tmp_path)
     assert second["score"].to_pylist() == first["score"].to_pylist()
+
+
+def written(path: Path, rows: pa.Table, *, header: bool = True) -> str:
+    pa.csv.write_csv(rows, path, pa.csv.WriteOptions(include_header=header))
+    return str(path)
+
+
+def scored_file(run: Path, new: str, **more: Any) -> tuple[dict[str, Any], pa.Table]:
+    out = run.parent / "out.parquet"
+    out.unlink(missing_ok=True)
+    said = score_file(ScoreOptions(model=str(run), input=new, output=str(out), **more))
+    return said, pq.read_table(out)
+
+
+def test_a_file_without_names_has_its_label_where_it_is_said_or_known_to_be(tmp_path: Path) -> None:
+    rows = table(1).rename_columns(["target", "a", "b", "c"])
+    rows = rows.set_column(0, "target", table(1)["y"])
+    run = trained(tmp_path, rows, label=None)
+    _, named = scored_file(run, written(tmp_path / "named.csv", rows))
+    new = written(tmp_path / "new.csv", rows, header=False)
+    np.save(tmp_path / "new.npy", np.column_stack([rows[k].to_numpy() for k in range(4)]))
+    for unnamed in (new, str(tmp_path / "new.npy")):
+        with pytest.raises(InputError, match=r"found 4 columns without names, expected the 3 features.*--label 0"):
+            scored_file(run, unnamed)
+        said, out = scored_file(run, unnamed, label="0")
+        assert said["rows_labelled"] == N
+        assert out["score"].equals(named["score"])
+    features = written(tmp_path / "features.csv", rows.drop_columns(["target"]), header=False)
+    assert scored_file(run, features)[1]["score"].equals(named["score"])
+
+
+def test_a_label_that_was_last_is_last_in_files_without_names(tmp_path: Path) -> None:
+    rows = table(1).drop_columns(["id"])
+    run = trained(tmp_path, rows, label=None)
+    said, out = scored_file(run, written(tmp_path / "new.csv", rows, header=False))
+    assert said["rows_labelled"] == N
+    assert out["score"].equals(scored_file(run, str(tmp_path / "rows.csv"))[1]["score"])
+
+
+def test_a_further_column_is_not_the_label_by_its_place(tmp_path: Path) -> None:
+    rows = table().rename_columns(["when", "a", "b", "price"])
+    later = rows.select(["a", "b", "price", "when"])
+    run = trained(tmp_path, rows.drop_columns(["when"]), task="regression", learner=("ridge",), label="-1")
+    said, out = scored_file(run, written(tmp_path / "new.csv", later))
+    assert out["label"].to_pylist() == rows["price"].to_pylist()
+    said, out = scored_file(run, written(tmp_path / "new.csv", later.drop_columns(["price"])))
+    assert said["rows_labelled"] == 0
+
+
+def test_no_other_column_is_the_label_where_that_of_training_lacks(tmp_path: Path) -> None:
+    rows = table().rename_columns(["class", "a", "b", "target"])
+    run = trained(tmp_path, rows, label=None, drop=("class",))
+    said, _ = scored_file(run, written(tmp_path / "new.csv", rows.rename_columns(["class", "a", "b", "y"])))
+    assert said["rows_labelled"] == 0
