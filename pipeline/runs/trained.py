@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.arrays import Matrix
 from ikmap.rows import Rows, as_rows, check_finite
@@ -140,7 +141,8 @@ class RunModel:
             if named:
                 table = table_by_name(X, names, kinds, missing)
             else:
-                array = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+                cells = X.toarray() if sp.issparse(X) else X
+                array = np.array(cells, dtype=object) if isinstance(cells, list | tuple) else np.asarray(cells)
                 if array.ndim != 2 or array.shape[1] != len(names):
                     raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
                 table = table_of_columns(list(array.T), names, kinds, missing)[0]

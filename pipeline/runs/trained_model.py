@@ -12,7 +12,7 @@ import numpy as np
 from ikmap.methods import LEARNERS, DecidesOtherwise, Learner, Map, capability, configured
 from ikmap.methods.registry import is_known
 from ikmap.partitioners import Partitions
-from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.rows import Rows, as_csr, as_dense, as_rows
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from ikmap.tables.column_plan import DROP
 from ikmap.tables.raw import Levels
@@ -131,7 +131,7 @@ class TrainedModel:
         """
         preparation = self.preparation()
         if preparation.encoded:
-            X = self._encoder().features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
+            X = self._encoder().features(RawTable(as_dense(X), levels or (None,) * X.shape[1]))
         elif levels is not None:
             row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
             name = repr(preparation.column_names[column]) if preparation.column_names else str(column + 1)

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
+from pipeline import load_run
 from pipeline.errors import InputError
 from tests.support.one_process import Command, one_process, score_file
 
@@ -141,3 +143,22 @@ def test_no_other_column_is_the_label_where_that_of_training_lacks(tmp_path: Pat
     run = trained(tmp_path, rows, label=None, drop=("class",))
     said, _ = scored_file(run, written(tmp_path / "new.csv", rows.rename_columns(["class", "a", "b", "y"])))
     assert said["rows_labelled"] == 0
+
+
+def test_a_model_of_an_encoded_table_takes_sparse_rows(tmp_path: Path) -> None:
+    rows = table().drop_columns(["id"])
+    X = np.column_stack([rows["a"].to_numpy(), rows["b"].to_numpy()])
+    X[3, 1] = np.nan
+    lines = zip(X.tolist(), rows["y"].to_pylist(), strict=True)
+    (tmp_path / "rows.csv").write_text("".join(f"{a},{'' if b != b else b},{y}\n" for (a, b), y in lines))
+    run = trained(tmp_path, rows, label=None)
+    X[3, 1] = 0
+    np.savetxt(tmp_path / "dense.csv", X, delimiter=",", fmt="%.17g")
+    sp.save_npz(tmp_path / "new.npz", sp.csr_matrix(X))
+    expected = scored_file(run, str(tmp_path / "dense.csv"))[1]["score"]
+    assert scored_file(run, str(tmp_path / "new.npz"))[1]["score"].equals(expected)
+    svm = tmp_path / "new.svm"
+    svm.write_text("".join(f"1 1:{a} 2:{b}\n" for a, b in X.tolist()))
+    assert scored_file(run, str(svm))[1]["score"].equals(expected)
+    given = load_run(run)
+    assert np.array_equal(given.decision_function(sp.csr_array(X)), given.decision_function(X))
