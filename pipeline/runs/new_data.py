@@ -65,6 +65,7 @@ def open_data(
         header_names=names,
         text_labels=any(_is_changed_as_number(own) for own in model.task().codec.classes),
         csv=CsvFormat(**dict(model.csv)),
+        csv_of_training=True,
         table=replace(model.table, plan={}, categories=(), drop=(), weight=None, split_column=None, unlabelled=True),
         sizes=sizes,
     )

@@ -73,6 +73,9 @@ class ReadRequest:
         LIBSVM indices count from 0 instead of 1.
     csv : CsvFormat
         What is known of CSV text.
+    csv_of_training : bool
+        That is known of the training data: files of other formats are read too, and CSV text may name its columns
+        itself, or have the features alone.
     table : TableRequest
         What is wanted of a table.
     sizes : Sizes
@@ -90,6 +93,7 @@ class ReadRequest:
     count: int | None = None
     zero_based: bool = False
     csv: CsvFormat = field(default_factory=CsvFormat)
+    csv_of_training: bool = False
     table: TableRequest = field(default_factory=TableRequest)
     sizes: Sizes = field(default_factory=Sizes)
     partition: tuple[tuple[str, str | None], ...] = ()

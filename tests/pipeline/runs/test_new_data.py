@@ -162,3 +162,15 @@ def test_a_model_of_an_encoded_table_takes_sparse_rows(tmp_path: Path) -> None:
     assert scored_file(run, str(svm))[1]["score"].equals(expected)
     given = load_run(run)
     assert np.array_equal(given.decision_function(sp.csr_array(X)), given.decision_function(X))
+
+
+def test_options_of_csv_text_are_for_csv_files_alone(tmp_path: Path) -> None:
+    rows = table().drop_columns(["id"])
+    (tmp_path / "rows.csv").write_text("".join(f"{a};{b};{y}\n" for a, b, y in zip(*rows.columns, strict=True)))
+    run = trained(tmp_path, rows, header=("a", "b", "y"), delimiter=";")
+    said, out = scored(run, rows, tmp_path)
+    assert said["rows_labelled"] == N
+    features = "".join(f"{a};{b}\n" for a, b, _ in zip(*rows.columns, strict=True))
+    for name, text in (("new.csv", features), ("named.csv", f"a;b\n{features}")):
+        (tmp_path / name).write_text(text)
+        assert scored_file(run, str(tmp_path / name))[1]["score"].equals(out["score"])
