@@ -27,6 +27,7 @@ from pipeline.sources.columns.number_formats import (
     has_decimal_commas,
     refuse_formatted_numbers,
     with_point,
+    without_thousands,
 )
 from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
@@ -284,6 +285,11 @@ class CsvTable(TextTable):
                 if cell in wanted.missing:
                     cells.append(None)
                     continue
+                if self.decimal == "," and (plain := without_thousands(cell)) != cell:
+                    raise InputError(
+                        f"{url}: line {row_line}, column {shown(column.name)}: found {shown(cell)}, expected {plain} "
+                        "or a decimal comma, as the numbers of the first rows have"
+                    )
                 value = number_of_word(with_point(cell) if self.decimal == "," else cell)
                 if value is None:
                     raise InputError(

@@ -242,3 +242,15 @@ def test_names_given_for_the_training_data_fit_files_that_are_otherwise(tmp_path
         InputError, match=r"found 3 cells, expected 4 as in the training data \(p,y,q,id\), or its 2 fe"
     ):
         scored("1|2|3\n")
+
+
+@pytest.mark.parametrize("cell", ["1.234", "-12.345.678"])
+def test_marks_between_thousands_further_down_are_no_decimal_points(cell: str, tmp_path: Path) -> None:
+    path, wide = tmp_path / "t.csv", "x" * 1000
+    head = "a;b;w;y\n" + f"1,5;2;{wide};0\n2,5;3;{wide};1\n" * 150
+    assert refused(path, f"{head}{cell};2;;0\n", drop=("w",)) == (
+        f"{path}: line 302, column 'a': found '{cell}', expected {cell.replace('.', '')} or a decimal comma, as the "
+        "numbers of the first rows have"
+    )
+    found = rows(found_in(path, f"{head}0.125;1.5;;0\n", drop=("w",)))[0]
+    assert found[-1] == [0.125, 1.5]
