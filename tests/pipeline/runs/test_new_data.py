@@ -174,3 +174,30 @@ def test_options_of_csv_text_are_for_csv_files_alone(tmp_path: Path) -> None:
     for name, text in (("new.csv", features), ("named.csv", f"a;b\n{features}")):
         (tmp_path / name).write_text(text)
         assert scored_file(run, str(tmp_path / name))[1]["score"].equals(out["score"])
+
+
+def test_blocks_are_scored_in_slices_of_bounded_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table()
+    words = pa.array([None if k == 0 else "uv"[k % 2] for k in range(N)])
+    rows = rows.append_column("w", words)
+    run = trained(tmp_path, rows)
+    expected, whole = scored(run, rows, tmp_path)
+    monkeypatch.setattr("pipeline.runs.trained_model.READ_BYTES", 1000)
+    monkeypatch.setattr("pipeline.runs.score.READ_BYTES", 1000)
+    said, sliced = scored(run, rows, tmp_path)
+    assert sliced.equals(whole)
+    assert said["said"] == expected["said"]
+    parts = ScoreOptions(model=str(run), input=str(tmp_path / "new.parquet"), output=f"{tmp_path / 'parts'}/")
+    score_file(parts)
+    assert pq.ParquetFile(tmp_path / "parts" / "part-000000.parquet").num_row_groups > 2
+
+
+def test_a_missing_value_is_found_in_a_later_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table().drop_columns(["id"])
+    run = trained(tmp_path, rows)
+    a = rows["a"].to_pylist()
+    a[150] = None
+    monkeypatch.setattr("pipeline.runs.trained_model.READ_BYTES", 1000)
+    new = written(tmp_path / "new.csv", rows.set_column(0, "a", pa.array(a)))
+    with pytest.raises(InputError, match="line 152, column 'a': found a missing value"):
+        scored_file(run, new)
