@@ -17,6 +17,8 @@ from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from pipeline import load_run
 from pipeline.errors import InputError
+from pipeline.rows.prepared import DATA
+from pipeline.storage.store import Store
 from tests.support.one_process import Command, one_process, score_file
 
 pytestmark = pytest.mark.slow
@@ -201,3 +203,15 @@ def test_a_missing_value_is_found_in_a_later_slice(tmp_path: Path, monkeypatch: 
     new = written(tmp_path / "new.csv", rows.set_column(0, "a", pa.array(a)))
     with pytest.raises(InputError, match="line 152, column 'a': found a missing value"):
         scored_file(run, new)
+
+
+def test_an_older_run_has_the_place_of_its_label_for_files_without_names_alone(tmp_path: Path) -> None:
+    rows = table().drop_columns(["id"])
+    run = trained(tmp_path, rows, label="-1")
+    store = Store(run / "store.zarr")
+    described = dict(store.need(DATA))
+    described["preparation"] = {k: v for k, v in described["preparation"].items() if not k.startswith("label")}
+    store.set_attributes(DATA, described)
+    assert scored_file(run, written(tmp_path / "named.csv", rows))[0]["rows_labelled"] == 0
+    assert scored_file(run, str(tmp_path / "named.csv"), label="y")[0]["rows_labelled"] == N
+    assert scored_file(run, written(tmp_path / "new.csv", rows, header=False))[0]["rows_labelled"] == N
