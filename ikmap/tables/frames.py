@@ -57,7 +57,7 @@ def column_of(X: Frame, name: str) -> Array:
         if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
         return _array(column)
-    column = X[name]
+    column = X[name if name in X.columns else next(own for own in X.columns if str(own) == name)]
     kind = getattr(column.dtype, "kind", None)
     if kind == "b" and hasattr(column, "iloc"):
         return _objects(column.tolist())

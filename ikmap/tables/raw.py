@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ NUMBER, CATEGORY, TIME = "number", "category", "time"
 KINDS = (NUMBER, CATEGORY, TIME)
 MISSING = ""
 """The level of a missing cell among the words of a column: no other word is empty."""
+
+_WHOLE = re.compile(r"-?\d+(\.0)?", re.ASCII)
 
 type Levels = tuple[tuple[str, ...] | None, ...]
 
@@ -47,6 +50,9 @@ class RawTable:
 def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np.ndarray:
     """Return the positions of words among the known words, int64 (n,), -1 for an unknown word.
 
+    A whole number that is not known as it is written is also looked for with, or without, its fraction of 0: a program
+    that reads 7 as a number writes 7.0 as soon as another cell of the column is missing.
+
     Parameters
     ----------
     codes : float64 array (n,)
@@ -54,9 +60,17 @@ def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np
     place : mapping of str to int
         Positions of the known words.
     """
-    table = np.array([place.get(word, -1) for word in found] + [place.get(MISSING, -1)], dtype=np.int64)
+    at = [place[word] if word in place else place.get(_otherwise_written(word), -1) for word in found]
+    table = np.array([*at, place.get(MISSING, -1)], dtype=np.int64)
     values: np.ndarray = table[positions_of(codes, len(found))]
     return values
+
+
+def _otherwise_written(word: str) -> str:
+    """Return a whole number without its fraction of 0, or with one if it has none; any other word as it is."""
+    if not _WHOLE.fullmatch(word):
+        return word
+    return word.removesuffix(".0") if word.endswith(".0") else f"{word}.0"
 
 
 def positions_of(codes: Floats, absent: int) -> np.ndarray:

@@ -34,6 +34,10 @@ class Preparation:
         Whether the store has cells of a table, of which an encoder makes features (:mod:`pipeline.rows.encoding`).
     weighted : bool
         Whether the data has weights of rows.
+    label : str or None
+        Name of the label column, where columns have names; None also in older runs.
+    label_last : bool
+        Whether that column was behind the features, which were all others.
     """
 
     n_columns: int
@@ -44,6 +48,8 @@ class Preparation:
     scale: str = "none"
     encoded: bool = False
     weighted: bool = False
+    label: str | None = None
+    label_last: bool = False
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
         """Turn values as they were read into features."""

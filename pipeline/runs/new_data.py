@@ -49,17 +49,23 @@ def open_data(
     InputError
         The file cannot be read, or has other columns.
     """
-    columns = model.columns()
+    columns, preparation = model.columns(), model.preparation()
     names = () if columns is None else tuple(column.name for column in columns)
-    if model.preparation().encoded and names == tuple(map(str, range(len(names)))):
+    if preparation.encoded and names == tuple(map(str, range(len(names)))):
         names = ()  # as columns of a file without names are called
+    known_label = preparation.label
+    if known_label is None and names and model.label is not None:  # of an older run
+        known_label = str(model.label)
     request = ReadRequest(
         label=model.label if label is None else label,
         require_label=label is not None,
-        columns=model.preparation().n_columns if columns is None else tuple(columns),
+        known_label=known_label if label is None else None,
+        label_last=preparation.label_last or not names,
+        columns=preparation.n_columns if columns is None else tuple(columns),
         header_names=names,
         text_labels=any(_is_changed_as_number(own) for own in model.task().codec.classes),
         csv=CsvFormat(**dict(model.csv)),
+        csv_of_training=True,
         table=replace(model.table, plan={}, categories=(), drop=(), weight=None, split_column=None, unlabelled=True),
         sizes=sizes,
     )

@@ -20,13 +20,14 @@ from ikmap.tasks.scoring import accumulate, state_from, total
 from pipeline.errors import InputError, writing
 from pipeline.monitoring.events import Events
 from pipeline.record_types import Record, ScoredRecord, TaskProgress
+from pipeline.rows.prepared import READ_BYTES
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.measured import progress_of, summarise
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
-from pipeline.runs.trained_model import TrainedModel, decisions
-from pipeline.sources import Fragment, Source
+from pipeline.runs.trained_model import TrainedModel, decisions, slices
+from pipeline.sources import Fragment, RawRows, Source
 from pipeline.sources.files.remote import filesystem
 
 STAGE = "score"
@@ -120,7 +121,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
 
 
 def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: str) -> ScoredRecord:
-    """Task: predict the rows of one fragment and write them as a Parquet file, one row group per block."""
+    """Task: predict the rows of one fragment and write them as a Parquet file, in row groups of bounded bytes."""
     preparation = model.preparation()
     task = model.task()
     tally, schema = state_from(task, None), _schema(task, ids=ids_of(data.source))
@@ -135,8 +136,7 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
             if n == 0:
                 continue
             prefix = f"{block.url or data.source.url}: " + (f"part {fragment.number + 1}, " if fragment.number else "")
-            where = partial(_where, prefix, n_rows + 1)
-            n_rows += n
+            first, n_rows = n_rows + 1, n_rows + n
             try:
                 targets = task.codec.encode(block.y, n)
             except BadLabel as error:
@@ -146,19 +146,25 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
             unknown = task.codec.unknown(targets)
             rows_labelled += int((~unknown).sum())
             scored = ~unknown if task.kind.labels.needed else np.ones(n, dtype=np.bool_)
-            features = model.features(block.X, block.levels, partial(data.source.place, block))
-            outputs: dict[str, list[np.ndarray]] = {name: [] for name in task.decisions.columns}
-            for rows, decision in decisions(model, features, preparation, where):
-                for name, values in task.decisions.values(decision).items():
-                    outputs[name].append(values)
+            label = task.codec.decode(np.where(unknown, np.zeros_like(targets), targets))
+            label = pa.array(label, schema.field("label").type, mask=unknown)
+            waiting: list[pa.Table] = []
+            for rows in slices(model, n, preparation):
+                place = partial(_place, data.source, block, rows.start)
+                features = model.features(block.X[rows], block.levels, place)
+                where = partial(_where, prefix, first + rows.start)
+                ((_, decision),) = decisions(model, features, preparation, where)
                 labelled = np.flatnonzero(scored[rows])
                 if labelled.size:
                     tally = tally + accumulate(task, targets[rows][labelled], decision[labelled])
-            columns = [] if block.ids is None else [block.ids]
-            columns += [pa.array(np.concatenate(outputs[name]), schema.field(name).type) for name in outputs]
-            label = task.codec.decode(np.where(unknown, np.zeros_like(targets), targets))
-            columns.append(pa.array(label, schema.field("label").type, mask=unknown))
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
+                columns = [] if block.ids is None else [block.ids[rows]]
+                outputs = task.decisions.values(decision)
+                columns += [pa.array(outputs[name], schema.field(name).type) for name in task.decisions.columns]
+                waiting.append(pa.table([*columns, label[rows]], schema=schema))
+                if rows.stop == n or sum(table.nbytes for table in waiting) >= READ_BYTES:
+                    group = pa.concat_tables(waiting).combine_chunks()
+                    writer.write_table(group, row_group_size=group.num_rows)
+                    waiting = []
     size = int(fs.size(attempt))
     fs.mv(attempt, path)
     return {
@@ -169,6 +175,11 @@ def score_fragment(model: TrainedModel, data: NewData, fragment: Fragment, url: 
         "bytes_written": size,
         "sha256": sha256_of(fs, path),
     }
+
+
+def _place(source: Source, block: RawRows, first: int, row: int) -> str:
+    """Return the place of a row of a block, counted from its first of some rows."""
+    return source.place(block, first + row)
 
 
 def _where(prefix: str, first: int, row: int) -> str:

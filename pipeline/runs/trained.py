@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.arrays import Matrix
-from ikmap.rows import Rows, as_rows, check_finite
+from ikmap.rows import Rows, as_dense, as_rows, check_finite
 from ikmap.tables.frames import Frame, is_frame, table_by_name, table_of_columns
 from ikmap.tables.raw import Levels
 from pipeline.errors import Damaged, InputError
@@ -140,7 +141,8 @@ class RunModel:
             if named:
                 table = table_by_name(X, names, kinds, missing)
             else:
-                array = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+                given = as_dense(as_rows(X)) if sp.issparse(X) else X
+                array = np.array(given, dtype=object) if isinstance(given, list | tuple) else np.asarray(given)
                 if array.ndim != 2 or array.shape[1] != len(names):
                     raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
                 table = table_of_columns(list(array.T), names, kinds, missing)[0]

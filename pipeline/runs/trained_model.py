@@ -13,7 +13,7 @@ import numpy as np
 from ikmap.methods import LEARNERS, DecidesOtherwise, Learner, Map, capability, configured
 from ikmap.methods.registry import is_known
 from ikmap.partitioners import Partitions
-from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.rows import Rows, as_csr, as_dense, as_rows
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from ikmap.tables.column_plan import DROP
 from ikmap.tables.raw import Levels
@@ -132,9 +132,9 @@ class TrainedModel:
         """
         preparation = self.preparation()
         if preparation.encoded:
-            X = self._encoder().features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
-        elif levels is not None:
-            row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
+            X = self._encoder().features(RawTable(as_dense(X), levels or (None,) * X.shape[1]))
+        elif levels is not None and (missing := np.argwhere(np.isnan(np.asarray(X)))).size:
+            row, column = missing[0].tolist()
             name = repr(preparation.column_names[column]) if preparation.column_names else str(column + 1)
             raise InputError(
                 f"{where(row)}, column {name}: found a missing value, of which the training data had none; "
@@ -285,6 +285,16 @@ def _learner(name: str, record: Mapping[str, object]) -> Learner | None:
         return LEARNERS[name].of_record(record)[0]
 
 
+def slices(model: TrainedModel, n: int, preparation: Preparation) -> Iterator[slice]:
+    """Yield the slices in which `n` rows are decided: neither features, cells nor decisions are many bytes."""
+    partitions, _ = model.load()
+    outputs = model.task().decisions.outputs
+    width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
+    step = max(1, READ_BYTES // width)
+    for begin in range(0, n, step):
+        yield slice(begin, min(begin + step, n))
+
+
 def decisions(
     model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str], n_threads: int | None = 1
 ) -> Iterator[tuple[slice, np.ndarray]]:
@@ -305,14 +315,9 @@ def decisions(
         Decision values, float64, of shape (n, K).
     """
     partitions, predictor = model.load()
-    n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = model.task().decisions.outputs
-    width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
-    step = max(1, READ_BYTES // width)
-    for begin in range(0, n, step):
-        rows = slice(begin, min(begin + step, n))
+    for rows in slices(model, X.shape[0], preparation):
         features = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
         if partitions is None:
-            check_values(model.learner, features, where, preparation.column_names, begin, kernel_in(predictor))
+            check_values(model.learner, features, where, preparation.column_names, rows.start, kernel_in(predictor))
         yield rows, predictor.decision_function(features)

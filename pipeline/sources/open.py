@@ -73,7 +73,7 @@ def planned(given: str, files: tuple[DataFile, ...], request: ReadRequest) -> So
             f"{others[0].url}: found a file of format {others[0].format}, expected {first.format} as {first.url} is; "
             "give files of one format"
         )
-    if request.csv != CsvFormat() and first.format != "csv":
+    if request.csv != CsvFormat() and first.format != "csv" and not request.csv_of_training:
         raise NotCsv(given, first.format, request.csv)
     return Source(given, files, first.plan(given, files, request))
 

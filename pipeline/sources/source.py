@@ -65,6 +65,17 @@ class Source:
         return self.plan.names
 
     @property
+    def label_name(self) -> str | None:
+        """Name of the label column, where columns have names."""
+        return None if self.plan.names is None else self.plan.label
+
+    @property
+    def label_last(self) -> bool:
+        """True if the first file has the features, in their order, and behind them the label, and nothing else."""
+        plan = self.plan
+        return plan.names is not None and self.files[0].names == (*plan.names, plan.label)
+
+    @property
     def is_wide(self) -> bool:
         """True if the names of its columns make everything large that has to know them."""
         return len(self.plan.names or ()) >= WIDE

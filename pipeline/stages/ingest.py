@@ -103,6 +103,8 @@ def _preparation(data: ResolvedDataset, train: StoredFile, task: LearningTask) -
         task=task,
         divide=data.divide,
         weighted=data.table.weight is not None,
+        label=source.label_name,
+        label_last=source.label_last,
     )
 
 

@@ -61,13 +61,15 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         columns = data.n_columns
     if columns == 0:
         raise InputError(f"{url}: found no features in any of the initial rows, expected some")
-    names = intake.feed.column_names
+    names, source = intake.feed.column_names, intake.feed.source
     preparation = Preparation(
         n_columns=columns,
         column_names=list(names) if names else None,
         dense=is_dense(sparse, n_initial, columns, nnz),
         task=find_task(url, parts, data, params, context.events.message),
         weighted=data.table.weight is not None,
+        label=None if source is None else source.label_name,
+        label_last=source is not None and source.label_last,
     )
     refuse_ignored_weights(params.settled(preparation.task.kind), data.table.weight, [preparation.task.name])
     rows = [part["rows"] for part in parts]
@@ -79,7 +81,6 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
 
     if data.inliers is not None:
         initial_side = leave_out_rows(stage, initial_side, preparation, data)
-    source = intake.feed.source
     for line in [*([] if source is None else source.said()), *preparation.task.codec.summary.notes]:
         context.events.message(line)
     description = RowsDescription(preparation, {"train": initial_side}, (DATA, STREAM_DATA)).write(store)

@@ -63,7 +63,7 @@ class NoveltyCodec(IntCodec, LearnsFromSome, StoresOtherwise, Census):
         return np.array([*by_code, -1], dtype=np.int32)[stored]
 
     def _target(self, label: Label) -> int:
-        if not self.evaluates:
+        if not self.evaluates or label == "" or label != label:  # NaN: of a row without a label
             return -1
         if self.normal is not None:
             return NORMAL if known_label(label, self.normal) in self.normal else NOVEL

@@ -238,6 +238,8 @@ def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 
     The place of a missing cell is behind the last word.
     """
+    if pa.types.is_dictionary(column.type) and pa.types.is_floating(column.type.value_type):
+        column = column.cast(column.type.value_type)
     if not pa.types.is_dictionary(column.type):
         if not is_text(column.type):
             column = _as_text(column)

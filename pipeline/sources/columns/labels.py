@@ -39,6 +39,8 @@ def choose_label(
     *,
     required: bool,
     n_columns: int | None,
+    by_name: bool = False,
+    last: bool = True,
 ) -> int | None:
     """Return the position of the label column among all `n_total` columns, or None where there is none.
 
@@ -55,6 +57,10 @@ def choose_label(
     required : bool
         Whether a label must be found. If not, a table of exactly `n_columns` columns holds features only, unless
         one of them has the name that was given.
+    by_name : bool
+        Whether `label` is a name, also where it looks like a position.
+    last : bool
+        Whether a label that is not required stands behind the features, in a table without names.
 
     Raises
     ------
@@ -63,6 +69,12 @@ def choose_label(
     """
     if not required and n_total == n_columns and (names is None or label not in names):
         return None
+    position = None if label is None or by_name else _position(label, n_total)
+    if names is None and position is None and not required and not last and n_total - 1 == n_columns:
+        raise InputError(
+            f"{url}: found {n_total} columns without names, expected the {n_columns} features of the training data, or "
+            f"names in the first line; if one of them is the label, give its position: --label 0 to --label {n_columns}"
+        )
     if label is None:
         if names is None:
             return n_total - 1 if required or n_columns is not None else None
@@ -80,7 +92,6 @@ def choose_label(
         )
     if names is not None and label in names:
         return list(names).index(str(label))
-    position = _position(label, n_total)
     if position is not None:
         return position
     if not required:

@@ -56,6 +56,11 @@ def with_point(cell: str) -> str:
     return word.replace(",", ".") if _COMMA.fullmatch(word) else cell
 
 
+def without_thousands(cell: str) -> str:
+    """Return a whole number with points between thousands without them; any other cell as it is."""
+    return cell.replace(".", "") if re.fullmatch(r"[+-]?[1-9]\d{0,2}(\.\d{3})+", cell, re.ASCII) else cell
+
+
 def refuse_formatted_numbers(
     url: str,
     columns: Sequence[ColumnPlan],

@@ -56,6 +56,10 @@ class ReadRequest:
         the last. LIBSVM text has its label in front, idx files in a file beside them.
     require_label : bool
         If False, files may come without labels; their blocks then have ``y = None``.
+    known_label : str, optional
+        Name of the label column of the training data: in a file with names no other is the label.
+    label_last : bool
+        Whether a label that may be lacking stands behind the features, in a file without names.
     columns : tuple of ColumnPlan, int, or None
         The feature columns that there must be, such as those of the training data: by name, others are left alone; or
         so many numbers (of sparse rows: at most).
@@ -69,6 +73,9 @@ class ReadRequest:
         LIBSVM indices count from 0 instead of 1.
     csv : CsvFormat
         What is known of CSV text.
+    csv_of_training : bool
+        That is known of the training data: files of other formats are read too, and CSV text may name its columns
+        itself, or have the features alone.
     table : TableRequest
         What is wanted of a table.
     sizes : Sizes
@@ -78,12 +85,15 @@ class ReadRequest:
 
     label: str | int | None = None
     require_label: bool = True
+    known_label: str | None = None
+    label_last: bool = True
     columns: tuple[ColumnPlan, ...] | int | None = None
     text_labels: bool = False
     header_names: tuple[str, ...] = ()
     count: int | None = None
     zero_based: bool = False
     csv: CsvFormat = field(default_factory=CsvFormat)
+    csv_of_training: bool = False
     table: TableRequest = field(default_factory=TableRequest)
     sizes: Sizes = field(default_factory=Sizes)
     partition: tuple[tuple[str, str | None], ...] = ()
@@ -99,5 +109,13 @@ class ReadRequest:
         """Return the request for files that must have the columns of others, such as those of the training data."""
         columns = plan.each if plan.request is not None else plan.n_columns
         table = replace(self.table, plan={}, categories=(), drop=(), split_column=None)
-        label = plan.label if self.label is None else self.label
-        return replace(self, columns=columns, count=None, table=table, label=label)
+        label, named = plan.label if self.label is None else self.label, plan.names is not None
+        return replace(
+            self,
+            columns=columns,
+            count=None,
+            table=table,
+            label=label,
+            known_label=plan.label if named else None,
+            label_last=not named,
+        )

@@ -75,8 +75,10 @@ def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Pl
 def _label_of(first: Table, request: TableRequest, wanted: ReadRequest) -> str | None:
     """Return the name of the label column."""
     apart = {*request.drop, *(name for name in (request.id, request.weight) if name is not None)}
+    by_name = first.has_names and wanted.known_label is not None
+    given = wanted.known_label if by_name else wanted.label
     # A column that is to be left out is the label only if it is named as such.
-    names = [name for name in first.names if wanted.label is not None or name not in apart]
+    names = [name for name in first.names if given is not None or name not in apart]
     expected = wanted.n_columns
     if isinstance(wanted.columns, tuple):
         expected = len(wanted.columns) + len(apart) - (len(first.names) - len(names))
@@ -84,12 +86,14 @@ def _label_of(first: Table, request: TableRequest, wanted: ReadRequest) -> str |
         first.url,
         names if first.has_names else None,
         len(names),
-        wanted.label,
+        given,
         required=wanted.require_label,
         n_columns=expected,
+        by_name=by_name,
+        last=wanted.label_last,
     )
     label = None if at is None else names[at]
-    if isinstance(wanted.columns, tuple) and label != wanted.label and label in {own.name for own in wanted.columns}:
+    if isinstance(wanted.columns, tuple) and label != given and label in {own.name for own in wanted.columns}:
         return None  # a position of the training file, whose label is not in this one: here a feature has it
     if label in apart:
         raise InputError(f"{first.url}: column {label!r} is the label, and is to be left out; expected one of both")

@@ -27,6 +27,7 @@ from pipeline.sources.columns.number_formats import (
     has_decimal_commas,
     refuse_formatted_numbers,
     with_point,
+    without_thousands,
 )
 from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
@@ -94,6 +95,8 @@ class CsvTable(TextTable):
     booleans: frozenset[int] = frozenset()
     """Places of the columns among whose first cells is true or false: their numbers are read as words, which is quicker
     than to fall back for each block."""
+    given: bool = False
+    """Whether the names were given, and the file has none."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -106,6 +109,7 @@ class CsvTable(TextTable):
     def said(self) -> str:
         delimiter = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(self.delimiter, repr(self.delimiter))
         header = f"names in line {self.data_line - 1}" if self.header else "no names in the first line"
+        header = "names as given" if self.given else header
         encoding = f", in {self.file.encoding}" if self.file.encoding else ""
         decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
         return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
@@ -281,6 +285,11 @@ class CsvTable(TextTable):
                 if cell in wanted.missing:
                     cells.append(None)
                     continue
+                if self.decimal == "," and (plain := without_thousands(cell)) != cell:
+                    raise InputError(
+                        f"{url}: line {row_line}, column {shown(column.name)}: found {shown(cell)}, expected {plain} "
+                        "or a decimal comma, as the numbers of the first rows have"
+                    )
                 value = number_of_word(with_point(cell) if self.decimal == "," else cell)
                 if value is None:
                     raise InputError(
@@ -364,7 +373,7 @@ def open_csv(file: File, request: ReadRequest) -> CsvTable:
         with file.open() as stream:
             known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
     names, missing = request.header_names, request.table.missing_cells
-    layout = find_layout(file, request.label, known, DELIMITERS, names, missing)
+    layout = find_layout(file, request.label, known, DELIMITERS, names, missing, request.csv_of_training)
     decimal = "," if layout.delimiter != "," and has_decimal_commas(layout.rows) else "."
     return CsvTable(
         layout.file,
@@ -377,4 +386,5 @@ def open_csv(file: File, request: ReadRequest) -> CsvTable:
         layout.width,
         decimal,
         boolean_columns(layout.rows) if decimal == "." else frozenset(),
+        layout.given,
     )

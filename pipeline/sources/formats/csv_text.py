@@ -34,6 +34,8 @@ class CsvLayout:
     delimiter : str
     names : tuple of str or None
         Of the columns, where the first record names them or they were given.
+    given : bool
+        Whether they were given.
     width : int
         Columns.
     start, line : int
@@ -45,6 +47,7 @@ class CsvLayout:
     file: File
     delimiter: str
     names: tuple[str, ...] | None
+    given: bool
     width: int
     start: int
     line: int
@@ -58,6 +61,7 @@ def find_layout(
     delimiters: str,
     names: Collection[str] = (),
     missing: Collection[str] = (),
+    of_training: bool = False,
 ) -> CsvLayout:
     """Find delimiter and header from the name and the first records, unless they are known.
 
@@ -71,6 +75,9 @@ def find_layout(
         Names of columns, such as those of the training data: a first record that has them all is a header.
     missing : collection of str
         Cells that stand for nothing, and tell nothing of a header.
+    of_training : bool
+        Whether names that are given are those of the training data: a file may name its columns itself all the same,
+        or have the features alone.
 
     Raises
     ------
@@ -94,16 +101,19 @@ def find_layout(
             f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
         )
     rows = [row for _, row in records(first + more, url, delimiter, line)]
-    own_names, data_line, header = _given_names(url, line, known.header, len(rows[0])), line, known.header
+    has_all = bool(names) and {*names} <= {cell.strip() for cell in rows[0]}
+    header = True if has_all and of_training and not isinstance(known.header, bool) else known.header
+    features = names if of_training else ()
+    own_names, data_line = _given_names(url, line, header, len(rows[0]), features), line
+    given = own_names is not None
     if header is None:
-        has_all = bool(names) and {*names} <= {cell.strip() for cell in rows[0]}
         header = has_all or _is_header(rows[0], rows[1] if len(rows) > 1 else None, label, missing)
     if header and own_names is None:
         own_names = tuple(_checked_names(url, rows.pop(0), line))
         start, data_line = start + len(first), line + first.count(b"\n")
     if not rows:
         raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    return CsvLayout(file, delimiter, own_names, len(own_names or rows[0]), start, data_line, rows)
+    return CsvLayout(file, delimiter, own_names, given, len(own_names or rows[0]), start, data_line, rows)
 
 
 def least_records(file: File, url: str, delimiter: str, start: int, line: int) -> int:
@@ -129,8 +139,12 @@ def rows_of_width(text: bytes, url: str, delimiter: str, line: int, width: int) 
         yield at, row
 
 
-def _given_names(url: str, line: int, header: bool | Sequence[str] | None, width: int) -> tuple[str, ...] | None:
+def _given_names(
+    url: str, line: int, header: bool | Sequence[str] | None, width: int, features: Collection[str]
+) -> tuple[str, ...] | None:
     """The names of the columns, where they are given because the file has none.
+
+    Of a file with as many columns as there are features these are the names, in the order in which they are given.
 
     Raises
     ------
@@ -139,6 +153,15 @@ def _given_names(url: str, line: int, header: bool | Sequence[str] | None, width
     """
     if header is None or isinstance(header, bool):
         return None
+    known = set(features)
+    own_names = tuple(name for name in header if name in known)
+    if own_names and len(own_names) == width:
+        return own_names
+    if len(header) != width and features:
+        raise InputError(
+            f"{url}: line {line}: found {width} cells, expected {len(header)} as in the training data "
+            f"({','.join(header)}), or its {len(own_names)} features alone; or give a first line with names"
+        )
     if len(header) != width:
         raise InputError(
             f"{url}: line {line}: found {width} cells, expected {len(header)} as names are given (--header "

@@ -163,7 +163,15 @@ def open_npy(file: File, request: ReadRequest) -> NpyFile:
         raise InputError(
             f"{url}: truncated: found {file.size} bytes, expected {layout.n_bytes} for shape {layout.shape}"
         )
-    at = choose_label(url, None, n_total, request.label, required=request.require_label, n_columns=request.n_columns)
+    at = choose_label(
+        url,
+        None,
+        n_total,
+        request.label,
+        required=request.require_label,
+        n_columns=request.n_columns,
+        last=request.label_last,
+    )
     width = n_total - (at is not None)
     check_columns(url, width, request.n_columns)
     return NpyFile(file, request.sizes, width, layout, at)

@@ -10,7 +10,7 @@ import pytest
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan, Encoder, EncodingRequest, RawTable, Statistics, choose, fit
 from ikmap.tables.encoders import time_parts
 from ikmap.tables.plan import SMOOTH
-from ikmap.tables.raw import coded
+from ikmap.tables.raw import coded, recoded
 from ikmap.tables.statistics import drawn_rows, fold_of
 from tests.naive.tables import mean_targets, middle_rank
 
@@ -234,3 +234,10 @@ def test_a_number_that_is_always_the_same_or_missing_is_scaled_too() -> None:
     again = Encoder.from_parts(*encoder.parts())
     new = RawTable(np.array([[2023.0], [np.nan], [5000.0], [-1.0]]), (None,))
     assert again.encode(new).tolist() == [[0, 0], [0, 1], [0, 0], [0, 0]]
+
+
+def test_a_whole_number_as_a_word_is_known_with_and_without_its_fraction() -> None:
+    place = {"1": 0, "2.0": 1, "3": 2, "3.0": 3, "x": 4, "007": 5}
+    found = ("1.0", "2", "3", "3.0", "x.0", "7", "7.0", "-1.0", "4.0")
+    codes = np.arange(len(found), dtype=np.float64)
+    assert recoded(codes, found, place).tolist() == [0, 1, 2, 3, -1, -1, -1, -1, -1]

@@ -99,3 +99,9 @@ def test_an_absence_that_cannot_be_compared() -> None:
     found, words, kind = cells(np.array(["a", NAType(), None, np.nan, "b"], dtype=object), "x")
     assert (words, kind) == (("a", "b"), CATEGORY)
     np.testing.assert_array_equal(found, [0.0, np.nan, np.nan, np.nan, 1.0])
+
+
+@pytest.mark.skipif(not find_spec("pandas"), reason="pandas is not installed")
+def test_columns_whose_names_are_numbers_are_found_by_their_text() -> None:
+    X = import_module("pandas").DataFrame(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert table_by_name(X, ["1", "0"], [NUMBER, NUMBER]).values.tolist() == [[2.0, 1.0], [4.0, 3.0]]

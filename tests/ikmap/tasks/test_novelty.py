@@ -171,3 +171,11 @@ def test_the_report_has_the_most_novel_rows_of_each_learner() -> None:
     )
     for nothing in empty:
         assert not NOVELTY.presenter.sections(nothing)
+
+
+def test_an_empty_label_of_a_labelled_column_is_none() -> None:
+    for asked in ({}, {"inliers": ("1",)}):
+        codec = found([1.0, 2.0, 1.0], **asked)[1]
+        assert codec.encode(np.array([np.nan, 2.0, 1.0, np.nan]), 4).tolist() == [-1, 1, 0, -1]
+    codec = found(["a", "a", "b"])[1]
+    assert codec.encode(np.array(["", "b", "a"], dtype=object), 3).tolist() == [-1, 1, 0]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.sources import ReadRequest, Sizes, Source, open_source
+from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.named import named_files
 from tests.support.opening import opened
@@ -265,3 +265,23 @@ def test_further_files_have_the_label_of_the_first(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("7,8,9,1\n")  # no header: which column is which?
     with pytest.raises(InputError, match="no label column 'label'; the file has no header"):
         open_source(str(tmp_path / "c.csv"), request=request.like(first.plan))
+
+
+def test_a_label_by_its_place_has_its_name_in_further_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,price\n1,2,3.5\n3,4,4.5\n")
+    (tmp_path / "b.csv").write_text("a,b,price,when\n5,6,7.5,2001\n")
+    (tmp_path / "c.csv").write_text("5,6,7.5\n")
+    request = ReadRequest(label="-1")
+    first = open_source(str(tmp_path / "a.csv"), request=request)
+    for name in ("b.csv", "c.csv"):
+        later = open_source(str(tmp_path / name), request=request.like(first.plan))
+        assert rows(later) == ([[5.0, 6.0]], [7.5])
+
+
+def test_a_name_of_the_label_that_is_a_number_is_no_place(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,1\n1,2,3.5\n3,4,4.5\n")
+    (tmp_path / "b.csv").write_text("a,b,when\n5,6,7.5\n")
+    request = ReadRequest(label="-1", csv=CsvFormat(header=True))
+    first = open_source(str(tmp_path / "a.csv"), request=request)
+    with pytest.raises(InputError, match="no label column '1'"):
+        open_source(str(tmp_path / "b.csv"), request=request.like(first.plan))

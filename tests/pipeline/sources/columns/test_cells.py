@@ -134,3 +134,10 @@ def test_the_word_of_a_number_does_not_depend_on_those_beside_it() -> None:
     alone = [_as_text(pa.chunked_array([pa.array([value], pa.float64())])).to_pylist()[0] for value in numbers]
     assert alone[:4] == ["49301234567", "2", None, "1.5"]
     assert _as_text(pa.chunked_array([pa.array(numbers, pa.float64())])).to_pylist() == alone
+
+
+def test_words_of_a_dictionary_of_numbers_are_those_of_the_numbers() -> None:
+    column = pa.chunked_array([pa.array([7.0, 1.5, None])])
+    wanted = WantedColumn("a", CATEGORY)
+    for same in (column, column.dictionary_encode(), pa.chunked_array([pa.array([7.0, 1.5]).dictionary_encode()])):
+        assert as_numbers(same, wanted, frozenset(), str)[1] == ("1.5", "7")

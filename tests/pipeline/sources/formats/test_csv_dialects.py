@@ -16,7 +16,7 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
 from pipeline.errors import InputError
-from pipeline.sources import CsvFormat, Sizes, Source
+from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
 from tests.pipeline.sources.test_sources_tables import rows
 from tests.support.one_process import Heard
@@ -213,3 +213,44 @@ def test_scoring_reads_as_training_did(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("1|2|0\n3|4|1\n")
     source = opened(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest())
     assert source.column_names == ("p", "q")
+
+
+def test_names_given_for_the_training_data_fit_files_that_are_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("1|0|2|7\n3|1|4|7\n")
+    csv = CsvFormat(header=["p", "y", "q", "id"], delimiter="|")
+    trained = opened(str(tmp_path / "t.csv"), label="y", csv=csv, request=TableRequest(drop=("id",)))
+    assert "names as given" in trained.said()[0]
+    request = ReadRequest(
+        label="y",
+        require_label=False,
+        columns=trained.plan.each,
+        header_names=("p", "q"),
+        csv=csv,
+        csv_of_training=True,
+    )
+
+    def scored(text: str, name: str = "new.csv") -> list[list[float]]:
+        (tmp_path / name).write_text(text)
+        return rows(open_source(str(tmp_path / name), request=request))[0]
+
+    assert scored("1|0|2|7\n") == [[1.0, 2.0]]
+    assert scored("1|2\n") == [[1.0, 2.0]]
+    assert scored("q|p\n2|1\n") == [[1.0, 2.0]]
+    assert scored("p|y|q|id\n1|0|2|7\n") == [[1.0, 2.0]]
+    assert scored('{"p": 1, "q": 2}\n', "new.jsonl") == [[1.0, 2.0]]
+    with pytest.raises(
+        InputError, match=r"found 3 cells, expected 4 as in the training data \(p,y,q,id\), or its 2 fe"
+    ):
+        scored("1|2|3\n")
+
+
+@pytest.mark.parametrize("cell", ["1.234", "-12.345.678"])
+def test_marks_between_thousands_further_down_are_no_decimal_points(cell: str, tmp_path: Path) -> None:
+    path, wide = tmp_path / "t.csv", "x" * 1000
+    head = "a;b;w;y\n" + f"1,5;2;{wide};0\n2,5;3;{wide};1\n" * 150
+    assert refused(path, f"{head}{cell};2;;0\n", drop=("w",)) == (
+        f"{path}: line 302, column 'a': found '{cell}', expected {cell.replace('.', '')} or a decimal comma, as the "
+        "numbers of the first rows have"
+    )
+    found = rows(found_in(path, f"{head}0.125;1.5;;0\n", drop=("w",)))[0]
+    assert found[-1] == [0.125, 1.5]
