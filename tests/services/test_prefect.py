@@ -154,7 +154,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
 
     assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "batch")
     given = BatchOptions(learner=("svm", "ogd"), psi=16, t=20, workers=1, run_dir=str(path))
-    assert run.parameters == given.to_dict()
+    assert run.parameters == {**given.to_dict(), "scoped": {}}
     states = task_states(api, run, len(STAGES))
     assert list(states) == STAGES
     assert {state.name for state in states.values()} == {"Completed"}

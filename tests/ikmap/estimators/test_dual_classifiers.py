@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -226,7 +226,7 @@ def test_missing_cells() -> None:
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_rows_whose_weights_have_faded_away_count_as_absent(loss: str) -> None:
+def test_rows_whose_weights_have_faded_away_count_as_absent(loss: Literal["squared_hinge", "hinge"]) -> None:
     """As weights that are halved each day for three years."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
