@@ -167,11 +167,11 @@ def _lead(metrics: Metrics) -> Lead | str:
 
 
 def _without_figure(metrics: Metrics) -> str:
-    """Return what is known of learners whose main figure has no value, as where all test rows have the same target."""
+    """Return what is known of the first learner that was evaluated, but whose main figure has no value."""
     presenter, figure = task_of(metrics).presenter, main_metric(metrics)
     for name, learner in learners_of(metrics).items():
         if figure.key in learner and learner[figure.key] is None and (said := presenter.sentence(learner)):
-            return f"{name} has no {figure.name} here, as all test rows have the same target. {said}"
+            return f"{name} has no {figure.name} on these test rows. {said}"
     return ""
 
 

@@ -111,7 +111,7 @@ def best_of_sweep(curve: Iterable[Swept], task: Task, n_rows: int, name: str) ->
     Raises
     ------
     InputError
-        There is no value, or they do not ascend.
+        There is no value, they do not ascend, or a score is not a number.
     """
     values: list[Number] = []
     totals: list[float] = []
@@ -134,10 +134,10 @@ def best_of_sweep(curve: Iterable[Swept], task: Task, n_rows: int, name: str) ->
             f"--learner {name}: no cell has split in its sweep, expected one at least: are all rows the same? Give the "
             "map's option a value, or another --partitioner"
         )
-    if not np.isfinite(totals).all():
+    if np.isnan(totals).any():  # of which the first would be taken for the best
         raise InputError(
-            f"--learner {name}: its sweep ran away (a score is not finite), expected weights of rows nearer to 1: "
-            "divide them by their mean, or give the map's option a value"
+            f"--learner {name}: its sweep has a score that is not a number; give the map's option a value, or "
+            "another --learner"
         )
     criterion, best = criterion_of(task), int(np.argmax(totals))  # the first of equals
     # The k-th split comes at a value that grows with k: points that are even for the logarithm of both.

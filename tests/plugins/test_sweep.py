@@ -134,7 +134,10 @@ def test_a_sweep_takes_the_smallest_of_the_best_values_and_keeps_some() -> None:
     assert 100 < len(many["values"]) <= POINTS + 2
     falling = [Swept(2.0, 1), Swept(1.0, 1)]
     nothing: list[Swept] = []
-    for swept, message in ((falling, "value 1 after 2"), (nothing, "no cell has split")):
+    strayed = [Swept(1.0, 3), Swept(2.0, float("nan"))]
+    for swept, message in (
+        (falling, "value 1 after 2"), (nothing, "no cell has split"), (strayed, "a score that is not a number"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             best_of_sweep(swept, task, 10, "x")
 

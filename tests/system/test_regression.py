@@ -224,6 +224,6 @@ def test_test_rows_with_one_target_have_no_r2_and_a_result_all_the_same(tmp_path
         metrics = command(tmp_path / "rows.csv", test_input=str(tmp_path / "test.csv"), psi=8).run(tmp_path / "run")
     assert metrics["learners"]["ridge"]["r2"] is None
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "has no r2 here, as all test rows have the same target." in page
+    assert "ridge has no r2 on these test rows. All these rows have the same true value. Its predictions are" in page
     assert "as the root of the mean square (RMSE)" in page
     assert "no result yet" not in page

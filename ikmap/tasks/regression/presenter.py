@@ -104,8 +104,9 @@ class NumberPresenter(Presenter):
             return ""
         if mae is None:
             return f"The root of the mean squared error (RMSE) is {rmse:.4g}."
+        alike = "All these rows have the same true value. " if learner.get("r2", 0.0) is None else ""
         off = f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
-        return f"{off} {interval_sentence(learner)}".rstrip()
+        return f"{alike}{off} {interval_sentence(learner)}".rstrip()
 
     def quality(self, learner: JsonObject, metrics: JsonObject) -> str:  # noqa: ARG002
         """Tell how much of the variance it explains, and the error of its predictions; of a quantile, how it is met."""

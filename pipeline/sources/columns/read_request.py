@@ -57,9 +57,9 @@ class ReadRequest:
     require_label : bool
         If False, files may come without labels; their blocks then have ``y = None``.
     known_label : str, optional
-        Name of the label column of the training data: in a file with names no other is the label.
+        Name of the label column of the training data. In a file with names, no other column is the label.
     label_last : bool
-        Whether a label that may be lacking stands behind the features, in a file without names.
+        True if the label of a file without names, where it has one, stands behind the features.
     columns : tuple of ColumnPlan, int, or None
         The feature columns that there must be, such as those of the training data: by name, others are left alone; or
         so many numbers (of sparse rows: at most).
@@ -74,8 +74,8 @@ class ReadRequest:
     csv : CsvFormat
         What is known of CSV text.
     csv_of_training : bool
-        That is known of the training data: files of other formats are read too, and CSV text may name its columns
-        itself, or have the features alone.
+        True if `csv` describes the training data. These files may then have another format, and CSV text may name its
+        columns itself, or have the features alone.
     table : TableRequest
         What is wanted of a table.
     sizes : Sizes

@@ -96,7 +96,7 @@ class CsvTable(TextTable):
     """Places of the columns among whose first cells is true or false: their numbers are read as words, which is quicker
     than to fall back for each block."""
     given: bool = False
-    """Whether the names were given, and the file has none."""
+    """True if the names of the columns were given, as the file has none."""
 
     @property
     def own_names(self) -> tuple[str, ...]:

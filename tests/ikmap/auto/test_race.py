@@ -272,6 +272,16 @@ def test_trees_of_a_forest_are_grown_on_more_rows_where_there_are_more(
     assert (choice.options["forest"]["psi"], choice.options["ridge"]["C"]) == (psi, C)
 
 
+@pytest.mark.parametrize(("budget", "psi"), [(None, 8192), (0.1, 4096)])
+def test_a_budget_that_makes_the_trees_of_a_forest_smaller_is_said_to_decide(budget: float | None, psi: int) -> None:
+    n, forest = 30_000, Candidate("forest", "ridge", "forest")
+    folds = [(np.arange(20_000), np.arange(20_000, n))]
+    race = Race([forest], np.zeros(n), 0, folds, n, 3, budget)
+    race._searched["forest"] = [{(1024, 1.0): 2.0, (4096, 4.0): 1.0}]
+    assert race._for_fold("forest", (4096, 4.0))[0] == psi
+    assert race.limited == (budget is not None)
+
+
 def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:
     """A forest draws only as many of two million rows of a thousand columns as have bins of 1 GiB."""
     folds, forest = [(np.arange(20_000), np.arange(20_000, 30_000))], Candidate("forest", "ridge", "forest")

@@ -227,7 +227,7 @@ def test_missing_cells() -> None:
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_rows_whose_weights_have_faded_away_count_as_absent(loss: Literal["squared_hinge", "hinge"]) -> None:
-    """As weights that are halved each day for three years."""
+    """Weights that are halved each day are as small after three years."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     y = (X[:, 0] > 0).astype(int)

@@ -214,7 +214,7 @@ def test_sparse_features_are_the_same(categories: str, times: str) -> None:
     ],
 )
 def test_a_column_without_a_value_is_left_out_though_its_encoding_is_planned(kind: str, encoding: str) -> None:
-    """As by the plan of a run on an earlier table, in which it had values."""
+    """The plan is that of a run on an earlier table, in which the column had values."""
     empty, levels = coded([None] * 9) if kind == CATEGORY else (np.full(9, np.nan), None)
     cells = RawTable(np.column_stack([empty, np.arange(9.0)]), (levels, None))
     everyone = np.ones(9, dtype=np.bool_)

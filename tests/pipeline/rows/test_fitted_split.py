@@ -220,7 +220,7 @@ def test_folds_in_time_part_no_time() -> None:
 def test_searches_and_calibrations_by_coarse_times_score_each_row_once(
     table: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Of six years the last is for tests; of the other five, the last three are held out, one after the other."""
+    """The last of six years is for tests; the last three of the other five are held out, one after the other."""
     path, heard = table(when=np.repeat(np.arange(2001.0, 2007.0), N // 6)), Heard()
     words = "--split-by time:when --drop row,who,number --psi auto --learner svm --C 1 --calibration platt"
     with one_process():
@@ -237,7 +237,7 @@ def test_searches_and_calibrations_by_coarse_times_score_each_row_once(
 
 @pytest.mark.slow
 def test_a_sweep_in_time_is_scored_on_the_latest_rows(table: Callable[..., Path], tmp_path: Path) -> None:
-    """Of training rows of four years, the last year has 40 rows, and the one before it 60."""
+    """The last of the four years of the training rows has 40 rows, and the one before it 60."""
     path, heard = table(when=np.repeat(np.arange(2001.0, 2006.0), [80, 60, 60, 40, 60])), Heard()
     words = "--split-by time:when --drop row,who,number --partitioner mondrian --learner svm --C 1"
     with one_process():

@@ -548,7 +548,7 @@ def test_pieces_with_weights_and_groups_change_no_bit(
 
 @pytest.mark.parametrize("target", [0.0, 1.0])
 def test_a_class_of_which_no_row_is_learned_from_is_not_ruled_out(target: float) -> None:
-    """Half a row of it may be among so many."""
+    """The constant margin is that of half a row of the class among so many."""
     boosted = boosted_on(np.arange(60.0)[:, None], np.full(60, target), Logistic(), BoostingSettings(held_out=0.0))
     margin = margins(boosted, np.array([[5.0]]))
     assert np.abs(margin) == pytest.approx(np.log(121), abs=0.5)

@@ -93,7 +93,7 @@ def test_steps_are_those_of_the_definition(heaviest: float | None) -> None:
 
 
 def test_a_sweep_over_rows_of_any_weight_learns() -> None:
-    """As if each row stood there as often; weights of 3 made the error grow at each step."""
+    """Weights above 2 made the error grow at each step before steps were bounded."""
     X, y, model = problem()
     start, splits = mondrian_splits(model, [X, X])
     sweep = GradientSweep(start, y[:, None], GradientSettings("squared", 1e-3), np.full(90, 30.0))
