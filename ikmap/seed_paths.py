@@ -24,6 +24,8 @@ BOOSTING_HELD_OUT = 1_000_013
 """Rows that boosting holds out to end its rounds."""
 BOOSTING_DRAWS = 1_000_014
 """Rows and columns that each tree of boosting is grown on."""
+BOOSTING_ROUNDING = 1_000_015
+"""Hessians that each tree of boosting rounds up."""
 STACKING_FOLDS = 1_000_020
 """Folds of stacking."""
 STACKING_CHOICE = 1_000_021

@@ -86,6 +86,9 @@ def _chosen(
     if column.kind == CATEGORY:
         counts = statistics.levels[j]
         words = [word for word in counts.words if not is_missing(word)]
+        if counts.too_many:
+            why = f"more than {MOST_LEVELS:,} different words in {there:,} rows: an id or free text"
+            return _with(column, DROP, why)
         if len(counts.words) == 1:
             return _with(column, DROP, "the same in every training row")
         if len(words) > max(FEW_LEVELS, min(MOSTLY * there, MOST_LEVELS)):

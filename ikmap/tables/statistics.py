@@ -7,8 +7,8 @@ sums of integers, and which rows are drawn for quantiles goes by their numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
 from typing import Self
@@ -39,15 +39,20 @@ class LevelCounts:
     words : tuple of str, in order of the alphabet
     rows : int64 array (words, FOLDS)
     sums : int64 array (words, FOLDS, K)
+    too_many : bool
+        True if there are more than :data:`MOST_LEVELS` words, none of which has been kept.
     """
 
     words: tuple[str, ...]
     rows: np.ndarray
     sums: np.ndarray
+    too_many: bool = False
 
     @classmethod
     def total(cls, parts: Sequence[Self]) -> Self:
         """Return the sum of several counts."""
+        if any(part.too_many for part in parts):
+            return parts[0]._without_words()
         words = tuple(sorted(set().union(*(part.words for part in parts))))
         place = {word: k for k, word in enumerate(words)}
         rows = np.zeros((len(words), FOLDS), dtype=np.int64)
@@ -57,6 +62,13 @@ class LevelCounts:
             rows[at] += part.rows
             sums[at] += part.sums
         return cls(words, rows, sums)
+
+    def limited(self) -> Self:
+        """Return the counts, without words if there are more than :data:`MOST_LEVELS` of them."""
+        return self._without_words() if sum(word != MISSING for word in self.words) > MOST_LEVELS else self
+
+    def _without_words(self) -> Self:
+        return type(self)((), self.rows[:0], self.sums[:0], too_many=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,19 +140,27 @@ class Statistics:
             np.sum([part.sums for part in parts], axis=0),
         )
 
+    def limited(self, columns: Collection[int]) -> Self:
+        """Return the statistics, of these columns without the words if there are very many of them."""
+        levels = {j: counts.limited() if j in columns else counts for j, counts in self.levels.items()}
+        return replace(self, levels=levels)
+
     def packed(self) -> np.ndarray:
         """Return the statistics as bytes, uint8, for :meth:`unpacked`."""
         arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
         for j, counts in self.levels.items():
             arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
-        return packed_arrays({"rows": np.array(self.rows), "words": np.array(sorted(self.levels)), **arrays})
+        too_many = np.array([j for j, counts in self.levels.items() if counts.too_many], dtype=np.int64)
+        columns = {"words": np.array(sorted(self.levels)), "too_many": too_many}
+        return packed_arrays({"rows": np.array(self.rows), **columns, **arrays})
 
     @classmethod
     def unpacked(cls, values: np.ndarray) -> Self:
         """Return the statistics from which :meth:`packed` made these bytes."""
         arrays = unpacked_arrays(values)
+        too_many = arrays.get("too_many", np.empty(0)).tolist()  # earlier versions kept all words
         levels = {
-            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
+            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"], j in too_many)
             for j in arrays["words"].astype(np.int64).tolist()
         }
         plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}

@@ -11,7 +11,7 @@ from ikmap.json_values import MutableJsonObject
 from ikmap.tables import NUMBER, ColumnPlan, Encoder, EncodingRequest, Statistics, choose, fit
 from ikmap.tables.ids import id_columns
 from ikmap.tables.plan import ENOUGH
-from ikmap.tables.statistics import drawn_rows
+from ikmap.tables.statistics import MOST_LEVELS, LevelCounts, drawn_rows
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import EncodesWords, capability
 from pipeline.errors import InputError
@@ -156,7 +156,7 @@ def fit_encoding(
     params = stage.context.params
     encodes = capability(task, EncodesWords) if by_targets else None
     output_names, unit_value = ([], 1.0) if encodes is None else encodes.encoding_outputs()
-    statistics = count_rows(stage, [column.kind for column in columns], by_targets=bool(output_names))
+    statistics = count_rows(stage, columns, by_targets=bool(output_names))
     try:
         encoder = fitted_encoder(columns, statistics, request, output_names, unit_value, params.split_by)
     except ValueError as error:
@@ -195,33 +195,56 @@ def ids_of_encoded(encoder: Encoder, statistics: Statistics) -> list[str]:
     return [encoder.columns[numbers[k]].name for k in id_columns(statistics.drawn[:, numbers])]
 
 
-def count_rows(stage: Stage, kinds: Sequence[str], *, by_targets: bool) -> Statistics:
-    """Count the training rows, some parts a task; return the sum of all counts."""
+def count_rows(stage: Stage, columns: Sequence[ColumnPlan], *, by_targets: bool) -> Statistics:
+    """Count the training rows, some parts a task; return the sum of all counts.
+
+    Words of a column whose encoding is yet to be chosen are counted up to the number from which on it is left out.
+    """
     store, params = stage.context.store, stage.context.params
     groups = _groups(PreparedRows(store, "train").part_rows, len(worker_addresses(stage.context.client)))
     # By their parts: a run that goes on may have counts of other groups.
     labels = [f"{parts[0]:05d}-{parts[-1]:05d}" for parts in groups]
     names = [f"{COUNTED}/{label}" for label in labels]
+    kinds = [column.kind for column in columns]
+    limited = [j for j, column in enumerate(columns) if column.encoding == "auto"]
+    of_all = kinds, limited, params.seed, params.split_by, by_targets
     tasks = [
-        Task(f"counted-{label}", (store, name, parts, kinds, params.seed, params.split_by, by_targets))
+        Task(f"counted-{label}", (store, name, parts, *of_all))
         for label, name, parts in zip(labels, names, groups, strict=True)
     ]
-    counts = _Counts(store)
+    counts = _Counts(store, limited)
     stage.run(count_parts, tasks, counts)
-    return Statistics.total([counts.of_groups[name] for name in names])
+    return counts.total(names)
 
 
 @dataclass
 class _Counts:
-    """A watcher of the tasks that count: it reads the counts of each that is done while others are at work."""
+    """A watcher of the tasks that count: it reads the counts of each that is done while others are at work.
+
+    It holds the words of a limited column for a few groups only before it adds them up: of free text, there are as many
+    different words as rows.
+    """
 
     store: Store
+    limited: Sequence[int]
     of_groups: dict[str, Statistics] = field(default_factory=dict)
+    levels: dict[int, list[LevelCounts]] = field(default_factory=dict)
 
     def done(self, task: Task, record: CountedRecord, skipped: bool) -> TaskProgress:  # noqa: ARG002
         (name,) = record["outputs"]
-        self.of_groups[name] = Statistics.unpacked(self.store.read_group(name)[1]["statistics"])
+        statistics = Statistics.unpacked(self.store.read_group(name)[1]["statistics"])
+        self.of_groups[name] = replace(statistics, levels={})
+        for j, counts in statistics.levels.items():
+            held = self.levels.setdefault(j, [])
+            held.append(counts)
+            if j in self.limited and sum(len(part.words) for part in held) > MOST_LEVELS:
+                held[:] = [LevelCounts.total(held).limited()]
         return {}
+
+    def total(self, names: Sequence[str]) -> Statistics:
+        """Return the sum of the counts of all groups, given their names in order."""
+        levels = {j: LevelCounts.total(held) for j, held in self.levels.items()}
+        return replace(Statistics.total([self.of_groups[name] for name in names]), levels=levels)
 
     def enough(self) -> bool:
         return False
@@ -241,11 +264,12 @@ def count_parts(
     output: str,
     parts: Sequence[int],
     kinds: Sequence[str],
+    limited: Sequence[int],
     seed: int,
     split_by: str | None,
     by_targets: bool,
 ) -> CountedRecord:
-    """Task: count the training rows of some parts."""
+    """Task: count the training rows of some parts, with very many words of limited columns left out."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
     drawn = drawn_rows(train.n_rows, seed)
@@ -259,5 +283,5 @@ def count_parts(
         targets = no_targets if encodes is None else encodes.encoding_targets(y)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
-    written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})
+    written = store.write_group(output, {"statistics": Statistics.total(counted).limited(limited).packed()}, {})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, frexp, inf
+from math import exp, floor, frexp, inf
 from typing import Any
 
 import numpy as np
 
-from ikmap.seed_paths import BOOSTING_DRAWS, BOOSTING_HELD_OUT
+from ikmap.seed_paths import BOOSTING_DRAWS, BOOSTING_HELD_OUT, BOOSTING_ROUNDING
 from ikmap.seeds import generator
 from tests.naive.forest import edges_of
 
@@ -29,18 +29,28 @@ class Node:
     value: float = 0.0
 
 
-def whole(values: np.ndarray, bits: int, bound: float) -> tuple[list[int], float]:
-    """Return values as whole numbers of so many bits, and the value of a 1, by a bound of all values."""
+def whole(values: np.ndarray, bits: int, bound: float, key: int | None = None) -> tuple[list[int], float]:
+    """Return values as whole numbers of so many bits, and the value of a 1, by a bound of all values.
+
+    With a key, a value is rounded up with a chance that is its fraction.
+    """
     scale = 2.0 ** (bits - (frexp(bound)[1] if bound else 0))
-    return [round(float(v) * scale) for v in values], 1 / scale
+    if key is None:
+        return [round(float(v) * scale) for v in values], 1 / scale
+    return [floor(float(v) * scale + (mixed(key, row) >> 11) / 2**53) for row, v in enumerate(values)], 1 / scale
 
 
-def drawn(key: int, row: int, share: float) -> bool:
-    """Return whether a row is drawn, by SplitMix64."""
+def mixed(key: int, row: int) -> int:
+    """Return the number of 64 bits of a row, by SplitMix64."""
     z = (key + (row + 1) * 0x9E3779B97F4A7C15) % 2**64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-    return z ^ (z >> 31) < int(share * 2.0**64)
+    return z ^ (z >> 31)
+
+
+def drawn(key: int, row: int, share: float) -> bool:
+    """Return whether a row is drawn."""
+    return mixed(key, row) < int(share * 2.0**64)
 
 
 def score(gradient: float, hessian: float, l2: float, largest: float) -> float:
@@ -97,15 +107,20 @@ def grow(
     l2: float = 1.0,
     min_hessian: float = MIN_HESSIAN,
     largest: float = inf,
+    word_bits: int = 62,
+    rounding: int | None = None,
 ) -> Node:
     """Grow a tree: of all leaves, that with the largest gain is split next; of equal ones, the older.
 
-    The value of a leaf, before it is shrunk, is that of its gradients and hessians as whole numbers.
+    The value of a leaf, before it is shrunk, is that of its gradients and hessians as whole numbers. Hessians of fewer
+    than 16 bits are rounded by chance, given a key.
     """
     shift = len(gradient).bit_length()
-    bits = min(30, 62 - shift), min(30, 62 - 2 * shift)
-    words = [whole(values, b, bound) for values, b, bound in zip((gradient, hessian), bits, bounds, strict=True)]
-    fine = [whole(values, 62 - shift, bound) for values, bound in zip((gradient, hessian), bounds, strict=True)]
+    bits = min(30, word_bits - shift), min(30, word_bits - 2 * shift)
+    keys = None, rounding if bits[1] < 16 else None
+    of_both = zip((gradient, hessian), bits, bounds, keys, strict=True)
+    words = [whole(values, b, bound, key) for values, b, bound, key in of_both]
+    fine = [whole(values, word_bits - shift, bound) for values, bound in zip((gradient, hessian), bounds, strict=True)]
     columns = list(range(len(bins))) if columns is None else columns
     root = Node(rows)
     find_split(root, bins, columns, words[0], words[1], min_leaf, l2, min_hessian, largest)
@@ -191,6 +206,7 @@ def boost(
     max_bins: int = 256,
     backfit: int = 0,
     backfit_l2: float = 300.0,
+    word_bits: int = 62,
 ) -> tuple[list[Node], np.ndarray, list[float]]:
     """Return the tree of each round that was made, the margins of all rows at the end, and the losses of held-out rows.
 
@@ -222,7 +238,8 @@ def boost(
         largest = float(max(w))
         bounds = (largest, 0.25 * largest) if kind == "logistic" else (largest * bound, largest)
         options: dict[str, Any] = {"columns": columns, "max_leaves": max_leaves, "min_leaf": min_leaf}
-        options |= {"l2": l2 * share, "min_hessian": MIN_HESSIAN * share}
+        options |= {"l2": l2 * share, "min_hessian": MIN_HESSIAN * share, "word_bits": word_bits}
+        options["rounding"] = int(generator(seed, BOOSTING_ROUNDING, number, 0).integers(2**64, dtype=np.uint64))
         tree = grow(bins, rows, gradient * w, hessian * w, bounds, largest=LARGEST[kind], **options)
         leaves = [node for node in preorder(tree) if not node.children]
         for leaf in leaves:

@@ -17,7 +17,7 @@ import numpy as np
 from ikmap._barrier_loops import wait_at_barrier
 from ikmap._simd import prefetch
 from ikmap.compiled import compiled, group
-from ikmap.learners.boosting._loss_loops import derive
+from ikmap.learners.boosting._loss_loops import derive, mixed
 from ikmap.partitioners._iforest_loops import LEAF
 
 MOST_BINS = 1 << 16
@@ -750,7 +750,7 @@ def mark_clashes(codes, places, members, seen, marked):
 
 @compiled({"boosting": "u8, u8, i8, b1[::1]"})
 def fill_drawn(key, limit, first, drawn):
-    """Write which rows are drawn: those whose number of 64 bits, by SplitMix64 from their number and a key, is small.
+    """Write which rows are drawn: those for which a key draws a small number (:func:`mixed`).
 
     Parameters
     ----------
@@ -760,10 +760,7 @@ def fill_drawn(key, limit, first, drawn):
         Number of the first row.
     """
     for i in range(drawn.size):
-        z = key + np.uint64(first + i + 1) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        drawn[i] = (z ^ (z >> np.uint64(31))) < limit
+        drawn[i] = mixed(key, first + i) < limit
 
 
 @compiled({"boosting": "f8[::1], i8[::1], f8[::1]"})

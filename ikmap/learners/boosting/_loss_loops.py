@@ -14,7 +14,7 @@ BLOCK = 1024
 """Number of rows whose derivatives are in the processor's cache while their words are written."""
 
 
-@group("i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, i8, i8[:, ::1]")
+@group("i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, i8, b1, u8, i8, i8[:, ::1]")
 class Derivation(NamedTuple):
     """Numbers and arrays by which the derivatives of rows are found, and where they are written.
 
@@ -33,6 +33,9 @@ class Derivation(NamedTuple):
     gradient_scale: float
     hessian_scale: float
     shift: int
+    by_chance: bool
+    key: int
+    first: int
     words: np.ndarray
 
 
@@ -59,11 +62,35 @@ def fill_derivatives(loss, level, margin, target, gradient, hessian):
 
 
 @compiled
+def mixed(key, number):
+    """Return the number of 64 bits that a key draws for a row, by SplitMix64 from the number of the row."""
+    z = key + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
 def fill_words(gradient, hessian, gradient_scale, hessian_scale, shift, words):
     """Write the two words of each row: its gradient as a whole number; its hessian, shifted, plus 1."""
     for i in range(gradient.size):
         words[i, 0] = np.int64(np.rint(gradient[i] * gradient_scale))
         words[i, 1] = (np.int64(np.rint(hessian[i] * hessian_scale)) << shift) + 1
+
+
+@compiled
+def round_by_chance(hessian, hessian_scale, shift, key, first, words):
+    """Write the second word of each row anew: its hessian is rounded up or down so that it is right on average.
+
+    Parameters
+    ----------
+    key : uint64
+    first : int
+        Number of the first row.
+    """
+    for i in range(hessian.size):
+        uniform = np.float64(mixed(key, first + i) >> np.uint64(11)) * 2.0**-53
+        words[i, 1] = (np.int64(np.floor(hessian[i] * hessian_scale + uniform)) << shift) + 1
 
 
 @compiled({"boosting": "{Derivation}, i8, i8"})
@@ -90,4 +117,6 @@ def derive(rows, start, stop):
             for i in range(gradient.size):
                 largest = max(largest, abs(gradient[i]))
         fill_words(gradient, hessian, rows.gradient_scale, rows.hessian_scale, rows.shift, words)
+        if rows.by_chance:
+            round_by_chance(hessian, rows.hessian_scale, rows.shift, rows.key, rows.first + begin, words)
     return largest

@@ -180,7 +180,11 @@ class Problem:
                 key = int(random.integers(2**64, dtype=np.uint64))
             if settings.column_share < 1.0:
                 columns = np.sort(random.choice(d, max(1, round(settings.column_share * d)), replace=False))
-        return Growing(tree, scales, key, columns, min_hessian, self.loss.largest_value)
+        rounding = 0
+        if scales.by_chance:
+            path = seed_paths.BOOSTING_ROUNDING, *divmod(number, self.n_outputs)
+            rounding = int(generator(self.seed, *path).integers(2**64, dtype=np.uint64))
+        return Growing(tree, scales, key, columns, min_hessian, self.loss.largest_value, rounding)
 
 
 class Boosting:

@@ -21,6 +21,8 @@ WORD_BITS = 62
 """Bits of a sum of words."""
 MOST_BITS = 30
 """Bits of the whole number of a gradient or a hessian in a histogram."""
+FEW_BITS = 16
+"""Bits of the whole number of a hessian below which it is rounded by chance: from 8 million rows on."""
 LEAST_EXPONENT = -900
 """Exponent of the smallest numbers that have scales of their own."""
 MIN_HESSIAN = 1e-3
@@ -56,6 +58,9 @@ class Scales:
     In a histogram, the word of a gradient has at most 30 bits, and that of a hessian, shifted by `shift` bits, plus 1,
     as many as there is room for. The sums of a leaf have as many bits as there is room for.
 
+    Where there is little room, the hessian of a rare class is less than half of a 1: rounded to the nearest it is
+    0 in every row. Rounded up or down by chance, its sums are right on average, and near that over many rows.
+
     Attributes
     ----------
     gradient, hessian : float
@@ -64,6 +69,8 @@ class Scales:
         Factors for the sums of leaves.
     shift : int
         Number of bits of the number of rows.
+    by_chance : bool
+        True if hessians of histograms are rounded up or down by chance, and not to the nearest.
     """
 
     gradient: float
@@ -71,6 +78,7 @@ class Scales:
     leaf_gradient: float
     leaf_hessian: float
     shift: int
+    by_chance: bool
 
     @classmethod
     def of(cls, n: int, largest_gradient: float, largest_hessian: float) -> Scales:
@@ -83,7 +91,7 @@ class Scales:
         room = WORD_BITS - shift, WORD_BITS - 2 * shift
         gradient, hessian = (2.0 ** (min(bits, MOST_BITS) - e) for bits, e in zip(room, exponents, strict=True))
         leaf_gradient, leaf_hessian = (2.0 ** (room[0] - e) for e in exponents)
-        return cls(gradient, hessian, leaf_gradient, leaf_hessian, shift)
+        return cls(gradient, hessian, leaf_gradient, leaf_hessian, shift, room[1] < FEW_BITS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +110,8 @@ class Growing:
         Smallest sum of hessians in a leaf.
     largest_value : float
         Bound of the value of a leaf, up to its sign.
+    rounding : int
+        Key by which hessians are rounded, where that is by chance.
     """
 
     settings: TreeSettings
@@ -110,6 +120,7 @@ class Growing:
     columns: np.ndarray | None = None
     min_hessian: float = MIN_HESSIAN
     largest_value: float = math.inf
+    rounding: int = 0
 
     def columns_of(self, layout: Layout) -> np.ndarray:
         """Return the ascending numbers of the columns whose splits are compared."""

@@ -34,7 +34,7 @@ from ikmap.learners.boosting._growth_loops import (
 )
 from ikmap.learners.boosting._loss_loops import Derivation, derive
 from ikmap.learners.boosting.bins import Layout, edge_rows
-from ikmap.learners.boosting.growth import Growing, Scales, Split, Tree
+from ikmap.learners.boosting.growth import Growing, Split, Tree
 from ikmap.learners.boosting.losses import Loss
 from ikmap.learners.rows import Block, PieceRows, concatenated
 from ikmap.rows import Rows
@@ -463,7 +463,7 @@ class Piece:
         histograms, splits = np.zeros((len(order.wanted), int(self._first_bins[-1]), 2), dtype=np.int64), None
         if order.wanted == (0,):
             rows, kept = self._begun(order.tree, growing)
-            derivation = self._derivation(order.tree, growing.scales)
+            derivation = self._derivation(order.tree, growing)
             if self._grows(growing):
                 splits = self._grow(rows, kept, derivation, growing, bytes_, histograms[0])
             else:
@@ -651,7 +651,7 @@ class Piece:
         if rows is None or rows.tree != order.tree or rows.splits != order.splits[: len(rows.splits)]:
             rows, kept = self._begun(order.tree, growing)
             rows.order[:] = kept
-            rows.largest = self._derive(self._derivation(order.tree, growing.scales))
+            rows.largest = self._derive(self._derivation(order.tree, growing))
         for split in order.splits[len(rows.splits) :]:
             self._divide(rows, *split)
             rows.splits.append(split)
@@ -696,13 +696,14 @@ class Piece:
         rows.sums = sums.sum(axis=0)
         return rows.splits
 
-    def _derivation(self, tree: int, scales: Scales) -> Derivation:
+    def _derivation(self, tree: int, growing: Growing) -> Derivation:
         """Return the inputs and the outputs of the derivatives of all rows for a tree."""
-        k, loss = tree % self._drawn.n_outputs, self._drawn.loss
+        k, loss, scales = tree % self._drawn.n_outputs, self._drawn.loss, growing.scales
         weight = np.empty(0) if self._weight is None else self._weight
         of_rows = self._margin[k], self._target(k), weight, self._gradient, self._hessian
         factors = scales.gradient, scales.hessian, scales.shift
-        return Derivation(loss.number, loss.level, *of_rows, *factors, self._words)
+        rounding = scales.by_chance, np.uint64(growing.rounding), self._rows.start
+        return Derivation(loss.number, loss.level, *of_rows, *factors, *rounding, self._words)
 
     def _derive(self, derivation: Derivation) -> float:
         """Write derivatives and words of all rows; return the largest gradient for a weight of 1."""

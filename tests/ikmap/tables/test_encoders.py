@@ -139,6 +139,26 @@ def test_a_column_of_very_many_words_is_left_out_and_the_rest_is_learned_from(mo
     assert column.why == "101 different words in 600 rows: an id or free text"
 
 
+@pytest.mark.parametrize("cuts", [[], [100], [1, 30, 31, 200]], ids=str)
+def test_no_word_is_held_of_a_limited_column_with_very_many(monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
+    """The words are let go as soon as some parts together have too many of them, whichever these are."""
+    for limit, too_many in ((11, False), (10, True)):
+        for module in ("statistics", "plan"):
+            monkeypatch.setattr(f"ikmap.tables.{module}.MOST_LEVELS", limit)
+        found, held = statistics(cuts), statistics(cuts).limited([1])
+        again = Statistics.unpacked(held.packed())
+        assert again.levels[1].too_many is too_many
+        assert again.levels[1].words == (() if too_many else found.levels[1].words)
+        for other in (again, found):
+            total = Statistics.total([again, other]).levels[1]
+            assert total.too_many is too_many
+            assert total.rows.sum() == (0 if too_many else 2 * N)
+        assert Statistics.unpacked(found.limited([]).packed()).levels[1].words == found.levels[1].words
+        town = choose(PLAN, again, EncodingRequest())[1]
+        assert (town.encoding == "drop") is too_many
+    assert town.why == f"more than 10 different words in {N - int(found.missing[1])} rows: an id or free text"
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [

@@ -103,6 +103,22 @@ def test_bits_depend_on_no_piece_and_no_block(run: Path, folder: Path, tmp_path:
     assert prepared(tmp_path / "cut") == prepared(run)
 
 
+def test_words_beyond_the_limit_are_counted_only_where_an_encoding_is_asked_for(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Each task sees fewer words than the limit, and all of them together more."""
+    monkeypatch.setattr("pipeline.stages.encode.TASK_ROWS", 30)
+    for module in ("ikmap.tables.statistics", "ikmap.tables.plan", "pipeline.stages.encode"):
+        monkeypatch.setattr(f"{module}.MOST_LEVELS", 30)
+    metrics = Command(options(folder), Sizes(fragment=2000, block=700)).run(tmp_path / "left-out")
+    town = next(column for column in metrics["data"]["columns_plan"] if column["name"] == "town")
+    assert town["encoding"] == "drop"
+    assert "more than 30 different words in" in town["why"]
+    plan = str(run / "columns-plan.toml")
+    Command(options(folder, columns_plan=plan), Sizes(fragment=2000, block=700)).run(tmp_path / "asked-for")
+    assert prepared(tmp_path / "asked-for") == prepared(run)
+
+
 def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path) -> None:
     """Names that are ids have line ends in quotes, and predictions of a file in many pieces are in its order."""
     rows = table().set_column(0, "who", pa.array([f'r{k}, "of\n{k % 7}' for k in range(N)]))

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ikmap import _thread_team
 from ikmap.divisions import Division
-from ikmap.learners.boosting import _growth_loops, bins, piece
+from ikmap.learners.boosting import _growth_loops, bins, growth, piece
 from ikmap.learners.boosting.boosting import Boosted, Boosting, BoostingSettings, Problem, boost
 from ikmap.learners.boosting.growth import Scales, TreeSettings
 from ikmap.learners.boosting.losses import Logistic, Loss, Quantile, Squared
@@ -69,15 +69,19 @@ def same(one: Boosted, other: Boosted) -> bool:
         {"rounds": 2, "shrinkage": 0.5, "held_out": 0.2, "max_bins": 290, "n": 300},
         {"rounds": 7, "shrinkage": 0.5, "held_out": 0.0, "backfit": 2, "backfit_l2": 10.0},
         {"rounds": 9, "shrinkage": 0.9, "held_out": 0.3, "backfit": 3, "row_share": 0.6},
+        {"rounds": 9, "shrinkage": 0.5, "held_out": 0.2, "word_bits": 24, "seed": 5},
     ],
-    ids=["all rows", "held out", "shares", "few bins", "bins of two bytes", "backfitted", "backfitted and held out"],
+    ids=["all rows", "held out", "shares", "few bins", "two bytes", "backfitted", "backfitted, held out", "few bits"],
 )
-def test_rounds_are_those_of_the_definition(kind: str, options: dict[str, Any]) -> None:
+def test_rounds_are_those_of_the_definition(
+    kind: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "WORD_BITS", options.get("word_bits", growth.WORD_BITS))
     options = options.copy()
     X, y = rows(options.pop("n", N))
     if kind == "logistic":
         y = (y > 1).astype(float)
-    settings = {name: value for name, value in options.items() if name != "seed"}
+    settings = {name: value for name, value in options.items() if name not in ("seed", "word_bits")}
     boosted = boosted_on(X, y, LOSSES[kind], BoostingSettings(tree=SMALL, **settings), options.get("seed", 0))
     trees, margin, losses = naive.boost(X, y, kind, max_leaves=7, min_leaf=5, l2=0.1, **options)
     assert boosted.rounds_made == len(trees)
@@ -186,13 +190,18 @@ def problem_of(name: str, at_once: int | None = None) -> tuple[np.ndarray, np.nd
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("word_bits", [62, 28])
 @pytest.mark.parametrize(
     ("ends", "at_once"),
     [([900], 2), ([900], None), ([400, 900], 2), ([100, 150, 600, 900], None), ([*range(100, 901, 100)], 2)],
     ids=lambda value: str(len(value) if isinstance(value, list) else value),
 )
-def test_pieces_change_no_bit(name: str, ends: list[int], at_once: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_change_no_bit(
+    name: str, ends: list[int], at_once: int | None, word_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether hessians have many bits or few, so that they are rounded by chance."""
     monkeypatch.setattr(piece, "SUM_ROWS", 50)
+    monkeypatch.setattr(growth, "WORD_BITS", word_bits)
     X, y, problem = problem_of(name, at_once)
     assert same(solved(Boosting(problem), Held(X, y, problem, ends)), boost(X, y, problem))
     held = Held(sp.csr_array(X), y, problem, ends)
@@ -425,6 +434,25 @@ def test_hessians_have_few_bits_in_histograms_of_very_many_rows_and_more_in_leav
     assert scales.hessian == 2.0 ** (62 - 2 * 27 + 1)
     assert scales.leaf_hessian == 2.0 ** (62 - 27 + 1)
     assert scales.gradient == 2.0**29
+    assert scales.by_chance
+    assert not Scales.of(1 << 22, 1.0, 0.25).by_chance
+
+
+def test_a_class_that_is_rare_among_very_many_rows_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few bits, the hessian of each row is less than half of a 1, and their sum is that of many 1s."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, 3))
+    rare = ((X[:, 0] > 1.9) & (rng.random(40_000) < 0.2)).astype(float)
+    settings = BoostingSettings(rounds=20, held_out=0.0)
+    ample = margins(boosted_on(X, rare, Logistic(), settings), X)[:, 0]
+    monkeypatch.setattr(growth, "WORD_BITS", 36)
+    scales = Scales.of(len(X), 1.0, 0.25)
+    assert rare.mean() * scales.hessian < 0.5
+    few = margins(boosted_on(X, rare, Logistic(), settings), X)[:, 0]
+    losses = {name: Logistic().each(own, rare).mean() for name, own in (("ample", ample), ("few", few))}
+    constant = Logistic().each(np.full(len(X), np.log(rare.mean() / (1 - rare.mean()))), rare).mean()
+    assert losses["ample"] < 0.7 * constant
+    assert losses["few"] < 0.75 * constant
 
 
 # Weights of rows, and rows that are held out by group or in time
