@@ -27,7 +27,8 @@ SHOWN = 15
 """Number of columns that are shown."""
 WEIGHT: JsonObject = {
     "description": "Of each column of the data, the most important first: by how much the figures get worse when its "
-    "values are shuffled among the test rows (mean of three times), and the standard deviation of the last of them.",
+    "values are shuffled among the test rows (mean of three times; null: it has no value on these rows), and the "
+    "standard deviation of the last of them.",
     "type": "array",
     "items": {"type": "object", "required": ["column", "deviation"]},
 }
@@ -78,7 +79,7 @@ def importance_sections(metrics: JsonObject, words: Mapping[str, str]) -> Sequen
         columns = list_of(learner.get("importance"))
         if columns:
             rows = learner.get("importance_rows") or rows
-            parts += [_table(name, columns, words), *_dependence(name, learner)]
+            parts += [*_without_value(name, columns, words), _table(name, columns, words), *_dependence(name, learner)]
     if not parts:
         return ()
     text = Text(
@@ -90,8 +91,14 @@ def importance_sections(metrics: JsonObject, words: Mapping[str, str]) -> Sequen
     return [Section("importance", "What matters", [text, *parts])]
 
 
+def _without_value(name: str, columns: Sequence[Json], words: Mapping[str, str]) -> list[Part]:
+    """Return a sentence on each metric that was to be measured and has no value."""
+    keys = [key for key in words if all(column.get(key, "") is None for column in objects_of(columns))]
+    return [Text(f"{name}: on these rows, {words[key]} has no value, and tells nothing of columns.") for key in keys]
+
+
 def _table(name: str, columns: Sequence[Json], words: Mapping[str, str]) -> Table:
-    keys = [key for key in words if any(key in column for column in objects_of(columns))]
+    keys = [key for key in words if any(number_of(column.get(key)) is not None for column in objects_of(columns))]
     rows = [
         [str(column.get("column")), *(_short(column.get(key)) for key in keys)]
         for column in objects_of(columns[:SHOWN])

@@ -121,10 +121,15 @@ def along(value: float, domain: tuple[float, float]) -> float:
 
 
 def interval_strip(
-    name: str, share: float, interval: tuple[float, float] | None, baseline: float | None, domain: tuple[float, float]
+    name: str,
+    metric: str,
+    share: float,
+    interval: tuple[float, float] | None,
+    baseline: float | None,
+    domain: tuple[float, float],
 ) -> dict[str, object]:
-    """Return the strip of an accuracy: a dot with its interval, beside the baseline, on the axis ``domain``."""
-    said = f"{name}: {percent(share, 2)} of the test rows are right"
+    """Return the strip of a share, such as accuracy: a dot with its interval, beside the baseline, on ``domain``."""
+    said = f"{name}: {metric} {percent(share, 2)}"
     if interval:
         said += f"; 95% interval {percent(interval[0], 2)} to {percent(interval[1], 2)}"
     if baseline is not None:
@@ -195,10 +200,11 @@ def line_chart(
         Unit of y.
     """
     xs = sorted({x for line in series for x, _ in line.points})
+    from_zero = 0 <= xs[0] <= xs[-1] / 2
     ys = [y for line in series for _, y in line.points] + ([] if reference is None else [reference])
     y_low, y_high = share_domain(ys) if unit == "share" else number_domain(ys)
     scale: Callable[[float], float] = math.log2 if log2 else float
-    x_low, x_high = (scale(xs[0]), scale(xs[-1])) if log2 else (min(0.0, xs[0]), xs[-1])
+    x_low, x_high = (scale(xs[0]), scale(xs[-1])) if log2 else (0.0 if from_zero else xs[0], xs[-1])
     if x_high <= x_low:
         x_low, x_high = x_low - 1, x_high + 1
 

@@ -175,7 +175,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series
     swept = [line.name for line in series if line.name in get_mapping(selection, "swept")]
     how += f"; for {', '.join(swept)} one sweep over all values, on one fold" if swept else ""
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
-    note = f"{how}.{search_note(selection, parameter, sign)}"
+    note = f"{how}.{search_note(selection, parameter, sign, in_rows=figure.key == 'accuracy')}"
     return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)
 
 

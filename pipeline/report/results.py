@@ -200,7 +200,7 @@ def figure_section(metrics: Metrics) -> str:
         at = nice_ticks(*domain)
         ticks = strip_ticks(at, domain, share_label(at))
         rows = [
-            interval_strip(name, accuracy, interval, baseline, domain) | {"style": i % STYLES}
+            interval_strip(name, figure.name, accuracy, interval, baseline, domain) | {"style": i % STYLES}
             for i, (name, (accuracy, interval)) in enumerate(accuracies.items())
         ]
     # A warning, where a learner stopped before it had reached its tolerance.

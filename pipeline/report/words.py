@@ -50,8 +50,8 @@ def _share(test: float | None, train: float | None) -> str:
     if not test or not train or test < 0 or train < 0:
         return ""
     rows = test + train
-    near = next((word for parts, word in _SHARES.items() if abs(test - rows / parts) < 1), None)
-    return near or f"{100 * test / rows:.3g}%"
+    nearest = min(_SHARES, key=lambda parts: abs(test - rows / parts))
+    return _SHARES[nearest] if abs(test - rows / nearest) < 1 else f"{100 * test / rows:.3g}%"
 
 
 def title_of(learner: str) -> str:

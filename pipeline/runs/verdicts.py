@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 
 from ikmap.auto.candidates import LINEAR
@@ -96,7 +97,8 @@ def on_columns(metrics: Metrics) -> Iterator[Verdict]:
         yield Verdict(
             ID,
             f"column {column} looks like an id, a different whole number in every row, and is learned from: "
-            f"--id {column} keeps it only to tell rows apart, --drop {column} leaves it out",
+            f"{shlex.join(['--id', column])} keeps it only to tell rows apart, {shlex.join(['--drop', column])} leaves "
+            "it out",
         )
 
 

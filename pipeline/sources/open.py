@@ -140,8 +140,11 @@ def format_by_content(start: bytes) -> Format | None:
 
 
 def requested_format(file: File, requested: str, csv: CsvFormat) -> str:
-    """Return the format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
-    return "csv" if requested == AUTO and csv != CsvFormat() and _by_name(file) is None else requested
+    """Return the format to ask for: CSV, where something is known of a file as such that does not say what it is."""
+    if requested != AUTO or csv == CsvFormat() or _by_name(file) is not None:
+        return requested
+    with file.open() as stream:
+        return "csv" if format_by_content(stream.read(8)) is None else AUTO
 
 
 def _by_name(file: File) -> Format | None:

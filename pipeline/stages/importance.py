@@ -15,9 +15,8 @@ from typing import cast
 import numpy as np
 
 from ikmap import seed_paths
-from ikmap.arrays import Floats
 from ikmap.json_values import Json, JsonObject, number_of
-from ikmap.rows import Rows, as_csr, as_dense
+from ikmap.rows import Rows, as_csr, as_dense, row_blocks
 from ikmap.seeds import generator
 from ikmap.tables import CATEGORY, TIME
 from ikmap.tasks.capabilities import calibrated
@@ -44,6 +43,8 @@ DEPENDENCE_ROWS = 1_000
 AT_ONCE = 4
 """Number of columns of a task."""
 MOST_COLUMNS = 1_000
+ROW_COPIES = 4
+"""Copies of a row that are there at a time, about: dense, sparse, and what the learner makes of them."""
 SHOWN = 4
 """Number of columns whose partial dependence is computed."""
 VALUES, WORDS = 20, 10
@@ -75,7 +76,8 @@ def importance(
     -------
     dict
         importance: for each column, the most important first, by how much each metric gets worse (mean over the
-        repeats) and the standard deviation of the last metric; partial_dependence: of the first columns;
+        repeats; None: it has no value on these rows) and the standard deviation of the last that has values;
+        partial_dependence: of the first columns;
         importance_rows.
     """
     store, params = context.store, context.params
@@ -87,8 +89,8 @@ def importance(
     stage = Stage(context, f"importance:{learner}", None)
     records = stage.run(shuffle_columns, [Task(f"columns-{k:04d}", (*common, group)) for k, group in enumerate(groups)])
     measured_columns = [column_importance for record in records for column_importance in record["columns"]]
-    metric = importance_metrics(task)[-1]
-    losses = [number_of(column_importance[metric]) or 0.0 for column_importance in measured_columns]
+    measured = [key for key in importance_metrics(task) if any(each[key] is not None for each in measured_columns)]
+    losses = [number_of(each[measured[-1]]) or 0.0 if measured else 0.0 for each in measured_columns]
     by_importance = sorted(range(len(losses)), key=lambda k: (-losses[k], k))
     first = [columns[k] for k in by_importance[:SHOWN] if losses[k] > 0]
     dependences = stage.run(depend, [Task(f"depends-{column.number:04d}", (*common, column)) for column in first])
@@ -121,20 +123,39 @@ class Decided:
         self.task = calibrated(params.decision_task(learner, self.test.preparation.task), calibrator)
         self.numbers = drawn(self.test, params, most)
         block = self.test.take(self.numbers)
-        self.X, self.y = as_dense(cast("Rows", block.rows)), block.y
+        self.X, self.y = cast("Rows", block.rows), block.y
         self._model = load_decider(store, f"{MODELS}/{learner}", content_hash)
         self._partitions = None if fitted is None else fitted.load(store)
 
-    def decide(self, X: Floats) -> np.ndarray:
-        """Return the decisions, shape (n, K), on features."""
-        rows: Rows = X if self.test.preparation.dense else as_csr(X)
-        return self._model.decision_function(
-            rows if self._partitions is None else self._partitions.cells(rows, n_threads=1)
-        )
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the rows that are held."""
+        X = self.X
+        return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
 
-    def metrics(self, X: Floats) -> dict[str, float]:
-        """Return the metrics by which importance is measured, without those that have no value."""
-        metrics = accumulate(self.task, self.y, self.decide(X)).metrics()
+    def decide(self, rows: np.ndarray, others: np.ndarray, features: Sequence[int]) -> np.ndarray:
+        """Return the decisions, shape (n, K), on copies of n rows that have some features of n others.
+
+        Only a block of the copies is there at a time, dense: words that are one-hot may have many features.
+        """
+        decisions: list[np.ndarray] = []
+        for part in row_blocks(rows.size, ROW_COPIES * 8 * self.X.shape[1]):
+            X = np.array(as_dense(self.X[rows[part]]))
+            if features:
+                X[:, list(features)] = as_dense(self.X[others[part]][:, list(features)])
+            copies: Rows = X if self.test.preparation.dense else as_csr(X)
+            if self._partitions is not None:
+                copies = self._partitions.cells(copies, n_threads=1)
+            decisions.append(self._model.decision_function(copies))
+        return np.concatenate(decisions)
+
+    def metrics(self, order: np.ndarray, features: Sequence[int]) -> dict[str, float]:
+        """Return the metrics by which importance is measured, without those that have no value.
+
+        Each row has some features of another one, in the order of their numbers.
+        """
+        decisions = self.decide(np.arange(self.y.size), order, features)
+        metrics = accumulate(self.task, self.y, decisions).metrics()
         values = {key: number_of(metrics[key]) for key in importance_metrics(self.task)}
         return {key: float(value) for key, value in values.items() if value is not None}
 
@@ -150,21 +171,18 @@ def shuffle_columns(
 ) -> ImportanceRecord:
     """Task: measure by how much the metrics get worse when each of some columns is shuffled."""
     decided = Decided(store, params, learner, fitted, content_hash, calibrator, ROWS)
-    before = decided.metrics(decided.X)
+    before = decided.metrics(np.arange(decided.y.size), [])
     measured_columns: list[JsonObject] = []
     for column in columns:
-        worse: dict[str, list[float]] = {key: [] for key in importance_metrics(decided.task)}
-        features = list(column.features)
-        X = decided.X.copy()
+        worse: dict[str, list[float]] = {key: [] for key in before}
         for repeat in range(REPEATS):
             order = generator(params.seed, seed_paths.IMPORTANCE, column.number, repeat).permutation(decided.y.size)
-            X[:, features] = decided.X[order][:, features]
-            for key, value in decided.metrics(X).items():
+            for key, value in decided.metrics(order, column.features).items():
                 worse[key].append(before[key] - value)
-        means = {key: float(np.mean(values)) if values else 0.0 for key, values in worse.items()}
-        spread = float(np.std(worse[importance_metrics(decided.task)[-1]] or [0.0]))
+        means = {key: float(np.mean(worse[key])) if key in worse else None for key in importance_metrics(decided.task)}
+        spread = float(np.std(worse[list(worse)[-1]])) if worse else None
         measured_columns.append({"column": column.name, **means, "deviation": spread})
-    return {"rows": decided.y.size, "bytes_read": decided.X.nbytes, "columns": measured_columns}
+    return {"rows": decided.y.size, "bytes_read": decided.bytes_read, "columns": measured_columns}
 
 
 def depend(
@@ -180,16 +198,14 @@ def depend(
     decided = Decided(store, params, learner, fitted, content_hash, calibrator, ROWS)
     values = original_values(decided.test, decided.numbers, column)
     rows = np.linspace(0, decided.y.size - 1, min(DEPENDENCE_ROWS, decided.y.size)).astype(np.int64)
-    features, answers, points = list(column.features), [], []
+    answers, points = [], []
     for at in chosen_rows(values, column.kind):
-        X = decided.X[rows].copy()
-        X[:, features] = decided.X[at][features]
         points.append(shown_value(values[at], column.kind))
-        answers.append(responses(decided.task, decided.decide(X)))
+        answers.append(responses(decided.task, decided.decide(rows, np.full(rows.size, at), column.features)))
     names = list(answers[0]) if answers else []
-    mean_responses = {name: [round(float(answer[name].mean()), 6) for answer in answers] for name in names}
+    mean_responses = {name: [float(f"{answer[name].mean():.6g}") for answer in answers] for name in names}
     dependence: JsonObject = {"column": column.name, "kind": column.kind, "values": points, "responses": mean_responses}
-    return {"rows": decided.y.size, "bytes_read": decided.X.nbytes, "dependence": dependence}
+    return {"rows": decided.y.size, "bytes_read": decided.bytes_read, "dependence": dependence}
 
 
 def chosen_rows(values: np.ndarray, kind: str) -> list[int]:

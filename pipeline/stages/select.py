@@ -328,7 +328,9 @@ class HyperparameterSearch:
             metric = learner.criterion.metric
             by = "" if metric == self.task.kind.presenter.metric else f" by {metric.name}"
             parts.append(f"{learner.parameter} {listed(learner.values)}{Cs} for {learner.name}{by}")
-        how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
+        how = "all of it"
+        if race and self.n_folds > 1:
+            how = "leaving out on the way what cannot win any more (--search full tries all)"
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
         in_folds = f"in {self.n_folds} fold{'s' * (self.n_folds > 1)}"
         self._say(f"tries {'; '.join(parts)} on {self.n_rows:,} rows {in_folds}, {how}{limit}")

@@ -110,9 +110,11 @@ class NumberPresenter(Presenter):
 
     def quality(self, learner: JsonObject, metrics: JsonObject) -> str:  # noqa: ARG002
         """Tell how much of the variance it explains, and the error of its predictions; of a quantile, how it is met."""
-        if (quantile := _predicted_quantile(learner)) and real_number(quantile["level"]) != 0.5:
+        if quantile := _predicted_quantile(learner):
+            level = real_number(quantile["level"])
+            known = "median" if level == 0.5 else f"quantile {level:g}"
             return (
-                f"predicts the quantile {real_number(quantile['level']):g}, which the true value is not above on "
+                f"predicts the {known}, which the true value is not above on "
                 f"{in_percent(real_number(quantile['not_above']))} of {{rows}}; its mean pinball loss is "
                 f"{real_number(quantile['pinball']):.4g}"
             )
@@ -175,14 +177,21 @@ def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:
     }
     ends = [x for line in lines.values() for x, _ in line]
     lines["true value"] = [(min(ends), min(ends)), (max(ends), max(ends))]
-    note = "Each point is a tenth of the rows, by their true values: its mean, and the mean of the predictions."
+    group = _group(learners)
+    note = f"Each point is a {group} of the rows, by their true values: its mean, and the mean of the predictions."
     parts: list[Part] = [Lines("Predicted against true", "true value", "prediction", lines, note)]
     head = ("mean true value", "rows", "mean prediction", "RMSE", "mean absolute error")
     keys = ("target", "rows", "prediction", "rmse", "mae")
     for name, learner in learners.items():
-        rows = [[_five_digits(group[key]) for key in keys] for group in objects_of(learner["by_decile"])]
-        parts.append(Table(f"Errors of {name} by tenths of the true values", head, rows))
+        rows = [[_five_digits(one[key]) for key in keys] for one in objects_of(learner["by_decile"])]
+        parts.append(Table(f"Errors of {name} by {group}s of the true values", head, rows))
     return parts
+
+
+def _group(learners: Mapping[str, JsonObject]) -> str:
+    """Return what a group of rows is called: ends of tenths are rounded, which shows where targets lie far from 0."""
+    sizes = [whole_number(group["rows"]) for one in learners.values() for group in objects_of(one["by_decile"])]
+    return "tenth" if max(sizes) < 2 * min(sizes) and max(sizes) < sum(sizes) / len(learners) / 5 else "group"
 
 
 def _residuals(learners: Mapping[str, JsonObject]) -> list[Part]:

@@ -190,7 +190,9 @@ class NumberState:
         middles = np.array([(upper_edge(k - 1, BITS) + upper_edge(k, BITS)) / 2 for k in bins.tolist()])
         by_size = np.argsort(np.abs(middles), kind="stable")
         within = np.cumsum(counts[by_size]) >= (1 - 2 * BEYOND) * counts.sum()
-        most = float(np.abs(middles[by_size[np.argmax(within)]])) or 1.0
+        most = float(np.abs(middles[by_size[np.argmax(within)]]))
+        if most < np.finfo(np.float64).tiny:  # the bin of 0
+            most = 1.0
         place = np.clip(np.rint((middles / most + 1) * (SHOWN - 1) / 2), 0, SHOWN - 1).astype(np.int64)
         share = np.bincount(place, weights=counts, minlength=SHOWN) / counts.sum()
         return {"middle": np.linspace(-most, most, SHOWN).tolist(), "share": share.tolist()}

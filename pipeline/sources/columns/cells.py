@@ -206,7 +206,8 @@ def as_numbers(
         return _seconds(column), None
     if not pa.types.is_null(column.type) and (pa.types.is_duration(column.type) or kind_of_type(column.type) != kind):
         as_before = (
-            f"{_TYPES[kind]} as before it; write all files with the same type, or train with --drop {wanted.name}"
+            f"{_TYPES[kind]} as before it; write all files with the same type, or train with "
+            f"{shlex.join(['--drop', wanted.name])}"
         )
         raise InputError(
             f"{where(0)}: found values of type {column.type}, expected "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -139,7 +140,7 @@ class _Cells:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
-                f"{in_one_line(error)}; train with --drop {column.name}"
+                f"{in_one_line(error)}; train with {shlex.join(['--drop', column.name])}"
             ) from error
 
 

@@ -95,8 +95,10 @@ def test_faults_are_said_with_their_line(tmp_path: Path) -> None:
     assert refused(path, late.encode() + b"1,\xe9,1\n").endswith(", or train with --encoding cp1252")
     assert "t.csv: not utf-16 text" in refused(path, "a,y\n1,2\n", encoding="utf-16")
     np.savez(tmp_path / "t.npz", X=np.eye(3), y=np.arange(3))
-    with pytest.raises(InputError, match=r"t\.npz: read as npz, but --delimiter is for CSV; leave it out"):
-        _ = find_data(BatchOptions(input=str(tmp_path / "t.npz"), delimiter=";"), Heard()).sources
+    (tmp_path / "nameless").write_bytes((tmp_path / "t.npz").read_bytes())
+    for name in ("t.npz", "nameless"):
+        with pytest.raises(InputError, match=f"{name}: read as npz, but --delimiter is for CSV; leave it out"):
+            _ = find_data(BatchOptions(input=str(tmp_path / name), delimiter=";"), Heard()).sources
 
 
 def test_marks_line_ends_blank_lines_and_quotes(tmp_path: Path) -> None:
