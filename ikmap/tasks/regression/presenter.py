@@ -189,9 +189,9 @@ def _predicted(learners: Mapping[str, JsonObject]) -> list[Part]:
 
 
 def _group(learners: Mapping[str, JsonObject]) -> str:
-    """Return what a group of rows is called: ends of tenths are rounded, which shows where targets lie far from 0."""
-    sizes = [whole_number(group["rows"]) for one in learners.values() for group in objects_of(one["by_decile"])]
-    return "tenth" if max(sizes) < 2 * min(sizes) and max(sizes) < sum(sizes) / len(learners) / 5 else "group"
+    """Return what a group of rows is called: ends of tenths are rounded, and some fall together far from 0."""
+    sizes = [[whole_number(group["rows"]) for group in objects_of(one["by_decile"])] for one in learners.values()]
+    return "tenth" if all(len(own) == 10 and max(own) < sum(own) / 4 for own in sizes) else "group"
 
 
 def _residuals(learners: Mapping[str, JsonObject]) -> list[Part]:

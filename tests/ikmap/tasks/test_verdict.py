@@ -143,6 +143,11 @@ def test_quantiles_are_not_judged_as_the_mean() -> None:
     )
     both = {**learner, "quantiles": quantiles}
     assert "the quantile 0.1, which" in REGRESSION.presenter.quality(both, {})
+    quantiles[1]["level"] = 0.5
+    assert REGRESSION.presenter.verdicts("ours", learner, {}) == ()
+    assert REGRESSION.presenter.quality(learner, {}).startswith(
+        "predicts the median, which the true value is not above"
+    )
 
 
 def test_scores_and_labels() -> None:

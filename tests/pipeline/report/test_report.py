@@ -21,8 +21,20 @@ from ikmap.methods import MAPS, Doc, Map, MapAbout, Sample, Symbol
 from ikmap.methods.anne import Anne
 from ikmap.partitioners import Partitions
 from pipeline.report import render_report, scores, text, write_report
-from pipeline.report.charts import nice_ticks, number_label, share_domain
+from pipeline.report.charts import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    ChartWords,
+    Series,
+    interval_strip,
+    line_chart,
+    nice_ticks,
+    number_label,
+    share_domain,
+)
 from pipeline.report.labels import Box, place_labels
+from pipeline.report.search import search_note
 from pipeline.report.timeline import bars_of
 from pipeline.report.traces import traces_section
 from pipeline.report.words import words_for_test_rows
@@ -319,6 +331,8 @@ def test_kernels_on_rows_need_no_word_of_cells() -> None:
         ("file", (100, 7), "your test file mine.csv"),
         ("split", (1438, 359), "a random fifth of the rows"),
         ("split", (80, 20), "a random fifth of the rows"),
+        ("split", (8, 2), "a random fifth of the rows"),
+        ("split", (27, 3), "a random tenth of the rows"),
         ("split", (700, 300), "a random 30% of the rows"),
         ("split", (877, 123), "a random 12.3% of the rows"),
         ("last", (1000, 1000), "the last half of the rows of the file"),
@@ -499,6 +513,8 @@ def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
     selection["race"] = {"odds": 0.01, "rounds": {"svm": [at, {**at, "folds": 3, "dropped": []}]}}
     text = Page(render_report(metrics)).text
     assert "svm after 1 of 5 folds: ψ = 4 (212 of 1,300), 4096 (77 of 190). In brackets: by how many rows" in text
+    note = search_note(selection, "psi", "ψ", in_rows=False)
+    assert "svm after 1 of 5 folds: ψ = 4, 4096. Their points" in note
     selection["budget"] = {
         "seconds": 60, "spent": 60.4, "reached": True, "folds": {"svm": 1, "ogd": 1},
         "not_tried": {"svm": [2048, 4096], "ogd": []},
@@ -508,6 +524,21 @@ def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
     assert "not tried for svm: 2048, 4096." in text
     selection |= {"race": {"rounds": {"svm": 3, "ogd": [None, {"dropped": [1]}]}}, "budget": {"reached": True}}
     assert "not tried on all folds" not in Page(render_report(metrics)).text
+
+
+@pytest.mark.parametrize(("x", "first"), [((1990.0, 2005.0, 2020.0), 1990.0), ((2.0, 5.0, 9.0), 0.0)])
+def test_a_curve_far_from_0_takes_the_whole_width(x: tuple[float, ...], first: float) -> None:
+    series = [Series("a", [(value, 1.0) for value in x], 0)]
+    page = Page(line_chart("key", series, ChartWords(title="t", description="d", x="x", y="y"), unit="number"))
+    (path,) = [value for tag, name, value in page.attributes if (tag, name) == ("polyline", "points")]
+    begin, *_, end = [float(point.split(",")[0]) for point in path.split()]
+    assert begin == pytest.approx(LEFT + (x[0] - first) / (x[-1] - first) * (WIDTH - RIGHT - LEFT), abs=0.01)
+    assert end == WIDTH - RIGHT
+
+
+def test_a_strip_says_which_share_it_shows() -> None:
+    said = interval_strip("idk", "share above the threshold", 0.05, (0.04, 0.06), None, (0.0, 1.0))["said"]
+    assert said == "idk: share above the threshold 5.00%; 95% interval 4.00% to 6.00%"
 
 
 points = st.tuples(st.floats(10, 390), st.floats(10, 190))

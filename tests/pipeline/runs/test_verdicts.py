@@ -52,6 +52,15 @@ def test_a_run_that_has_learned_nothing_says_so_everywhere(words: bool, tmp_path
     assert printed.getvalue().splitlines()[-3:] == [f"note: {line}" for line in lines]
 
 
+def test_a_column_is_named_as_it_can_be_typed() -> None:
+    metrics = report_examples.binary()
+    metrics["data"]["ids"] = ["Customer ID"]
+    (line,) = [verdict["message"] for verdict in verdicts_of(metrics) if verdict["kind"] == "id"]
+    assert line is not None
+    assert line.startswith("column Customer ID looks like an id, ")
+    assert line.endswith(": --id 'Customer ID' keeps it only to tell rows apart, --drop 'Customer ID' leaves it out")
+
+
 def test_the_first_line_says_how_good_the_best_learner_is() -> None:
     metrics = report_examples.raced()
     metrics["learners"]["other"] = {**metrics["learners"]["stacking"], "accuracy": 0.7}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,14 +78,38 @@ def test_what_tells_the_label_matters(table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_numbers_to_predict(table: Path, tmp_path: Path) -> None:
+    """However small they are."""
+    rows = pq.read_table(table)
+    tiny = pa.array(rows["number"].to_numpy() * 1e-9)
+    pq.write_table(rows.drop_columns(["kind", "number"]).append_column("tiny", tiny), table)
     with one_process():
-        metrics = run(
-            table, tmp_path / "run", "--label number --drop kind --t 32 --psi 32 --learner ridge --scale minmax"
-        )
+        metrics = run(table, tmp_path / "run", "--label tiny --t 32 --psi 32 --learner ridge --scale minmax")
     ridge = metrics["learners"]["ridge"]
     assert ridge["importance"][0]["column"] == "word"
     assert ridge["importance"][0]["r2"] > 0.3
-    assert list(ridge["partial_dependence"][0]["responses"]) == ["prediction"]
+    responses = ridge["partial_dependence"][0]["responses"]
+    assert list(responses) == ["prediction"]
+    assert max(responses["prediction"]) > 2 * min(responses["prediction"]) > 0
+
+
+@pytest.mark.slow
+def test_a_figure_without_a_value_says_nothing_of_columns(table: Path, tmp_path: Path) -> None:
+    """Of test rows of one class, only accuracy can be measured."""
+    rows = pq.read_table(table)
+    alike = rows.filter(pc.equal(rows["kind"], "yes"))
+    pq.write_table(alike, tmp_path / "alike.parquet")
+    words = f"--label kind --drop number,when --t 16 --psi 16 --learner svm --test-input {tmp_path / 'alike.parquet'}"
+    with one_process():
+        metrics = run(table, tmp_path / "run", words)
+    found = metrics["learners"]["svm"]["importance"]
+    assert {one["roc_auc"] for one in found} == {None}
+    assert found == sorted(found, key=lambda one: -one["accuracy"])
+    assert found[0]["accuracy"] > 0.1
+    assert metrics["learners"]["svm"]["partial_dependence"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "svm: on these rows, ROC AUC has no value" in page
+    assert "accuracy lost" in page
+    assert "ROC AUC lost" not in page
 
 
 @pytest.mark.slow
@@ -115,6 +140,7 @@ def test_a_run_goes_on_with_the_same_bits_whatever_makes_a_task(
         run(table, snapshots.taken["evaluate:svm"], words)
         assert results(snapshots.taken["evaluate:svm"]) == results(tmp_path / "whole")
         monkeypatch.setattr(importance, "AT_ONCE", 1)
+        monkeypatch.setattr(importance, "ROW_COPIES", 1 << 17)  # a few rows in a block
         run(table, tmp_path / "one by one", words)
     assert results(tmp_path / "one by one")["learner svm"] == results(tmp_path / "whole")["learner svm"]
 
