@@ -130,7 +130,7 @@ def test_an_encoder_in_front_fills_gaps_that_only_later_rows_have() -> None:
 def test_names_that_are_no_texts_are_found_by_their_texts() -> None:
     pytest.importorskip("pandas")
     frame = table().to_pandas().rename(columns={"size": 0})
-    for model in (CellSVC(), make_pipeline(TableEncoder(), CellSVC())):
+    for model in (ikmap.CellOGDClassifier(), make_pipeline(TableEncoder(), ikmap.CellOGDClassifier())):
         expected = model.fit(frame, labels()).decision_function(frame)
         assert model.feature_names_in_.tolist() == ["0", "town", "when"]
         np.testing.assert_array_equal(model.decision_function(frame[["when", 0, "town"]]), expected)
