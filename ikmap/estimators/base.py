@@ -18,7 +18,7 @@ from ikmap._threads import usable_cores
 from ikmap.arrays import Array, Floats, Int32s, Matrix
 from ikmap.cells import Cells
 from ikmap.estimators.parameters import configured
-from ikmap.estimators.table_encoder import TableEncoder, not_numbers
+from ikmap.estimators.table_encoder import TableEncoder, check_targets_are_there, not_numbers
 from ikmap.json_values import Label
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.rows import Rows, check_rows, n_rows
@@ -83,11 +83,16 @@ class Estimator(BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _features(self, X: Table, reset: bool, y: ArrayLike | None = None) -> FeatureRows:
+    def _features(self, X: Table, reset: bool, y: ArrayLike | None = None, task: TaskKind | None = None) -> FeatureRows:
         """Return the rows as float64 features, dense or CSR.
 
         Finite numbers are taken as they are. A table with words, dates or missing cells is encoded; the words of the
         rows that are learned from (`reset`) by the targets of other rows, as :meth:`TableEncoder.fit_transform` does.
+
+        Parameters
+        ----------
+        task : TaskKind, optional
+            Kind of task of the targets, where the class has none of its own.
 
         Raises
         ------
@@ -100,7 +105,8 @@ class Estimator(BaseEstimator):
         if column is not None and not reset:
             raise ValueError(
                 f"column {column!r}: found words, dates or missing cells, expected numbers as in the rows that "
-                f"{type(self).__name__} was fitted on"
+                f"{type(self).__name__} was fitted on; to have medians in place of missing cells, fit "
+                f"make_pipeline(TableEncoder(), {type(self).__name__}())"
             )
         if column is None:
             features: FeatureRows = validate_data(
@@ -112,7 +118,7 @@ class Estimator(BaseEstimator):
             return features
         seed = self.random_state
         encoder = TableEncoder(random_state=int(seed) if isinstance(seed, int | np.integer) else 0)
-        encoded: Floats = encoder._fit_transform(X, y, self._task)
+        encoded: Floats = encoder._fit_transform(X, y, self._task if task is None else task)
         if encoded.shape[1] == 0:
             raise ValueError(f"found no column that tells rows apart: {'; '.join(encoder.plan_)}")
         self.table_encoder_, self.n_features_in_ = encoder, encoder.n_features_in_
@@ -139,8 +145,10 @@ class Supervised(Estimator):
         """Return rows, targets and weights that have been checked; weights of None are all ones."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        rows = self._rows(X, reset, y)
-        targets, n = self._checked_targets(y), n_rows(rows)
+        check_targets_are_there(y)
+        targets = self._checked_targets(y)
+        rows = self._rows(X, reset, targets)
+        n = n_rows(rows)
         check_consistent_length(np.empty(n), targets)
         if sample_weight is None:
             return rows, targets, None

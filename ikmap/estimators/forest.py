@@ -15,13 +15,14 @@ from ikmap.arrays import Array, Floats
 from ikmap.estimators.base import RandomState, Table
 from ikmap.estimators.cell_map import CellMap
 from ikmap.estimators.parameters import checked, subsample_size
+from ikmap.estimators.table_encoder import plain_targets
 from ikmap.methods import Sample
 from ikmap.methods.capabilities import DoesNotFit
 from ikmap.methods.fields import with_options
 from ikmap.methods.forest import Forest
 from ikmap.methods.kinds import Choice
-from ikmap.rows import Rows
-from ikmap.tasks import CLASSIFICATION, REGRESSION
+from ikmap.rows import Rows, as_rows
+from ikmap.tasks import CLASSIFICATION, REGRESSION, TaskKind
 
 PARAMETERS = {"t": "n_estimators", "psi": "max_samples", "partitioner": "map"}
 """Names of parameters, and a word for the map, in messages that name options."""
@@ -130,7 +131,7 @@ class ForestMap(CellMap):
         Raises
         ------
         ValueError
-            A parameter is out of range, an entry is not finite, or there are no targets.
+            A parameter is out of range, an entry is not finite, or a target is missing.
         """
         self._grow(X, y)
         return self
@@ -148,13 +149,14 @@ class ForestMap(CellMap):
         """Grow the trees and return the rows."""
         if y is None:
             raise ValueError("ForestMap requires y to be passed, but the target y is None")
-        rows = self._rows(X, True, y)
-        targets: Array = _check_y(y, estimator=self)
-        n, d = rows.shape
-        check_consistent_length(np.empty(n), targets)
         task = checked("task", self.task, Choice(("auto", "classification", "regression")))
+        targets: Array = _check_y(plain_targets(y), estimator=self)
         if task == "auto":
             task = "regression" if type_of_target(targets) == "continuous" else "classification"
+        kind: TaskKind = REGRESSION if task == "regression" else CLASSIFICATION
+        rows = as_rows(self._features(X, True, targets, kind))
+        n, d = rows.shape
+        check_consistent_length(np.empty(n), targets)
         if task == "classification":
             labels, targets = np.unique(targets, return_inverse=True)
             learned = CLASSIFICATION.of(labels.tolist())

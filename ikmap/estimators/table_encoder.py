@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Self
@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
 from ikmap.arrays import Array, Int64s, Matrix, Objects
 from ikmap.rows import Rows
-from ikmap.tables import CATEGORY, ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
-from ikmap.tables.column_plan import DROP
-from ikmap.tables.frames import Frame, column_of, is_frame, names_of, table_by_name, table_of_columns
+from ikmap.tables import ColumnPlan, EncodingRequest, RawTable, Statistics, choose, fit
+from ikmap.tables.column_plan import BY_KIND, DROP
+from ikmap.tables.frames import Frame, columns_of, is_absent, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
 from ikmap.tasks import CLASSIFICATION, REGRESSION, TaskKind
 from ikmap.tasks.capabilities import EncodesWords, capability
@@ -44,7 +44,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         How dates and times become features; "auto" is "parts".
     columns : mapping of str to mapping, optional
         Of single columns, by name: ``{"zip": {"kind": "category"}, "age": {"kind": "number", "encoding": "drop"}}``;
-        "drop" leaves a column out.
+        "drop" leaves a column out, whatever its cells are.
     sparse_output : bool, default=False
         Whether features are a ``scipy.sparse.csr_array``, which is smaller where words have many features.
     random_state : int, default=0
@@ -57,7 +57,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What became of each column, and why; a line each.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where the table has names.
+        Where the table has names; names that are no texts, as those of ``pd.DataFrame(array)``, as texts.
 
     Notes
     -----
@@ -104,6 +104,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : DataFrame, Arrow table or array, shape (n, columns)
         y : array-like, shape (n,), optional
             Classes or numbers; needed to encode words by targets.
+
+        Raises
+        ------
+        ValueError
+            A parameter asks for what there is not, a cell cannot be encoded, or a target is missing.
         """
         self._fit(X, y)
         return self
@@ -140,21 +145,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Matrix | Frame, y: ArrayLike | None, task: TaskKind | None = None) -> RawTable:
         request = EncodingRequest(self.numbers, self.categories, self.times)
-        own = {name: dict(about) for name, about in (self.columns or {}).items()}
-        names, columns = self._columns(X, reset=True)
-        kinds = [own.get(name, {}).get("kind") for name in names]
+        own = _requested(self.columns or {})
+        checked, names = self._checked(X, reset=True)
         for name in own:
             if name not in names:
                 raise ValueError(f"columns: found no column {name!r}, expected one of {', '.join(names)}")
-        table, all_kinds = table_of_columns(columns, names, kinds)
+        given = [own.get(name, {}) for name in names]
+        encodings = [about.get("encoding", "auto") for about in given]
+        wanted = [
+            DROP if encoding == DROP else about.get("kind") for about, encoding in zip(given, encodings, strict=True)
+        ]
+        table, kinds = _table_of(checked, names, wanted)
         plan = [
-            ColumnPlan(name, kind, own.get(name, {}).get("encoding", "auto"))
-            for name, kind in zip(names, all_kinds, strict=True)
+            ColumnPlan(name, about.get("kind", kind), encoding)
+            for name, about, kind, encoding in zip(names, given, kinds, encodings, strict=True)
         ]
         targets, outputs, unit = _targets(y, table.rows, task)
         drawn = np.zeros(table.rows, dtype=np.bool_)
         drawn[drawn_rows(table.rows, self._seed)] = True
-        statistics = Statistics.of(table, all_kinds, self._folds(table.rows), targets, drawn)
+        statistics = Statistics.of(table, kinds, self._folds(table.rows), targets, drawn)
         self.encoder_ = fit(choose(plan, statistics, request), statistics, unit=unit, outputs=outputs)
         self.plan_ = self.encoder_.lines(len(plan))
         return table
@@ -162,35 +171,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _folds(self, n: int) -> Int64s:
         return fold_of(np.arange(n), self._seed)
 
-    def _columns(self, X: Matrix | Frame, reset: bool) -> tuple[list[str], list[Array]]:
-        """Names and columns of a table, checked as scikit-learn does."""
+    def _checked(self, X: Matrix | Frame, reset: bool) -> tuple[Array | Frame, list[str]]:
+        """Return a table that has been checked as scikit-learn does, and the names of its columns."""
         if sp.issparse(X):
             raise TypeError("sparse data was passed, but dense data is required: a table has cells of any kind")
-        X = with_texts_as_names(X)
         if is_frame(X):
-            names = names_of(X)
+            frame: Frame = X
+            names = names_of(frame)
+            _check_n_features(self, frame, reset=reset)
             if reset:
-                _check_feature_names(self, X, reset=True)
                 self.feature_names_in_ = np.array(names, dtype=object)
-                _check_n_features(self, X, reset=True)
-            columns = [column_of(X, name) for name in names]
-            if not columns or not len(columns[0]):
+            if not names or not len(frame):
                 raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={getattr(X, 'shape', None)})")
-            return names, columns
-        checked = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
+            return frame, names
+        checked = validate_data(self, _without_lists(X), dtype=None, ensure_all_finite=False, reset=reset)
         if checked.dtype.kind == "c":
             raise ValueError("Complex data not supported")
-        return [f"x{j}" for j in range(checked.shape[1])], [checked[:, j] for j in range(checked.shape[1])]
+        return checked, [f"x{j}" for j in range(checked.shape[1])]
 
     def _table(self, X: Matrix | Frame) -> RawTable:
         plan = self.encoder_.columns
-        # Those that were left out may hold anything now, which a word is of any type.
-        kinds = [CATEGORY if column.encoding == DROP else column.kind for column in plan]
-        X = with_texts_as_names(X)
+        kinds = [DROP if column.encoding == DROP else column.kind for column in plan]
         if is_frame(X) and hasattr(self, "feature_names_in_"):
             return table_by_name(X, [column.name for column in plan], kinds)
-        names, columns = self._columns(X, reset=False)
-        return table_of_columns(columns, names, kinds)[0]
+        checked, names = self._checked(X, reset=False)
+        return _table_of(checked, names, kinds)[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -200,26 +205,50 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def with_texts_as_names(X: Matrix | Frame) -> Matrix | Frame:
-    """Return a frame with other names than texts, or a list, as an array, and anything else as it is."""
-    if isinstance(X, list | tuple):
-        return np.array(X, dtype=object)
-    if is_frame(X) and not hasattr(X, "column_names"):
-        frame: Frame = X
-        if not all(isinstance(name, str) for name in frame.columns):
-            return np.asarray(frame.to_numpy())
-    return X
+def _requested(columns: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    """Return the requests for single columns, by the texts of their names.
+
+    Raises
+    ------
+    ValueError
+        A request has a key, a kind or an encoding that there is not.
+    """
+    requests = {str(name): about for name, about in columns.items()}
+    for name, about in requests.items():
+        if not isinstance(about, Mapping) or not about.keys() <= {"kind", "encoding"}:
+            raise ValueError(
+                f"columns: column {name!r}: found {about!r}, expected kind, encoding or both, such as "
+                "{'kind': 'category', 'encoding': 'onehot'}"
+            )
+        encoding = about.get("encoding", "auto")
+        if "kind" in about:
+            ColumnPlan(name, about["kind"], encoding)  # refuses what is unknown
+        elif encoding not in (known := ("auto", *(word for words in BY_KIND.values() for word in words), DROP)):
+            raise ValueError(f"column {name!r}: encoding = {encoding!r}, expected one of {', '.join(known)}")
+    return requests
+
+
+def _table_of(X: Array | Frame, names: Sequence[str], kinds: Sequence[str | None]) -> tuple[RawTable, list[str]]:
+    """Return the cells of a table that has been checked, and the kinds of its columns."""
+    columns = list(columns_of(X, names, kinds)) if is_frame(X) else list(np.asarray(X).T)
+    return table_of_columns(columns, names, kinds)
+
+
+def _without_lists(X: Matrix | Frame) -> Matrix | Frame:
+    """Return a list of rows as an array of objects, and anything else as it is."""
+    return np.array(X, dtype=object) if isinstance(X, list | tuple) else X
 
 
 def not_numbers(X: Matrix | Frame) -> str | None:
     """Return the name of the first column with words, dates or missing cells; None if there are numbers only."""
     if sp.issparse(X):
         return None
-    X = with_texts_as_names(X)
     if is_frame(X):
-        return next((name for name in names_of(X) if not _are_numbers(column_of(X, name))), None)
+        names = names_of(X)
+        columns = zip(names, columns_of(X, names), strict=True)
+        return next((name for name, column in columns if not _are_numbers(column)), None)
     try:
-        array = np.asarray(X)
+        array = np.asarray(_without_lists(X))
     except ValueError:  # rows of different lengths, which are refused later
         return None
     if array.ndim != 2 or array.dtype.kind in "iubc" or _are_numbers(array):
@@ -239,6 +268,39 @@ def _are_numbers(values: Array) -> bool:
     return all(isinstance(value, Real | Decimal | np.bool_) and value == value for value in values.ravel().tolist())
 
 
+def check_targets_are_there(y: ArrayLike) -> None:
+    """Refuse targets of which one is missing.
+
+    Raises
+    ------
+    ValueError
+        A target is None or NaN; the message has its row.
+    """
+    targets = np.asarray(y).ravel()
+    if targets.dtype.kind == "O":
+        absent = [row for row, value in enumerate(targets.tolist()) if is_absent(value)]
+    else:
+        absent = np.flatnonzero(np.isnan(targets)).tolist() if targets.dtype.kind == "f" else []
+    if absent:
+        raise ValueError(
+            f"row {absent[0]}: found None or NaN in y, expected a label or a number in every row; to leave out rows "
+            "without one, take X[there] and y[there] with there = pandas.notna(y)"
+        )
+
+
+def plain_targets(y: ArrayLike) -> Array:
+    """Return targets as an array; numbers that are Python objects, as in ``DataFrame.values``, become float64.
+
+    Raises
+    ------
+    ValueError
+        A target is missing.
+    """
+    check_targets_are_there(y)
+    targets = np.asarray(y)
+    return targets.astype(np.float64) if targets.dtype.kind == "O" and _are_numbers(targets) else targets
+
+
 def _targets(y: ArrayLike | None, n: int, task: TaskKind | None) -> tuple[Array, list[str], float]:
     """Whole numbers by which words are encoded, what tells them apart, and their unit.
 
@@ -246,7 +308,7 @@ def _targets(y: ArrayLike | None, n: int, task: TaskKind | None) -> tuple[Array,
     """
     if y is None:
         return np.zeros((n, 0), dtype=np.int64), [""], 1.0
-    y = np.asarray(y)
+    y = plain_targets(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     check_consistent_length(np.empty(n), y)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ikmap.arrays import Array, Floats, Matrix, Objects
+from ikmap.arrays import Array, Floats, Matrix, Objects, Singles
+from ikmap.tables.column_plan import DROP
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
-from ikmap.tables.times import seconds_in, seconds_of
+from ikmap.tables.times import seconds_in, seconds_of, word_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,36 +38,71 @@ def is_frame(X: object) -> bool:
 
 
 def names_of(X: Frame) -> list[str]:
-    """Return the names of the columns of a table."""
+    """Return the names of the columns of a table, as texts."""
     return [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
 
 
-def column_of(X: Frame, name: str) -> Array:
-    """Return a column of a table: numbers, datetime64, or objects in which None and NaN are missing."""
+def columns_of(X: Frame, names: Sequence[str], kinds: Sequence[str | None] = ()) -> Iterator[Array]:
+    """Yield columns of a table, by name: numbers, datetime64, or objects in which None and NaN are missing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Texts of the names.
+    kinds : sequence of (str or None), optional
+        Kinds that are wanted. A category keeps what only words show, such as the zone of a time.
+
+    Raises
+    ------
+    ValueError
+        There is no column of a name, or several.
+    """
+    places: dict[str, list[int]] = {}
+    for j, name in enumerate(names_of(X)):
+        places.setdefault(name, []).append(j)
+    for name in names:
+        if name not in places:
+            raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
+        if len(places[name]) > 1:
+            first, second, *_ = places[name]
+            raise ValueError(
+                f"X: column name {name!r} appears twice (columns {first + 1} and {second + 1}), expected names whose "
+                "texts differ; rename one of them, as by X.columns = [...]"
+            )
+    for name, kind in zip(names, kinds or [None] * len(names), strict=True):
+        yield _column(X, places[name][0], name, as_words=kind == CATEGORY)
+
+
+def _column(X: Frame, j: int, name: str, as_words: bool) -> Array:
+    """Return the column at a position."""
     if hasattr(X, "column_names"):  # Arrow
-        column = X.column(name)
+        column = X.column(j)
         try:
             column.validate(full=True)  # what was read from a damaged file may point anywhere
         except ValueError as error:
             raise ValueError(f"column {name!r}: damaged: {error}") from None
         type_of = str(column.type)
-        if type_of.startswith("timestamp") and "tz=" in type_of:  # the date and the time of its own clock
+        zoned = type_of.startswith("timestamp") and "tz=" in type_of
+        if zoned and as_words:
+            return _objects(column.cast("string").to_pylist())
+        if zoned:  # the date and the time of its own clock
             days, within = _array(column.cast("date32")), _array(column.cast("time64[ns]").cast("int64"))
             times: Array = days.astype("datetime64[us]") + np.nan_to_num(within // 1000).astype("timedelta64[us]")
             return times
         if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
         return _array(column)
-    column = X[name if name in X.columns else next(own for own in X.columns if str(own) == name)]
+    pandas = hasattr(X, "iloc")
+    column = X.iloc[:, j] if pandas else X[X.columns[j]]
     kind = getattr(column.dtype, "kind", None)
-    if kind == "b" and hasattr(column, "iloc"):
-        return _objects(column.tolist())
-    if kind in ("i", "u", "f") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
-        return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
-    if kind == "M" and getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_localize(None)
-    elif getattr(column.dtype, "time_zone", None) is not None:  # polars
-        column = column.dt.replace_time_zone(None)
+    zoned = getattr(column.dtype, "tz" if pandas else "time_zone", None) is not None
+    if (kind == "b" and pandas) or (as_words and (zoned or kind in ("i", "u"))):
+        return _objects(column.to_list())
+    if kind in ("i", "u", "f") and pandas:  # whose own types have their own NA
+        single = as_words and kind == "f" and column.dtype.itemsize == 4
+        return np.asarray(column.to_numpy(dtype="float32" if single else "float64", na_value=np.nan))
+    if zoned:
+        column = column.dt.tz_localize(None) if pandas else column.dt.replace_time_zone(None)
     return np.asarray(column.to_numpy())
 
 
@@ -81,14 +117,17 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
     Parameters
     ----------
     kind : str, optional
-        Required kind; by default the kind of the cells.
+        Required kind; by default the kind of the cells. Of a column that is left out (:data:`DROP`) all cells count as
+        missing, whatever they are.
 
     Raises
     ------
     ValueError
-        It is of another kind, or a number is infinite.
+        It is of another kind, a number is infinite, or a cell is an array.
     """
-    found, words, own = _cells(values, as_words=kind == CATEGORY)
+    if kind == DROP:
+        return np.full(len(values), np.nan), (), CATEGORY
+    found, words, own = _cells(values, name, as_words=kind == CATEGORY)
     if kind == TIME and values.dtype.kind == "m":  # as earlier versions had it
         own = TIME
     if kind == TIME and own == CATEGORY:
@@ -103,7 +142,7 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
     return (found, words, own if kind is None else kind)
 
 
-def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
+def _cells(values: np.ndarray, name: str, as_words: bool) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
     if values.dtype.kind in "iufb" and not as_words:
         return values.astype(np.float64), None, NUMBER
     if values.dtype.kind in "Mm" and not as_words:
@@ -111,22 +150,47 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
         unit, own = ("datetime64[us]", TIME) if values.dtype.kind == "M" else ("timedelta64[us]", NUMBER)
         seconds = values.astype(unit).astype(np.int64) / 1e6
         return np.where(absent, np.nan, seconds), None, own
+    if values.dtype.kind == "M":
+        times = [None if text == "NaT" else text.replace("T", " ") for text in np.datetime_as_string(values).tolist()]
+        return *coded(times), CATEGORY
+    if values.dtype == np.float32:
+        values = _of_the_same_digits(values)
     # Rows of numbers and words have numbers of NumPy in them.
     plain = (value.item() if isinstance(value, np.number | np.bool_) else value for value in values.tolist())
-    listed = [None if _is_absent(value) else value for value in plain]
+    listed = [None if is_absent(value) else value for value in plain]
     there = [value for value in listed if value is not None]
     if not as_words and all(isinstance(value, int | float | Decimal | bool) for value in there):
         return np.array([np.nan if v is None else float(v) for v in listed], dtype=np.float64), None, NUMBER
     if not as_words and all(isinstance(value, datetime.date | datetime.time) for value in there):
         return np.array([np.nan if v is None else seconds_of(v) for v in listed], dtype=np.float64), None, TIME
-    whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
-    codes, levels = coded([None if v is None else as_word(v) for v in whole])
-    return codes, levels, CATEGORY
+    for row, value in enumerate(listed):
+        if isinstance(value, np.ndarray):
+            raise ValueError(
+                f"row {row}, column {name!r}: found an array, expected a number, a word or a time; to leave the column "
+                f"out, put TableEncoder(columns={{{name!r}: {{'encoding': 'drop'}}}}) in front"
+            )
+    return *coded([None if value is None else _word(value) for value in listed]), CATEGORY
 
 
-def _is_absent(value: object) -> bool:
-    # The NA of pandas cannot be compared.
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+def _word(value: object) -> str:
+    """Return the word that a run has for a value: whole numbers without a fraction, times as Arrow writes them."""
+    if isinstance(value, datetime.date | datetime.time):
+        return word_of(value)
+    return as_word(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _of_the_same_digits(values: Singles) -> Floats:
+    """Return the float64 numbers that are written with the digits of float32 numbers; whole numbers stay themselves."""
+    numbers = values.astype(np.float64)
+    return np.where(numbers == np.floor(numbers), numbers, values.astype(str).astype(np.float64))
+
+
+def is_absent(value: object) -> bool:
+    """Return whether a cell is missing: None, NaN, NaT, or the NA of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # which cannot be compared
+        return True
+    different = value != value  # of an array, another array
+    return isinstance(different, bool | np.bool_) and bool(different)
 
 
 def _times_in(codes: Floats, words: Sequence[str], name: str) -> Floats:
@@ -175,13 +239,9 @@ def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing:
     Raises
     ------
     ValueError
-        One is missing, or of another kind.
+        One is missing, has the name of another one, or is of another kind.
     """
-    there = names_of(X)
-    for name in names:
-        if name not in there:
-            raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
-    return table_of_columns([column_of(X, name) for name in names], names, kinds, missing)[0]
+    return table_of_columns(list(columns_of(X, names, kinds)), names, kinds, missing)[0]
 
 
 def _without(column: np.ndarray, missing: Collection[str]) -> np.ndarray:

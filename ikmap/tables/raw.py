@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,9 @@ MISSING = ""
 """The level of a missing cell among the words of a column: no other word is empty."""
 
 _WHOLE = re.compile(r"-?\d+(\.0)?", re.ASCII)
+_CLOCK = re.compile(r"((?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d{4})?", re.ASCII)
+_DIGITS = (0, 3, 6, 9)
+"""Digits of a fraction of a second in the words of a column of times, by the unit of the column."""
 
 type Levels = tuple[tuple[str, ...] | None, ...]
 
@@ -51,7 +54,8 @@ def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np
     """Return the positions of words among the known words, int64 (n,), -1 for an unknown word.
 
     A whole number that is not known as it is written is also looked for with, or without, its fraction of 0: a program
-    that reads 7 as a number writes 7.0 as soon as another cell of the column is missing.
+    that reads 7 as a number writes 7.0 as soon as another cell of the column is missing. A time is also looked for with
+    more or fewer zeros behind its seconds: packages keep the same times in different units.
 
     Parameters
     ----------
@@ -60,17 +64,28 @@ def recoded(codes: Floats, found: Sequence[str], place: Mapping[str, int]) -> np
     place : mapping of str to int
         Positions of the known words.
     """
-    at = [place[word] if word in place else place.get(_otherwise_written(word), -1) for word in found]
-    table = np.array([*at, place.get(MISSING, -1)], dtype=np.int64)
+    table = np.array([*(_position(word, place) for word in found), place.get(MISSING, -1)], dtype=np.int64)
     values: np.ndarray = table[positions_of(codes, len(found))]
     return values
 
 
-def _otherwise_written(word: str) -> str:
-    """Return a whole number without its fraction of 0, or with one if it has none; any other word as it is."""
-    if not _WHOLE.fullmatch(word):
-        return word
-    return word.removesuffix(".0") if word.endswith(".0") else f"{word}.0"
+def _position(word: str, place: Mapping[str, int]) -> int:
+    """Return the position of a word, however it is written, or -1 for an unknown word."""
+    if word in place:
+        return place[word]
+    return next((place[other] for other in _otherwise_written(word) if other in place), -1)
+
+
+def _otherwise_written(word: str) -> Iterator[str]:
+    """Yield a whole number without its fraction of 0, or with one; a time with the digits of each unit that it fits."""
+    if _WHOLE.fullmatch(word):
+        yield word.removesuffix(".0") if word.endswith(".0") else f"{word}.0"
+    elif clock := _CLOCK.fullmatch(word):
+        seconds, fraction, zone = clock.groups("")
+        digits = fraction.rstrip("0")
+        for n in _DIGITS:
+            if n >= len(digits):
+                yield f"{seconds}{'.' if n else ''}{digits.ljust(n, '0')}{zone}"
 
 
 def positions_of(codes: Floats, absent: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Dates and times as seconds, from words and Python objects, always by the clock time that they show."""
+"""Dates and times as seconds, from words and Python objects, always by the clock time that they show; and as words."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def seconds_of(value: datetime.date | datetime.time) -> float:
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
     return (value.replace(tzinfo=None) - EPOCH).total_seconds()
+
+
+def word_of(value: datetime.date | datetime.time) -> str:
+    """Return a time as Arrow writes it: ``2001-05-31``, ``23:59:00.000000``, or both with a blank between.
+
+    The zone of a date and time follows as ``+0200``, and as ``Z`` for UTC.
+    """
+    if isinstance(value, datetime.time):
+        return value.replace(tzinfo=None).isoformat("microseconds")
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    zone = "Z" if str(value.tzinfo) == "UTC" else value.strftime("%z")
+    return value.replace(tzinfo=None).isoformat(" ", "microseconds") + zone

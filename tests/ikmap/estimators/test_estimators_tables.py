@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import ikmap
@@ -109,6 +110,41 @@ def test_a_table_of_numbers_is_an_array_of_them() -> None:
         named.predict(pandas.DataFrame(X, columns=["a", "b", "z"]))
     with pytest.raises(ValueError, match=r"^column 'b': found words, dates or missing cells, expected numbers as in"):
         named.predict(pandas.DataFrame({"a": X[:, 0], "b": "red", "c": X[:, 2]}))
+
+
+def test_an_encoder_in_front_fills_gaps_that_only_later_rows_have() -> None:
+    X = np.random.default_rng(0).random((N, 3))
+    gapped = X.copy()
+    gapped[5, 1] = np.nan
+    cells = IsolationKernelMap("anne", 5, 8, random_state=0)
+    fitted = clone(cells).fit(X)
+    with pytest.raises(ValueError, match=r"cells, fit make_pipeline\(TableEncoder\(\), IsolationKernelMap\(\)\)$"):
+        fitted.transform(gapped)
+    filled = np.where(np.isnan(gapped), np.sort(X[:, 1])[N // 2], gapped)
+    model = make_pipeline(TableEncoder(numbers="none"), cells).fit(X)
+    np.testing.assert_array_equal(model.transform(gapped).toarray(), fitted.transform(filled).toarray())
+    search = GridSearchCV(make_pipeline(model, CellSVC()), {"cellsvc__C": [1.0, 9.0]}, cv=2, error_score="raise")
+    assert np.isfinite(search.fit(gapped, labels()).cv_results_["mean_test_score"]).all()
+
+
+def test_names_that_are_no_texts_are_found_by_their_texts() -> None:
+    pytest.importorskip("pandas")
+    frame = table().to_pandas().rename(columns={"size": 0})
+    for model in (ikmap.CellOGDClassifier(), make_pipeline(TableEncoder(), ikmap.CellOGDClassifier())):
+        expected = model.fit(frame, labels()).decision_function(frame)
+        assert model.feature_names_in_.tolist() == ["0", "town", "when"]
+        np.testing.assert_array_equal(model.decision_function(frame[["when", 0, "town"]]), expected)
+        np.testing.assert_array_equal(model.decision_function(frame.rename(columns=str)), expected)
+        with pytest.raises(ValueError, match=r"^X: found no column '0', expected it as in the training data$"):
+            model.predict(frame[["town", "when"]])
+        with pytest.raises(ValueError, match=r"^X: column name '0' appears twice \(columns 1 and 4\)"):
+            model.fit(frame.assign(**{"0": 1.0}), labels())
+
+
+def test_columns_of_one_name_are_refused_among_numbers_too() -> None:
+    X = np.random.default_rng(0).random((N, 2))
+    with pytest.raises(ValueError, match=r"^X: column name 'a' appears twice \(columns 1 and 2\)"):
+        CellSVC().fit(pa.Table.from_arrays(list(map(pa.array, X.T)), ["a", "a"]), labels())
 
 
 def test_more_rows_of_a_table_later() -> None:

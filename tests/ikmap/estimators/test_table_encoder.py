@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from ikmap import CellOGDClassifier, CellOGDRegressor, IsolationKernelMap, TableEncoder
+from ikmap import CellOGDClassifier, CellOGDRegressor, ForestMap, IsolationKernelMap, TableEncoder
 from tests.support.narrow import csr, present
 
 
@@ -83,11 +84,37 @@ def test_an_estimator_knows_whether_whole_numbers_are_classes() -> None:
     X = np.array([[f"w{k}", x] for k, x in zip(words, rng.random(600), strict=True)], dtype=object)
     ids, ratings = 40 - 2 * words + rng.integers(0, 2, 600), rng.integers(1, 6, 600)
 
-    def features(estimator: CellOGDClassifier | CellOGDRegressor) -> list[str]:
+    def features(estimator: CellOGDClassifier | CellOGDRegressor | ForestMap) -> list[str]:
         return present(estimator.table_encoder_).get_feature_names_out().tolist()
 
-    assert features(CellOGDClassifier().fit(X, ids)) == features(CellOGDClassifier().fit(X, ids.astype(str)))
+    by_words = features(CellOGDClassifier().fit(X, ids.astype(str)))
+    assert features(CellOGDClassifier().fit(X, ids)) == by_words
     assert features(CellOGDRegressor().fit(X, ratings)) == ["x0 (target)", "x1"]
+    assert features(ForestMap(2).fit(X, ids)) == features(ForestMap(2, task="classification").fit(X, ids)) == by_words
+    assert features(ForestMap(2, task="regression").fit(X, ratings)) == ["x0 (target)", "x1"]
+
+
+def test_numbers_among_objects_are_targets_as_other_numbers_are() -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 5, 200)
+    X, y = np.array([f"w{k}" for k in codes], dtype=object)[:, None], codes + np.round(rng.random(200), 2)
+    forest = ForestMap(3, random_state=0)
+    by_floats = TableEncoder().fit_transform(X, y), CellOGDRegressor().fit(X, y).predict(X), forest.fit(X, y).cells(X)
+    assert by_floats[0].shape == (200, 1)
+    for objects in (y.tolist(), list(map(Decimal, map(str, y)))):
+        targets = np.array(objects, dtype=object)
+        np.testing.assert_array_equal(TableEncoder().fit_transform(X, targets), by_floats[0])
+        np.testing.assert_array_equal(CellOGDRegressor().fit(X, targets).predict(X), by_floats[1])
+        np.testing.assert_array_equal(forest.fit(X, targets).cells(X), by_floats[2])
+
+
+@pytest.mark.parametrize("y", [["yes", None, "no"], [1.5, np.nan, 2.5]])
+@pytest.mark.parametrize("estimator", [TableEncoder(), IsolationKernelMap(), ForestMap(), CellOGDClassifier()])
+def test_a_missing_target_is_named(estimator: Any, y: list[Any]) -> None:
+    X = np.array([["a"], ["b"], ["a"]], dtype=object)
+    for targets in (y, np.array(y, dtype=object)[:, None]):
+        with pytest.raises(ValueError, match=r"^row 1: found None or NaN in y, expected a label or a number in every"):
+            estimator.fit(X, targets)
 
 
 def test_targets_may_be_a_column() -> None:
@@ -102,6 +129,55 @@ def test_a_column_that_was_left_out_may_hold_anything() -> None:
     encoder = TableEncoder().fit(train)
     for note, one in ((["late", None], [np.inf, 2.0]), ([1.0, None], ["x", "y"])):
         assert encoder.transform(pa.table({"one": one, "note": note, "town": ["b", "a"]})).shape[0] == 2
+
+
+def test_cells_that_are_arrays_are_refused_or_left_out() -> None:
+    X = np.array([["a", None], ["b", None], ["a", None]], dtype=object)
+    for k in range(3):
+        X[k, 1] = np.arange(2.0)
+    frame = pa.table({"x0": ["a", "b", "a"], "x1": pa.array([[0.0, 1.0]] * 3)})
+    for table in (X, frame):
+        with pytest.raises(
+            ValueError,
+            match=r"^row 0, column 'x1': found an array, expected a number, a word or a time; .* put "
+            r"TableEncoder\(columns=\{'x1': \{'encoding': 'drop'\}\}\) in front$",
+        ):
+            IsolationKernelMap().fit(table)
+        encoder = TableEncoder(categories="onehot", columns={"x1": {"encoding": "drop"}}).fit(table)
+        assert encoder.get_feature_names_out().tolist() == ["x0=a", "x0=b"]
+        assert encoder.transform(table).tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
+
+def test_a_column_that_is_to_be_left_out_may_hold_infinity() -> None:
+    table = pa.table({"amount": [np.inf, 1.0, 2.0], "size": [1.0, 2.0, 3.0]})
+    encoder = TableEncoder(columns={"amount": {"kind": "number", "encoding": "drop"}}).fit(table)
+    assert encoder.plan_ == ["column amount: number, drop", "column size: number, minmax"]
+    assert encoder.transform(table).tolist() == [[0.0], [0.5], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"kind": "categorical"}, r"^column 'zip': kind = 'categorical', expected one of number, category, time$"),
+        (
+            {"type": "category"},
+            r"^columns: column 'zip': found \{'type': 'category'\}, expected kind, encoding or both",
+        ),
+        ("category", r"^columns: column 'zip': found 'category', expected kind, encoding or both, such as"),
+        (
+            {"encoding": "ordinal"},
+            r"^column 'zip': encoding = 'ordinal', expected one of auto, none, .*, hash, .*, drop$",
+        ),
+        (
+            {"kind": "category", "encoding": "minmax"},
+            r"^column 'zip': encoding = 'minmax', expected for a category one",
+        ),
+        ({"kind": "category"}, r"^columns: found no column 'zip', expected one of x0$"),
+    ],
+)
+def test_what_is_asked_of_single_columns_has_to_be_known(about: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TableEncoder(columns={"zip": about}).fit([["a"], ["b"]])
 
 
 def test_the_seed_is_a_whole_number() -> None:

@@ -261,3 +261,11 @@ def test_a_whole_number_as_a_word_is_known_with_and_without_its_fraction() -> No
     found = ("1.0", "2", "3", "3.0", "x.0", "7", "7.0", "-1.0", "4.0")
     codes = np.arange(len(found), dtype=np.float64)
     assert recoded(codes, found, place).tolist() == [0, 1, 2, 3, -1, -1, -1, -1, -1]
+
+
+def test_a_time_as_a_word_is_known_in_other_units() -> None:
+    place = {"2001-05-31 23:59:00.000000": 0, "23:59:00": 1, "2001-05-31 23:59:00.500Z": 2}
+    known = ("2001-05-31 23:59:00", "2001-05-31 23:59:00.000000000", "23:59:00.000", "2001-05-31 23:59:00.500000Z")
+    others = ("2001-05-31 23:59:00.000001", "23:59:00.5", "2001-05-31 23:59:00.500000", "2001-05-31 23:59:00+0200")
+    codes = np.arange(len(known + others), dtype=np.float64)
+    assert recoded(codes, known + others, place).tolist() == [0, 0, 1, 2, -1, -1, -1, -1]

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 from ikmap.tables.frames import cells, table_by_name
-from ikmap.tables.raw import CATEGORY, NUMBER, TIME
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME, recoded
+from pipeline.sources.columns.cells import WantedColumn, as_numbers
+from tests.support.narrow import present
 
 ZONE = ZoneInfo("Europe/Berlin")
 MOMENTS = [
@@ -24,6 +26,7 @@ MOMENTS = [
 SECONDS = [993_983_400.0, np.nan, 978_307_205.0]
 CLOCKS = [datetime.time(23, 59), None, datetime.time(0, 0, 1, 500_000)]
 BOOLEANS = [True, None, False]
+PACKAGES = ["pyarrow", "pandas", "pandas with NA", "pandas with Arrow's types", "polars"]
 
 
 def arrow() -> pa.Table:
@@ -39,18 +42,20 @@ def arrow() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("package", ["pyarrow", "pandas", "pandas with NA", "pandas with Arrow's types", "polars"])
-def test_cells_of_tables_in_memory(package: str) -> None:
+def in_package(table: pa.Table, package: str) -> Any:
+    """Return the table as one of the package."""
     name = package.partition(" ")[0]
     if not find_spec(name):
         pytest.skip(f"{name} is not installed")
-    X: Any = arrow()
     if name == "pandas":
-        mapped = import_module("pandas").ArrowDtype if "Arrow" in package else None
-        X = X.to_pandas(types_mapper=mapped)
-        X = X.convert_dtypes() if "NA" in package else X
-    elif name == "polars":
-        X = import_module("polars").from_arrow(X)
+        frame = table.to_pandas(types_mapper=import_module("pandas").ArrowDtype if "Arrow" in package else None)
+        return frame.convert_dtypes() if "NA" in package else frame
+    return import_module("polars").from_arrow(table) if name == "polars" else table
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_cells_of_tables_in_memory(package: str) -> None:
+    X = in_package(arrow(), package)
     names = ["zoned", "nanos", "clock", "text", "flag", "said"]
     found = table_by_name(X, names, [TIME] * 4 + [CATEGORY] * 2)
     for j in (0, 1, 3):
@@ -59,6 +64,39 @@ def test_cells_of_tables_in_memory(package: str) -> None:
     for j in (4, 5):
         assert found.levels[j] == ("false", "true")
         np.testing.assert_array_equal(found.values[:, j], [1.0, np.nan, 0.0])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_words_of_times_and_numbers_are_those_that_runs_have(package: str) -> None:
+    """The words of a run that reads a file with ``--category``."""
+    whole = [993_983_400, None, 978_307_205]
+    table = pa.table(
+        {
+            "zoned": pa.array(MOMENTS, pa.timestamp("us", "Europe/Berlin")),
+            "universal": pa.array(MOMENTS, pa.timestamp("us", "UTC")),
+            "seconds": pa.array(whole, pa.timestamp("s")),
+            "micros": pa.array([993_983_400_000_000, None, 978_307_205_500_000], pa.timestamp("us")),
+            "nanos": pa.array([993_983_400 * 10**9 + 7, None, 978_307_205 * 10**9], pa.timestamp("ns")),
+            "clock": pa.array(CLOCKS, pa.time64("us")),
+            "day": pa.array([datetime.date(2001, 5, 31), None, datetime.date(999, 1, 1)]),
+            "single": pa.array([0.1, None, 2.0**31], pa.float32()),
+            "count": pa.array([2**53 + 1, 2**53, 7]),
+        }
+    )
+    found = table_by_name(in_package(table, package), table.column_names, [CATEGORY] * table.num_columns)
+    for j, name in enumerate(table.column_names):
+        codes, words = as_numbers(table[name], WantedColumn(name, CATEGORY), frozenset(), str)
+        place = {word: k for k, word in enumerate(present(words))}
+        again = recoded(found.values[:, j], present(found.levels[j]), place)
+        np.testing.assert_array_equal(again, np.nan_to_num(codes, nan=-1), err_msg=name)
+
+
+def test_times_among_objects_are_written_as_those_of_a_column() -> None:
+    times = [datetime.datetime(2001, 5, 31, 23, 59, tzinfo=datetime.UTC), MOMENTS[0], *CLOCKS, datetime.date(1, 2, 3)]
+    assert cells(np.array(times, dtype=object), "when", CATEGORY)[1] == (
+        "0001-02-03", "00:00:01.500000", "2001-05-31 23:59:00.000000Z", "2001-07-01 10:30:00.000000+0200",
+        "23:59:00.000000",
+    )  # fmt: skip
 
 
 def test_numbers_of_numpy_among_objects_are_numbers() -> None:
@@ -105,3 +143,21 @@ def test_an_absence_that_cannot_be_compared() -> None:
 def test_columns_whose_names_are_numbers_are_found_by_their_text() -> None:
     X = import_module("pandas").DataFrame(np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert table_by_name(X, ["1", "0"], [NUMBER, NUMBER]).values.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+
+
+def test_a_name_of_two_columns_is_refused_where_it_is_wanted() -> None:
+    columns = [pa.array([1.0, 2.0])] * 3
+    X = pa.Table.from_arrays(columns, ["a", "b", "a"])
+    assert table_by_name(X, ["b"], [NUMBER]).values.tolist() == [[1.0], [2.0]]
+    with pytest.raises(
+        ValueError, match=r"^X: column name 'a' appears twice \(columns 1 and 3\), expected names whose"
+    ):
+        table_by_name(X, ["b", "a"], [NUMBER, NUMBER])
+
+
+@pytest.mark.skipif(not find_spec("pandas"), reason="pandas is not installed")
+def test_a_number_and_its_text_are_one_name() -> None:
+    pandas = import_module("pandas")
+    for names in ([0, "0"], ["0", "0"], [0, 0]):
+        with pytest.raises(ValueError, match=r"^X: column name '0' appears twice \(columns 1 and 2\)"):
+            table_by_name(pandas.DataFrame([[1.0, 2.0]], columns=names), ["0"], [NUMBER])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ikmap.tables.frames import column_of
+from ikmap.tables.frames import columns_of
 from pipeline.errors import InputError
 from pipeline.sources import ReadRequest
 from pipeline.sources.feeds.directory import DirectoryFeed
@@ -118,7 +118,7 @@ def test_tables_in_memory_are_checked() -> None:
     offsets = pa.py_buffer(np.array([0, 1000, 2], dtype=np.int32).tobytes())
     words = pa.StringArray.from_buffers(2, offsets, pa.py_buffer(b"ab"))
     with pytest.raises(ValueError, match=r"^column 'word': damaged: "):
-        column_of(pa.table({"word": words}), "word")
+        list(columns_of(pa.table({"word": words}), ["word"]))
 
 
 @pytest.mark.slow
