@@ -495,12 +495,16 @@ class OwnMapsResult(TypedDict, total=False):
 
 
 class LateState(TypedDict):
-    """The state of a file of late labels: the place reached, whether labels are text, and counts of labels."""
+    """The state of a file of late labels: the place reached, whether labels are text, and counts of labels.
+
+    If the last labels of the initial rows stand further on, ``initial_end`` is the place behind them.
+    """
 
     offset: int
     line: int
     text: bool | None
     counts: dict[str, int]
+    initial_end: NotRequired[int]
 
 
 class LabelsResult(TypedDict, total=False):

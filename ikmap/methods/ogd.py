@@ -58,8 +58,8 @@ class OGD(OnCells):
     average: Annotated[
         bool,
         Doc(
-            "predict with the mean of the weights it has had on its way, not with the last ones: more often right, and "
-            "with steadier probabilities"
+            "store the mean of the weights it has had on its way as its model, not the last ones: more often right, "
+            "with steadier probabilities; what it predicts on its way comes from the weights as they are"
         ),
     ] = False
 

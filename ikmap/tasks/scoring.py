@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -141,7 +141,7 @@ def _several(sums: Sequence[Json]) -> Sequence[Json]:
     return [sums] if sums and isinstance(sums[0], str) else sums
 
 
-def total(task: Task, records: Sequence[Json]) -> MetricState:
+def total(task: Task, records: Iterable[Json]) -> MetricState:
     """Return the sum of the states that records have, in their order."""
     state = state_from(task, None)
     for values in records:

@@ -1,15 +1,19 @@
 """Labels that come after their rows: lines ``ROW,LABEL`` that are added to a file as they become known.
 
 A row is predicted when it comes, and learned from when its label comes. Labels are taken in the order of the file,
-none before its row: at a row that has not come yet reading waits, unless it is further ahead than rows may wait. The
-labels that were taken with a chunk are stored with the chunk, and with them how far the file was read: so a run that is
-resumed learns the same labels at the same places. Of the rows that may have a label, only those that got one are kept
-in mind, and no more than `limit`.
+none before its row: at a row that has not come yet reading waits, unless it is further ahead than rows may wait. Only
+for the labels of the initial rows it goes on, and then begins again at the first label of another row. The labels that
+were taken with a chunk are stored with the chunk, and with them how far the file was read: so a run that is resumed
+learns the same labels at the same places. Of the rows that may have a label, only those that got one are kept in mind,
+and no more than `limit`.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +31,7 @@ LABEL_LIMIT = 100_000
 IDLE_SECONDS = 60.0
 """Seconds that the initial rows wait for another label."""
 TICK_SECONDS = 0.05
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 @dataclass
@@ -92,45 +97,64 @@ class LabelFile:
         self._path, self._say = Path(path).expanduser(), say
         self._offset, self._line = 0, 0
         self._n_initial = n_initial
+        # Labels of initial rows may stand behind labels of later rows. From the first of the latter on the file is then
+        # read once more, and labels of initial rows that stand before `_initial_end` are passed over.
+        self._later: tuple[int, int] | None = None
+        self._initial_end = 0
         self._ahead: dict[int, tuple[str, int]] = {}
         self._have: set[int] = set()
         self._text: bool | None = None
 
     # --- reading
 
-    def _pairs(self) -> Iterator[tuple[int, str, int]]:
-        """Yield row, label and line number of each complete line that was not taken; going on takes the line."""
+    def _pairs(self, *, last: bool = False) -> Iterator[tuple[int, str, int]]:
+        """Yield row, label and line number of each line that was not taken; going on takes the line.
+
+        A line without an end may not be all there yet: it is left for later, unless it is the `last`.
+        """
         try:
             stream = self._path.open("rb")
         except FileNotFoundError:
+            if self._offset:
+                raise self._changed("no file any more") from None
             return
         except OSError as error:
             raise InputError(f"--labels-input {self.url}: cannot be read: {error.strerror}") from error
         with stream:
+            if (size := stream.seek(0, os.SEEK_END)) < self._offset:
+                raise self._changed(f"{size:,} bytes")
             stream.seek(self._offset)
             for line in stream:
-                if not line.endswith(b"\n"):
+                ended = line.endswith(b"\n")
+                if not ended and not last:
                     return
-                number = self._line + 1
-                pair = self._parse(line, number)
+                pair = self._parse(line, self._line + 1)
                 if pair is not None:
-                    yield *pair, number
-                self._offset, self._line = self._offset + len(line), number
+                    yield *pair, self._line + 1
+                self._offset, self._line = self._offset + len(line), self._line + ended
+
+    def _changed(self, found: str) -> InputError:
+        return InputError(
+            f"--labels-input {self.url}: found {found}, expected the {self._offset:,} bytes that were read and "
+            "perhaps more; only add lines to the file: put back what was there, and give the same command again"
+        )
 
     def _parse(self, line: bytes, number: int) -> tuple[int, str] | None:
+        if number == 1:
+            line = line.removeprefix(BOM_UTF8)
         text = line.decode("utf-8", errors="replace").strip()
         if not text:
             return None
-        word, comma, label = text.partition(",")
-        row = word.strip()
-        if not comma or not row.isdecimal() or not label.strip():
+        word, comma, rest = text.partition(",")
+        row, label = _unquoted(word), _unquoted(rest)
+        if not comma or not row.isdecimal() or not label:
             if number == 1 and comma and not row[:1].isdecimal():
                 return None  # a header
             raise InputError(
                 f"{self.url}: line {number}: found {text[:60]!r}, expected ROW,LABEL, such as 17,1: the number of "
                 "a row as it came, from 0, and its label"
             )
-        return int(row), label.strip()
+        return int(row), label
 
     def _as_read(self, labels: Sequence[str], lines: Sequence[int]) -> np.ndarray:
         """Return labels as readers return them: numbers if the first labels were numbers, else text."""
@@ -156,31 +180,37 @@ class LabelFile:
             No label came for a while.
         """
         rows, labels_by_row = range(first, first + n), self._ahead
+        missing = {row for row in rows if row not in labels_by_row}
         since, has_said = time.monotonic(), False
         while True:
-            before = len(labels_by_row)
-            for row, label, line in self._pairs():
+            before, is_idle = len(labels_by_row), time.monotonic() - since > self.idle_seconds
+            for row, label, line in self._pairs(last=is_idle):
                 if row >= self._n_initial:
-                    break
-                if row < first or row in labels_by_row:
+                    if not missing:
+                        break
+                    self._later = self._later or (self._offset, self._line)
+                elif row < first or row in labels_by_row:
                     self.counts.again += 1
                 else:
                     labels_by_row[row] = (label, line)
+                    missing.discard(row)
+            if not missing:
+                break
             if len(labels_by_row) > before:
                 since = time.monotonic()
-            missing = next((row for row in rows if row not in labels_by_row), None)
-            if missing is None:
-                break
-            if time.monotonic() - since > self.idle_seconds:
+            elif is_idle:
                 raise InputError(
-                    f"--labels-input {self.url}: found no label of row {missing} in {self.idle_seconds:g} seconds, "
-                    "expected one for each of the --initial rows, before those of other rows"
+                    f"--labels-input {self.url}: found no label of row {min(missing)} in {self.idle_seconds:g} "
+                    "seconds, expected one for each of the --initial rows; add it to the file, and give the same "
+                    "command again"
                 )
             if not has_said:
-                self._say(f"{self.url}: waiting for labels of the initial rows, such as that of row {missing}")
+                self._say(f"{self.url}: waiting for labels of the initial rows, such as that of row {min(missing)}")
                 has_said = True
             stop_on_request()
             time.sleep(TICK_SECONDS)
+        if self._later is not None and rows.stop == self._n_initial:
+            self._initial_end, (self._offset, self._line) = self._offset, self._later
         self.counts.learned += n
         labels, lines = zip(*(labels_by_row.pop(row) for row in rows), strict=True)
         return self._as_read(labels, lines)
@@ -200,7 +230,9 @@ class LabelFile:
         before: list[int] = []
         labels: list[str] = []
         lines: list[int] = []
-        for row, label, line in self._pairs():
+        for row, label, line in self._pairs(last=last):
+            if row < self._n_initial and self._offset < self._initial_end:
+                continue  # the initial rows have taken it
             if row >= end:
                 if not last and row < end + self.limit:
                     break
@@ -232,11 +264,16 @@ class LabelFile:
 
     def as_json(self) -> LateState:
         """Return how far the file was read, and the counts."""
-        return {"offset": self._offset, "line": self._line, "text": self._text, "counts": asdict(self.counts)}
+        counts = asdict(self.counts)
+        state: LateState = {"offset": self._offset, "line": self._line, "text": self._text, "counts": counts}
+        if self._offset < self._initial_end:
+            state["initial_end"] = self._initial_end
+        return state
 
     def go_on(self, kept: LateState, places: Iterable[np.ndarray]) -> None:
         """Restore a state of :meth:`as_json`, with the places of those of the last `limit` rows that have a label."""
         self._offset, self._line, self._text = kept["offset"], kept["line"], kept["text"]
+        self._initial_end = kept.get("initial_end", 0)
         self.counts = Counts(**kept["counts"])
         self._have = {self._n_initial + place for chunk_places in places for place in chunk_places.tolist()}
 
@@ -271,6 +308,13 @@ def stored(batch: Batch, task: Task, url: str) -> tuple[dict[str, np.ndarray], J
     labels, part_labels = task.kind.read(batch.labels, batch.labels.size)
     arrays = {f"{LATE}places": batch.places, f"{LATE}before": batch.before, f"{LATE}labels": labels}
     return arrays, {f"{LATE}found": dict(part_labels)}
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell of CSV without blanks around it and, if it is quoted, without its quotes."""
+    cell = cell.strip()
+    quoted = _QUOTED.fullmatch(cell)
+    return cell if quoted is None else quoted[1].replace('""', '"').strip()
 
 
 def _is_number(word: str) -> bool:

@@ -14,7 +14,7 @@ from pipeline.params import Params
 from pipeline.record_types import EndRecord, LearnRecord, SavedRecord
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weight_given
-from pipeline.rows.stream_data import Stream
+from pipeline.rows.stream_data import Stream, chunk_name
 from pipeline.rows.values import refusing_steps
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import reading
@@ -145,13 +145,19 @@ def _before(
     with reading(streamed.checkpoint):
         fields: LearnRecord = json.loads(bytes(arrays.pop("told")))
         standing.restore(arrays)
-    if first > k + 1:
+    if first > k + 1 or (first == k + 1 and not _is_of_chunk(stream, k, fields)):
         raise Damaged(streamed.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
         return Kept(standing, first), fields
     for done in range(first, k):
         standing, _ = go_through(standing, done, Replay())
     return Kept(standing, k), None
+
+
+def _is_of_chunk(stream: Stream, k: int, fields: LearnRecord) -> bool:
+    """Return whether a record is of chunk k as it is now: a short last chunk is cut anew if more rows come."""
+    attributes = stream.store.attributes(chunk_name(k))
+    return attributes is not None and attributes["rows"] == sum(block[0] for block in fields["blocks"])
 
 
 def _arrays(standing: Standing, fields: LearnRecord) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal, cast
 
@@ -18,7 +19,6 @@ from pipeline.errors import Damaged
 from pipeline.record_types import (
     GrownRecord,
     GrownResult,
-    LabelledRecord,
     LearnRecord,
     MapRecord,
     OwnMapsResult,
@@ -30,6 +30,7 @@ from pipeline.rows.stream_data import Stream, StreamSupply
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Context
 from pipeline.stages.named_rows import give_ids, listed_rows
+from pipeline.storage.durable import read_json
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.verify import is_verified
@@ -291,6 +292,7 @@ class Schedule:
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
             self.stopped.add(learner)
+        record.pop("tally", None)  # the record on the disk has it, for the metrics at the end
         alerts = record.pop("alerts", ())
         for receiver in self.receivers:
             receiver.note(learner, alerts)
@@ -328,13 +330,13 @@ class Schedule:
         # Labels that come after their rows count in the block that they came with, or after the last.
         labelled_of_records = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
         labelled = np.concatenate([np.zeros(0), *labelled_of_records])
-        tallied: list[LearnRecord | LabelledRecord] = [*records]
+        tallies_at_end: list[Json] = []
         at_end = self._models[streamed.learner].get("at_end")
         if at_end and len(blocks):
             blocks[-1, 1] += at_end["scored"]
             labelled[-1] += at_end["labelled"]
             if at_end["labelled"]:
-                tallied.append(at_end)
+                tallies_at_end.append(at_end["tally"])
         seen, labelled, scored = np.cumsum(blocks[:, 0]), np.cumsum(labelled), np.cumsum(blocks[:, 1])
         n_labelled = int(labelled[-1]) if labelled.size else 0
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
@@ -346,7 +348,7 @@ class Schedule:
         metric = float(self.criterion.score(scored[-1], n_labelled)) if n_labelled else None
         return {
             **parameter,
-            **({} if metric is None else self._metrics(name, tallied)),
+            **({} if metric is None else self._metrics(name, tallies_at_end)),
             key: metric,
             "rows": n_seen,
             **({"rows_labelled": n_labelled} if self.stream.late else {}),
@@ -379,10 +381,17 @@ class Schedule:
                 seconds.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
         return np.concatenate(seconds)
 
-    def _metrics(self, learner: str, records: Sequence[LearnRecord | LabelledRecord]) -> dict[str, Json]:
-        """Return the metrics of all rows that were predicted; rows in lists of single rows have their ids."""
-        task = self.context.params.decision_task(learner, self.task)
-        metrics = total(task, [record["tally"] for record in records]).metrics()
+    def _metrics(self, learner: str, at_end: Sequence[Json]) -> dict[str, Json]:
+        """Return the metrics of all rows that were predicted; rows in lists of single rows have their ids.
+
+        Parameters
+        ----------
+        at_end : sequence
+            Accumulated metrics of rows whose labels came after the last chunk.
+        """
+        task, run = self.context.params.decision_task(learner, self.task), self.context.run
+        files = (run.task_record("stream", _learn_name(learner, k)) for k in range(self.next(learner)))
+        metrics = total(task, chain((read_json(file)["tally"] for file in files), at_end)).metrics()
         give_ids(metrics, self.stream.ids_of(listed_rows(metrics), self.arrivals.chunks))
         return metrics
 

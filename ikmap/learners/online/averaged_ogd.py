@@ -1,4 +1,4 @@
-"""Online gradient descent that predicts with the mean of its weights so far.
+"""Online gradient descent whose model has the mean of its weights so far.
 
 With steps of one size the weights do not come to rest: they go on moving around the best ones, and the last rows that
 were learned from decide where they stand at the end. Their mean over the pass does come to rest, so decisions are more

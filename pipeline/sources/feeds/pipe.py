@@ -20,7 +20,8 @@ from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.formats import Format, shown_formats
 from pipeline.sources.formats.base import TextFile
-from pipeline.sources.formats.csv_text import SAMPLE_BYTES
+from pipeline.sources.formats.csv import DELIMITERS, CsvTable
+from pipeline.sources.formats.csv_text import SAMPLE_BYTES, quoted_cell
 from pipeline.sources.open import AUTO, format_by_content, format_of, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location
@@ -68,7 +69,8 @@ class PipeFeed(Feed):
         self.url = STANDARD_INPUT
         self._format, self._request = format, request
         self._head_rows, self._handle = head_rows, handle
-        self._quotes = format in (AUTO, "csv")
+        # Before the columns are found, any character that may divide them does.
+        self._quoted = quoted_cell(request.csv.delimiter or DELIMITERS) if format in (AUTO, "csv") else None
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
         """Yield arrivals as :meth:`Feed.arrivals` does, from the first row on, whatever was taken in before."""
@@ -101,11 +103,14 @@ class PipeFeed(Feed):
     def _open(self, head: bytes) -> Source:
         """Return what the text holds."""
         text_format = self._format_of(head)
-        self._quotes = text_format.name == "csv"
+        if text_format.name != "csv":
+            self._quoted = None
         sample = head[: self._end_of_sample(head)]
         file = Head(Location(self.url), "", False, len(sample), None, text=sample)
         request = self._request_like_known(self._request)
         opened = text_format.open(file, request)
+        if isinstance(opened, CsvTable):
+            self._quoted = quoted_cell(opened.delimiter)
         if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
             raise InputError(
                 f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
@@ -135,16 +140,12 @@ class PipeFeed(Feed):
 
         They depend on the text, not on how much of it has come by now.
         """
-        end = len(head) - len(head.lstrip(b"\r\n"))
-        quotes = behind = 0
+        text = self._without_quoted_line_ends(head)
+        end, behind = len(head) - len(head.lstrip(b"\r\n")), 0
         for k in range(self._head_rows + 1):
-            while True:
-                start, end = end, head.find(b"\n", end) + 1
-                if not end:
-                    return None
-                quotes += head.count(b'"', start, end)
-                if not self._quotes or quotes % 2 == 0:
-                    break
+            end = text.find(b"\n", end) + 1
+            if not end:
+                return None
             if k == 1:
                 behind = end  # a header, however long, and a row
             elif k and end - behind >= SAMPLE_BYTES:
@@ -171,27 +172,23 @@ class PipeFeed(Feed):
                 break
             waiting += arrived
             if lines == 1 and self._format == AUTO and format_by_content(bytes(waiting[:8])):
-                self._quotes = False
+                self._quoted = None
             # What was looked through in vain is not looked through again before there is twice as much.
             if len(waiting) < max(TEXT_BYTES, 2 * looked) and time.monotonic() - last < TICK_SECONDS:
                 continue
             last = time.monotonic()
-            end = self._end_of_records(waiting) if waiting else 0
+            end = self._without_quoted_line_ends(bytes(waiting)).rfind(b"\n") + 1
             looked = 0 if end else len(waiting)
             if looked > limit:
-                raise LongLine(0).at(self.url, lines, self._quotes)
+                raise LongLine(0).at(self.url, lines, self._quoted is not None)
             yield bytes(waiting[:end]) or None
             lines += waiting.count(b"\n", 0, end)
             del waiting[:end]
         if waiting:
             yield bytes(waiting)
 
-    def _end_of_records(self, text: bytearray) -> int:
-        """Return the end of the last whole record: behind a line end that is not quoted."""
-        end = text.rfind(b"\n") + 1
-        quotes = text.count(b'"', 0, end) if self._quotes else 0
-        while end and quotes % 2:
-            before = text.rfind(b"\n", 0, end - 1) + 1
-            quotes -= text.count(b'"', before, end)
-            end = before
-        return end
+    def _without_quoted_line_ends(self, text: bytes) -> bytes:
+        """Return text that begins with a record, with spaces for the line ends in quotes: the others end records."""
+        if self._quoted is None or b'"' not in text:
+            return text
+        return self._quoted.sub(lambda cell: cell[0].replace(b"\n", b" "), text)

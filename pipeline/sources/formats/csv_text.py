@@ -208,6 +208,23 @@ def first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes,
     return position, begin, first, b"".join(more)
 
 
+def quoted_cell(delimiters: str) -> re.Pattern[bytes]:
+    """Return the pattern of neighbouring quoted cells, of which the end of the text may cut off the last.
+
+    As for :func:`records`, a quote opens a cell only if the cell begins with it; elsewhere in a cell that is not quoted
+    it stands for itself, as in ``27" monitor,1``. The text is to begin with a record.
+
+    Parameters
+    ----------
+    delimiters : str
+        Characters that may stand between columns.
+    """
+    between, rest = re.escape(delimiters.encode()), rb'[^"]*+(?:""[^"]*+)*+"?+'
+    # The quote stands first, and what is before it is looked at then: quotes are found much faster than cells.
+    opening = rb'"(?:(?<![^\r\n' + between + rb']")|(?<=\A' + _BOM + rb'"))'
+    return re.compile(opening + rest + rb"(?:[" + between + rb']"' + rest + rb")*+")
+
+
 def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of each record that is not blank; bytes that are not UTF-8 become lone surrogates."""
     lines = text.decode(errors="surrogateescape").split("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from itertools import pairwise
@@ -223,6 +224,53 @@ def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
         stream.write("\n30,b\n")
     assert late.take(44, 0, 10, last=True).places.tolist() == []
     assert (late.counts.expired, late.counts.unknown) == (3, 2)
+
+
+@pytest.mark.parametrize("parts", [[2], [1, 1]])
+def test_labels_of_initial_rows_may_stand_behind_those_of_later_rows(parts: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("row,label\n3,a\n1,b\n1,c\n0,a\n2,b\n0,c\n")
+    late = LabelFile(str(path), 2, 10, print)
+    late.idle_seconds = 0
+    found = [late.of_initial(first, n).tolist() for first, n in zip([0, 1], parts, strict=False)]
+    assert [label for labels in found for label in labels] == ["a", "b"]
+    kept = json.loads(json.dumps(late.as_json()))
+    assert (kept["counts"]["learned"], kept["counts"]["again"]) == (2, 1)
+    for one in (late, LabelFile(str(path), 2, 10, print)):
+        one.go_on(kept, [])
+        batch = one.take(0, 2, 1)
+        assert list(zip(batch.places.tolist(), batch.labels.tolist(), strict=True)) == [(1, "a"), (0, "b")]
+        assert batch.lines.tolist() == [2, 6]
+        assert (one.counts.learned, one.counts.again, one.counts.unknown) == (4, 2, 0)
+    assert "initial_end" not in late.as_json()
+
+
+def test_lines_as_programs_write_them(tmp_path: Path) -> None:
+    """A byte order mark, quotes, and a last line without an end, which may not be whole while others may come."""
+    path = tmp_path / "labels.csv"
+    path.write_text('\ufeff0,"yes"\n"1","a ""b"", c"\n2, no ', encoding="utf-8")
+    late = LabelFile(str(path), 3, 10, print)
+    late.idle_seconds = 0
+    assert late.of_initial(0, 3).tolist() == ["yes", 'a "b", c', "no"]
+    with path.open("a") as stream:
+        stream.write('\n3,"yes"\n4,no')
+    assert late.take(0, 2, 1).lines.tolist() == [4]
+    assert late.take(2, 0, 1, last=True).lines.tolist() == [5]
+    path.write_text('\ufeff"row","label"\r\n"0","yes"\r\n', encoding="utf-8")
+    assert LabelFile(str(path), 1, 10, print).of_initial(0, 1).tolist() == ["yes"]
+
+
+def test_a_file_that_has_lost_what_was_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("0,a\n1,b\n")
+    late = LabelFile(str(path), 2, 10, print)
+    late.of_initial(0, 2)
+    path.write_text("0,a\n")
+    with pytest.raises(InputError, match="found 4 bytes, expected the 8 bytes that were read and perhaps more"):
+        late.take(0, 2, 1)
+    path.unlink()
+    with pytest.raises(InputError, match=r"found no file any more, expected the 8 bytes .*, and give the same command"):
+        late.take(0, 2, 1, last=True)
 
 
 @pytest.mark.parametrize("lines", [[5, 4, 3, 2, 1, 0], [0, 2, 1, 5, 3, 4], [3, 0, 1, 2, 5, 4]])

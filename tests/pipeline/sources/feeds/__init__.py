@@ -1,0 +1,1 @@
+"""Tests of feeds: sources of rows that arrive over time."""
