@@ -313,7 +313,9 @@ def test_trees_that_all_rows_have_no_memory_for_are_grown_on_fewer(
     race._searched["forest"], race.settings["forest"] = [searched], settings
     assert not Forest(t=T, psi=settings[0]).fits(n_rows, n_columns)
     assert Forest(t=T, psi=psi).fits(n_rows, n_columns)
-    assert race._for_model(forest) == (psi, pytest.approx(settings[1] * psi / settings[0], rel=0.002))
+    psi_of_model, C_of_model = race._for_model(forest) or (0, 0.0)
+    assert psi_of_model == psi
+    assert C_of_model == pytest.approx(settings[1] * psi / settings[0], rel=0.002)
 
 
 @pytest.mark.parametrize(
