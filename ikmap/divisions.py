@@ -126,6 +126,11 @@ def weighing_folds(folds: Sequence[Fold], sample_weight: Floats | None) -> list[
     return [fold for fold in folds if sample_weight is None or sample_weight[fold[0]].any()]
 
 
+def divisible_folds(folds: Sequence[Fold], keys: Floats) -> list[Fold]:
+    """Return the folds that learn from rows of several groups or times, of which some can be held out again."""
+    return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1]
+
+
 def parts_of_groups(keys: Floats, n_folds: int) -> Int64s:
     """Return the fold that holds out each row: groups go, the largest first, into the smallest fold so far."""
     groups, group_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)

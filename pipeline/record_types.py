@@ -356,9 +356,13 @@ class CellsResult(UsedGPU):
 
 
 class CalibrationRecord(TaskRecord):
-    """Decision values of one fold, counted; None where the other folds lack a class."""
+    """Decision values of one fold, counted; None where the other folds lack a class, or cannot be divided again.
+
+    ``too_few`` says why they cannot be divided.
+    """
 
     evidence: Json
+    too_few: NotRequired[str]
 
 
 class CalibrationResult(TypedDict):

@@ -32,12 +32,13 @@ from ikmap.methods import (
     method,
     methods,
 )
+from ikmap.methods import DoesNotFit as TooLarge
 from ikmap.methods.composed import AND, TOTAL, names_of
 from ikmap.methods.fields import AUTO, fields_of, with_options
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
 from ikmap.methods.registry import is_known, map_kinds
 from ikmap.tasks import TASKS, TaskKind
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 
 type Values = Mapping[str, object]
 """Values of fields, by name."""
@@ -73,13 +74,15 @@ def flag(name: str) -> str:
 
 @contextmanager
 def worded() -> Iterator[None]:
-    """Word the errors of fields and names as those of a command line."""
+    """Word the errors of fields, of names and of models that do not fit as those of a command line."""
     try:
         yield
     except FieldError as error:
         raise InputError(error.worded(flag)) from None
     except UnknownMethod as error:
         raise InputError(str(error)) from None
+    except TooLarge as error:
+        raise DoesNotFit(with_options(str(error), flag)) from None
 
 
 @dataclass(frozen=True)

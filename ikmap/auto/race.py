@@ -45,6 +45,9 @@ PILOT_ROWS = 1000
 """Rows of the first round."""
 SEARCH_ROWS = 10_000
 """Most rows by which psi and C are chosen."""
+SAMPLE_BYTES, LEAST_SAMPLE = 256 << 20, 8000
+"""Most bytes of the rows on which candidates are compared, as each trial holds them in memory; and how many rows these
+are at least, however wide they are."""
 ENOUGH = 400
 """Held-out rows, at least, by which candidates are dropped."""
 LEAST_BUDGET = 30.0
@@ -194,9 +197,19 @@ class Choice:
     by_budget: bool = False
 
 
-def sample_size(n_rows: int) -> int:
-    """Return on how many rows candidates are compared, of so many: more of very many, as larger models suit them."""
-    return min(n_rows, max(20_000, min(n_rows // 5, 100_000)))
+def sample_size(n_rows: int, row_bytes: float) -> int:
+    """Return on how many rows candidates are compared, of so many.
+
+    They are more of very many, as larger models suit them, and fewer of wide ones.
+
+    Parameters
+    ----------
+    n_rows : int
+    row_bytes : float
+        Bytes of a row in memory, on average.
+    """
+    most = max(LEAST_SAMPLE, int(SAMPLE_BYTES / max(1.0, row_bytes)))
+    return min(n_rows, most, max(20_000, min(n_rows // 5, 100_000)))
 
 
 def default_budget(n_rows: int) -> float:
@@ -413,15 +426,19 @@ class Race:
         """Return psi and C for so many rows, from those for fewer.
 
         Where the largest psi was best, trees of a forest are grown on as large a share of the rows as before, up to
-        :data:`MOST_PSI`: with more rows, finer cells pay, and their weights are shrunk less.
+        :data:`MOST_PSI`: with more rows, finer cells pay, and their weights are shrunk less. Where so many rows would
+        be drawn that a forest has no memory for them, its trees are grown on fewer, and weights are shrunk more.
         """
         psi, C = settings
-        largest = max(tried for losses in self._searched[name] for tried, _ in losses)
-        if self._by_name(name).partitioner != FOREST or psi < largest:
+        if self._by_name(name).partitioner != FOREST:
             return settings
-        most = min(MOST_PSI, Forest(t=T).largest_psi(n_rows, self.n_columns))
-        times = max(1.0, min(n_rows / n_before, most / psi))
-        return int(psi * times), float(f"{min(C * times, max(C, MOST_C)):.3g}")
+        forest = Forest(t=T, psi=psi)
+        times = min(MOST_PSI, forest.largest_psi(n_rows, self.n_columns)) / psi
+        if forest.fits(n_rows, self.n_columns):
+            if psi < max(tried for losses in self._searched[name] for tried, _ in losses):
+                return settings
+            times = max(1.0, min(n_rows / n_before, times))
+        return max(1, int(psi * times)), float(f"{min(C * times, max(C, MOST_C)):.3g}")
 
     def _drop_far_behind(self, trials: Sequence[Trial]) -> None:
         """Leave out what is so far behind after the pilot that more rows will hardly help."""
@@ -456,6 +473,7 @@ class Race:
         weights = dict(zip(parts, self._weights(parts, done).tolist(), strict=True)) if parts else {}
         for i, own in enumerate(running):
             if i not in left and weights.get(own.name, 1.0) <= LEAST_WEIGHT:
+                self.limited |= not self.in_haste  # with more seconds it would have been tried on all folds
                 self.notes[own.name] = f"dropped after {done} of {len(self.folds)} folds: cannot win, adds nothing"
 
     # Other settings, if there is time.
@@ -693,13 +711,22 @@ class Race:
         on_cells = [own for own in self.candidates if own.partitioner and self._complete(own.name)]
         return [*self._best_boostings(most), *on_cells]
 
-    def _most_refits(self, entry: Entry) -> int:
-        """Return the most models of each part that there is sense in, and memory for.
+    def _are_alike(self, entry: Entry) -> bool:
+        """Return whether models of all rows would be alike whatever their seeds.
 
-        In order of time, models of boosting hold out the last rows whatever their seed, and would be alike.
+        Linear ones are; and in order of time those of boosting, which hold out the last rows.
         """
-        alike = self.in_time and any(self._by_name(name).learner == BOOSTING for name in entry.parts)
-        return 1 if alike or entry.name in self.once or entry.name == LINEAR else MOST_REFITS
+        in_time = self.in_time and any(self._by_name(name).learner == BOOSTING for name in entry.parts)
+        return in_time or entry.name == LINEAR
+
+    def _most_refits(self, entry: Entry) -> int:
+        """Return the most models of each part that there is sense in, and memory for."""
+        return 1 if self._are_alike(entry) or entry.name in self.once else MOST_REFITS
+
+    def _worth(self, entry: Entry) -> float:
+        """Return the loss of a model, as if one of few refits had the loss of several, unless these would be alike."""
+        enough = entry.refits >= ENOUGH_REFITS or self._are_alike(entry)
+        return entry.loss * (1.0 if enough else 1.0 + REFITS_GAIN)
 
     def _mean(self) -> Entry | None:
         """Return the mean of several models of all rows of the best candidate, if there is time for it.
@@ -718,7 +745,7 @@ class Race:
         parts = self._summands(1)
         fewer = [some for size in range(2, len(parts) + 1) for some in combinations(parts, size)]
         affordable = [some for some in fewer if self._seconds([own.name for own in some], refits) <= self.left]
-        return min(filter(None, map(self._sum, affordable)), key=_worth, default=None)
+        return min(filter(None, map(self._sum, affordable)), key=self._worth, default=None)
 
     def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
         """Return the sum of some candidates, without those that add nothing; None if one alone is left."""
@@ -762,14 +789,16 @@ class Race:
         if not board:
             raise ValueError(f"no model could be tried: {'; '.join(f'{k}: {v}' for k, v in self.notes.items())}")
         best = board[0]
-        if best.weights and best.refits < ENOUGH_REFITS and best.name not in self.once:
-            self.smaller = self._smaller_sum(ENOUGH_REFITS if best.fit_seconds <= self.left else 1)
+        fits = best.fit_seconds <= self.left
+        enough = fits and (best.refits >= ENOUGH_REFITS or self._are_alike(best))
+        if best.weights and not enough and best.name not in self.once:
+            self.smaller = self._smaller_sum(ENOUGH_REFITS if fits else 1)
             if self.smaller is not None and not (why := refusal(self.as_options(self.smaller))):
                 board = sorted([*board, self.smaller], key=lambda entry: entry.loss)
             elif self.smaller is not None:
                 self.refusals[self.smaller.name] = why
         affordable = [entry for entry in board if entry.fit_seconds <= self.left]
-        entry = min(affordable, key=_worth) if affordable else min(board, key=lambda own: own.fit_seconds)
+        entry = min(affordable, key=self._worth) if affordable else min(board, key=lambda own: own.fit_seconds)
         few = self._seconds(entry.parts, self._most_refits(entry)) > self.left
         return replace(self.as_options(entry), by_budget=self.limited or few or entry is not board[0])
 
@@ -810,11 +839,6 @@ def _makespan(seconds: Sequence[float], n_workers: int) -> float:
     for own in sorted(seconds, reverse=True):
         heapreplace(free, free[0] + own)
     return max(free)
-
-
-def _worth(entry: Entry) -> float:
-    """Return the loss of a model, as if one of few refits had the loss of several."""
-    return entry.loss * (1.0 if entry.refits >= ENOUGH_REFITS or entry.name == LINEAR else 1.0 + REFITS_GAIN)
 
 
 def _standard_error(losses: Floats) -> float:

@@ -24,6 +24,7 @@ from ikmap.methods import Training
 from ikmap.methods.capabilities import DoesNotFit
 from ikmap.methods.fields import with_options
 from ikmap.methods.kinds import Integer
+from ikmap.rows import nbytes_of
 from ikmap.seeds import generator
 
 
@@ -79,7 +80,7 @@ class AutoEstimator(RowsEstimator):
         classes = [] if labels is None else labels.tolist()
         block = Block(rows, y, sample_weight)
         sample = np.arange(n)
-        most = sample_size(n) if self.max_rows is None else self.max_rows
+        most = sample_size(n, nbytes_of(rows) / n) if self.max_rows is None else self.max_rows
         if n > most:
             random = generator(seed, seed_paths.CANDIDATE_ROWS)
             sample = np.sort(random.choice(n, most, replace=False, shuffle=False))
@@ -105,7 +106,7 @@ class AutoEstimator(RowsEstimator):
                     Training(_taken(some, numbers), classes, seed, self._n_threads) for numbers in (fit, held_out)
                 )
                 found = run_trial(own.candidate, own.kind, inside, outside, own.settings, smallest)
-                results.append((own, found))
+                results.append((own, with_options(found) if isinstance(found, str) else found))
             race.add_round(results)
         self.choice_, self.model_ = self._fit_best(race, block, classes, seed)
         self.leaderboard_ = [
@@ -158,7 +159,8 @@ class AutoClassifier(Classifier, AutoEstimator):
     cv : int, default=5
         Number of folds.
     max_rows : int or None, default=None
-        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more.
+        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more, and fewer of
+        rows with very many columns.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
@@ -221,7 +223,8 @@ class AutoRegressor(Regressor, AutoEstimator):
     cv : int, default=5
         Number of folds.
     max_rows : int or None, default=None
-        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more.
+        Largest number of rows on which candidates are compared; None: 20,000, or a fifth of many more, and fewer of
+        rows with very many columns.
     n_jobs : int or None, default=None
         Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le
@@ -88,6 +89,15 @@ class Forest(Map):
         """Return a psi, as large as may be, with which the bins of all drawn rows surely fit into a forest's memory."""
         row_bytes = n_columns + PADDING
         return n_rows if n_rows * row_bytes <= MOST_BYTES else max(1, MOST_BYTES // (self.t * row_bytes))
+
+    def fits(self, n_rows: int, n_columns: int) -> bool:
+        """Return whether the bins of all drawn rows fit into a forest's memory, except by a chance in a million.
+
+        Fewer different rows may be drawn than with :meth:`largest_psi`, as trees have rows in common.
+        """
+        drawn = points_drawn(n_rows, self.t, self.psi)
+        most = min(n_rows, self.t * self.psi, drawn + 5 * math.sqrt(drawn))
+        return most * (n_columns + PADDING) <= MOST_BYTES
 
     def within(self, n_rows: int) -> Forest:
         return self if self.psi <= n_rows else self.at({"psi": max(1, n_rows)})

@@ -478,7 +478,8 @@ class RoundsLearner(WholeLearner):
     def rests(self, state: RoundState) -> bool:
         """Return whether a checkpoint of the state has all that it knows, for a learner whose orders are small.
 
-        Workers make rounds among themselves until it is so; it must be so now and then.
+        Only such states are written, and workers make rounds among themselves until it is so; it must be so now and
+        then.
         """
         return True
 

@@ -400,7 +400,10 @@ class Stacking(BoostingFields, WholeLearner, LearnsOutOfFold, LearnsSeparately, 
         if division is None:
             return Folds.at_random(y, min(self.n_folds, y.size), training.seed)
         n_folds = max(2, min(self.n_folds, np.unique(division.keys).size))
-        return Folds.following(division, n_folds, training.block.sample_weight)
+        # If weights are given, boosting learns from all rows alone: folds choose psi and C.
+        words = () if self.is_weighed else tuple(self.parts.values())
+        divisible = any(word.name == Boosting.about.name and self._boosting(word).held_out > 0.0 for word in words)
+        return Folds.following(division, n_folds, training.block.sample_weight, divisible=divisible)
 
     def _part(self, word: PartWord, training: Training, folds: Callable[[], Folds]) -> BoostingPart | CellsPart:
         if word.name == Boosting.about.name:

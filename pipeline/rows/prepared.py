@@ -19,7 +19,7 @@ from pipeline.errors import InputError
 from pipeline.record_types import RecordView, TargetsRecord
 from pipeline.rows.encoding import load_encoder
 from pipeline.rows.fitted_split import FittedSplit, encoding_folds, keys_of
-from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
+from pipeline.rows.parts import WEIGHTS, learned_of, read_column, read_levels, read_part, read_targets, read_weights
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.split import Part, Split
 from pipeline.rows.split_rule import SplitRule
@@ -148,6 +148,16 @@ class PreparedRows:
         """Yield the targets of the rows of one part after the other."""
         for p, part in enumerate(self._parts):
             yield read_targets(self.store, part.name, self.preparation)[self._of_part(p)]
+
+    def targets_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the targets of rows by ascending number, and their weights if the data has some; read no features."""
+        targets: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        for part, inside in self.within_parts(rows):
+            targets.append(read_targets(self.store, part.name, self.preparation)[inside])
+            if self.preparation.weighted and (weight := read_column(self.store, part.name, WEIGHTS)) is not None:
+                weights.append(weight[inside])
+        return np.concatenate(targets), np.concatenate(weights) if weights else None
 
     @property
     def part_rows(self) -> list[int]:

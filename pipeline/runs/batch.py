@@ -227,7 +227,7 @@ def decided(context: Context, steps: Steps, invocation: Invocation, ingested: In
             return str(error)
         return ""
 
-    choice = steps.call("choose", partial(choose, context, refusal))
+    choice = steps.call("choose", partial(choose, context, _sizes(context, ingested).row_bytes, refusal))
     note_scale(context.store, choice["scale"])
     params = params.decided(choice["learner"], choice["partitioner"], choice["options"], choice["scale"])
     run.manifest["settled"] = params.as_json()
@@ -409,12 +409,10 @@ def _refused(params: Params, value: Value, ingested: IngestResult) -> bool:
     return params.on_cells and refused_on(params.map_at(value), ingested["rows_train"]) is not None
 
 
-def _plan(
-    context: Context, ingested: IngestResult, value: Value, invocation: Invocation, *, show: bool = False
-) -> None:
-    """Refuse a run that cannot fit; show the plan if `show` is set."""
+def _sizes(context: Context, ingested: IngestResult) -> DataSizes:
+    """Return the sizes of the rows of a run."""
     preparation = prepared(context)
-    sizes = DataSizes(
+    return DataSizes(
         ingested["rows_train"],
         ingested["rows_test"],
         ingested["columns"],
@@ -422,7 +420,14 @@ def _plan(
         outputs=preparation.task.decisions.outputs,
         dense=preparation.dense,
     )
-    plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
+
+
+def _plan(
+    context: Context, ingested: IngestResult, value: Value, invocation: Invocation, *, show: bool = False
+) -> None:
+    """Refuse a run that cannot fit; show the plan if `show` is set."""
+    sizes, workers = _sizes(context, ingested), int(invocation.cluster["workers"])
+    plan = make_plan(context.params, value, sizes, workers)
     if show:
         for line in plan.lines:
             context.events.message(f"plan: {line}")

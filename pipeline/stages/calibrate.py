@@ -16,6 +16,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.cells import Cells, packed_dtype
+from ikmap.divisions import TooFewKeys
 from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
 from ikmap.methods import LearnsOutOfFold, Sample
@@ -98,6 +99,8 @@ def calibrate(
     counted = [record for record in records if record["evidence"] is not None]
     if not counted:
         typed, left_out = _typed(params)
+        if too_few := next((record["too_few"] for record in records if "too_few" in record), ""):
+            raise InputError(f"{typed}, --split-by {params.split_by}: {too_few}; {left_out}")
         raise InputError(
             f"{typed}: found no fold whose other rows have every class, expected more rows of the rarest one; "
             f"{left_out}"
@@ -256,19 +259,28 @@ def decide_fold(
         size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1] + (rows.row_bytes if grows else 0)
     else:
         size, width = fit.size * rows.row_bytes, rows.row_bytes
-    evidence, fold_params = None, with_loss_of(params, learner, rows.n_rows / fit.size)
-    if not missing_in(task, block.y):
-        division = division_of(rows, fit, params) if is_divided(params) else None
+    unknown: CalibrationRecord = {
+        "rows": int(held_out.size),
+        "bytes_read": int(size),
+        "bytes_written": 0,
+        "evidence": None,
+    }
+    if missing_in(task, block.y):
+        return unknown
+    fold_params = with_loss_of(params, learner, rows.n_rows / fit.size)
+    division = division_of(rows, fit, params) if is_divided(params) else None
+    try:
         model = train_in_memory(fold_params, learner, value, task, block, n_threads, division)
-        del block
-        calibratable = calibratable_of(task)
-        total = calibratable.evidence_from(task, [])
-        step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
-        for start in range(0, held_out.size, step):
-            tested = take_rows(held_out[start : start + step])
-            total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
-        evidence = total.as_json()
-    return {"rows": int(held_out.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
+    except TooFewKeys as error:
+        return {**unknown, "too_few": str(error)}
+    del block
+    calibratable = calibratable_of(task)
+    total = calibratable.evidence_from(task, [])
+    step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
+    for start in range(0, held_out.size, step):
+        tested = take_rows(held_out[start : start + step])
+        total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
+    return {**unknown, "evidence": total.as_json()}
 
 
 def taken_by_own_map(

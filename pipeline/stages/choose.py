@@ -14,10 +14,10 @@ import numpy as np
 from ikmap.auto.candidates import STACKING, Candidate, candidates
 from ikmap.auto.race import Choice, Entry, Race, Trial, sample_size
 from ikmap.auto.trial import Decided, Fold, Searched, folds_at_random, run_trial
-from ikmap.divisions import weighing_folds
+from ikmap.divisions import divisible_folds, weighing_folds
 from ikmap.learners.rows import Block
 from ikmap.methods import Training, fields_by_name
-from ikmap.methods.fields import AUTO
+from ikmap.methods.fields import AUTO, with_options
 from ikmap.tasks.capabilities import loops, missing_in
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -40,11 +40,13 @@ TWO_CLASSES, MORE_CLASSES, NUMBERS = "log loss", "sum of the log losses of all c
 """Losses that candidates are compared by."""
 
 
-def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
+def choose(context: Context, row_bytes: float, refusal: Callable[[Params], str]) -> ChooseResult:
     """Race the candidates; the trials that are done are kept, and a run that was interrupted goes on with them.
 
     Parameters
     ----------
+    row_bytes : float
+        Bytes of a row in memory, on average.
     refusal : callable
         Returns why a run with these parameters would not fit into memory; empty: it would.
 
@@ -57,7 +59,7 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     rows = PreparedRows(context.store, "train")
     n, n_used = rows.n_rows, min(rows.n_rows, params.cv_rows)
     if params.cv_rows == Params.cv_rows:
-        n_used = sample_size(n)
+        n_used = sample_size(n, row_bytes)
     stage = Stage(context, "choose", None, n_used)
     race = begin(stage, rows, n_used)
     limit = f"for at most {race.budget:g} s with the model (--budget)"
@@ -68,7 +70,8 @@ def choose(context: Context, refusal: Callable[[Params], str]) -> ChooseResult:
     while trials := race.next_round():
         # Those that take longest begin first: else one of them may go on alone in the end.
         ordered = sorted(trials, key=race.expected, reverse=True)
-        tasks = [Task(own.name, (context.store, params, own, n_used)) for own in ordered]
+        # An earlier version may have begun the run with another number of rows: its trials are no use then.
+        tasks = [Task(f"{own.name}.{n_used}", (context.store, params, own, n_used)) for own in ordered]
         records = dict(zip((own.name for own in ordered), stage.run(try_candidate, tasks, Progress(race)), strict=True))
         race.add_round([(own, _result(records[own.name])) for own in trials])
     try:
@@ -147,7 +150,8 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
 
 def draw_sample(store: Store, params: Params, n_rows: int) -> SampleRecord:
     """Task: return the targets, the weights and the folds of the rows by which candidates are compared."""
-    _, _, y, weight = cv_sample(store, params, n_rows)
+    train = PreparedRows(store, "train")
+    y, weight = train.targets_of(cv_rows(train, params, n_rows))
     return {"rows": n_rows, "y": y, "weight": weight, "folds": folds_of_race(store, params, n_rows, y, weight)}
 
 
@@ -162,7 +166,7 @@ def folds_of_race(store: Store, params: Params, n_used: int, y: np.ndarray, weig
     folds, train = cv_folds(store, params, n_used), PreparedRows(store, "train")
     folds = weighing_folds(folds, weight) or folds
     keys = division_of(train, cv_rows(train, params, n_used), params).keys
-    return [fold for fold in folds if np.unique(keys[fold[0]]).size > 1] or folds
+    return divisible_folds(folds, keys) or folds
 
 
 class Progress:
@@ -208,7 +212,7 @@ def try_candidate(store: Store, params: Params, own: Trial, n_rows: int) -> Cand
     smallest = min(fit.size for fit, _ in folds)
     decided = run_trial(own.candidate, own.kind, training, outside, own.settings, smallest)
     if isinstance(decided, str):
-        return {**record, "failed": decided}
+        return {**record, "failed": with_options(decided, flag)}
     if isinstance(decided, Searched):
         return {
             **record,

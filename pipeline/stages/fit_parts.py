@@ -7,17 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.learners.sweeps.memory import followed_bytes
-from ikmap.methods import DoesNotFit as TooLarge
 from ikmap.methods import FitsByPartitioning, capability
-from ikmap.methods.fields import with_options
 from ikmap.methods.values import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows
 from ikmap.tasks import Task as LearningTask
-from pipeline.errors import DoesNotFit
 from pipeline.params import Params
 from pipeline.record_types import FittedRecord, TaskRecord
-from pipeline.resolve import flag
+from pipeline.resolve import worded
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.worker_memory import room, worker_limit
@@ -87,10 +84,8 @@ def refuse_too_large(params: Params, value: Value, rows: Rows, swept: LearningTa
     if in_parts is None or worker_limit() is None:
         return
     cell_bytes = 0 if swept is None else followed_bytes(swept.decisions.outputs if swept.codec.classes else 1)
-    try:
+    with worded():
         in_parts.check_size(rows, params.seed, room(), cell_bytes)
-    except TooLarge as error:
-        raise DoesNotFit(with_options(str(error), flag)) from None
 
 
 def _in_parts(params: Params, value: Value | None) -> FitsByPartitioning:

@@ -18,7 +18,7 @@ from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import FittedRecord, PartitionResult
-from pipeline.resolve import flag
+from pipeline.resolve import flag, worded
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Stage
@@ -96,7 +96,8 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Fitte
     sample = replace(train.sample(params.seed), take=seen.take).seen_by(params.map.description)
     if capability(params.map, FitsByPartitioning) is not None:
         refuse_too_large(params, value, train.read(0, train.n_rows).rows)
-    model = params.map_at(value).fit(sample, n_threads)
+    with worded():
+        model = params.map_at(value).fit(sample, n_threads)
     label = label_of(params.partitioner, params.map_parameter, value)
     content_hash = save_model(store, f"partitions/{label}", model, offsets=model.offsets.tolist())
     return {

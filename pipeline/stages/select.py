@@ -292,11 +292,11 @@ class HyperparameterSearch:
         return progress
 
     def enough(self) -> bool:
-        """Return whether the budget is spent, and some candidate of every learner has a score."""
+        """Return whether the budget is spent, and candidates of every learner can be compared on some fold."""
         budget = self.params.budget
         if budget is None or self.spent < budget:
             return False
-        all_tried = all(learner.tried for learner in self.learners.values()) and all(self.swept.values())
+        all_tried = all(learner.folds for learner in self.learners.values()) and all(self.swept.values())
         self.exceeded |= not all_tried
         return all_tried
 

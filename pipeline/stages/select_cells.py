@@ -32,6 +32,7 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import Criterion, Task
 from pipeline.params import Params
 from pipeline.record_types import TrialRecord
+from pipeline.resolve import worded
 from pipeline.rows.row_weights import weight_rule, weighted_scores, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, packed_rows, predictor, search_criterion, some_of
@@ -126,7 +127,8 @@ def score_cells(
     ).seen_by(params.map.description)
     searched = map_to_search(params)
     path = cells_of_values(searched, params.map_searched, list(learners), sample, [learned_rows, X[held_out]])
-    fold_scores = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
+    with worded():
+        fold_scores = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
     bytes_read = nbytes_of(X)
     scores = [
         (name, psi, [packed_rows(rows) for rows in path])

@@ -194,7 +194,7 @@ class InThreads(Executor):
         self._written = time.monotonic()
 
     def write(self, done: int, state: object) -> None:
-        if not done or time.monotonic() - self._written < CHECKPOINT_SECONDS:
+        if not done or time.monotonic() - self._written < CHECKPOINT_SECONDS or not self._rounds.rests(state):
             return
         self._folder.write(STATE, done, self._rounds.checkpoint(state))
         self._written = time.monotonic()
@@ -254,7 +254,10 @@ class OnWorkers(Executor):
         self._busy: dict[str, float] = {}
 
     def write(self, done: int, state: object) -> None:
-        if not done or (self._rounds.sends_orders and time.monotonic() - self._written < CHECKPOINT_SECONDS):
+        if not done:
+            return
+        waits = time.monotonic() - self._written < CHECKPOINT_SECONDS or not self._rounds.rests(state)
+        if self._rounds.sends_orders and waits:
             return
         self._folder.write(STATE, done, self._rounds.checkpoint(state))
         self._written = time.monotonic()
@@ -286,7 +289,7 @@ class OnWorkers(Executor):
         client = self._stage.context.client
         if not (self._rounds.sends_orders and isinstance(client, Client)):
             return None
-        if done < self._next_leg or self._legs_lost > MOST_LEGS_LOST:
+        if done < self._next_leg or self._legs_lost > MOST_LEGS_LOST or (done and not self._rounds.rests(state)):
             return None
         self._assign()
         pieces: dict[str, list[int]] = {}

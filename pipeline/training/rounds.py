@@ -120,7 +120,10 @@ class Rounds[State, Order, Data, Share](ABC):
         return False
 
     def rests(self, state: State) -> bool:  # noqa: ARG002
-        """Return whether the arrays of a state have all that it knows, where workers make rounds among themselves."""
+        """Return whether the arrays of a state have all that it knows: other states are not written.
+
+        If orders are not sent with the tasks, each state is written, and it must always be so.
+        """
         return True
 
     # The rounds

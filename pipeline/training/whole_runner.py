@@ -21,9 +21,10 @@ from ikmap.model import Model
 from ikmap.rows import Rows, nbytes_of
 from ikmap.tasks import Task as LearningTask
 from ikmap.tasks.capabilities import missing_in
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.record_types import TaskRecord, TrainedRecord, TrainResult
+from pipeline.resolve import worded
 from pipeline.rows.folds import division_of, is_divided
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
@@ -95,11 +96,14 @@ class Fitting:
 
     @contextmanager
     def naming_options(self) -> Iterator[None]:
-        """Turn an error for too few groups or times into one that names the options of the run."""
+        """Turn an error for too few groups or times, or for a map that does not fit, into one that names options."""
         try:
-            yield
+            with worded():
+                yield
         except TooFewKeys as error:
             raise InputError(f"--learner {self.learner}, --split-by {self.params.split_by}: {error}") from None
+        except DoesNotFit as error:
+            raise DoesNotFit(f"--learner {self.learner}: {error}") from None
 
     def training(self, n_threads: int) -> tuple[Training, Shape, int]:
         """Read all rows; return them with the settings of the run, their sizes, and the bytes that were read."""
@@ -150,7 +154,7 @@ def fit_rows(fitting: Fitting, n_threads: int) -> TrainedRecord:
     Raises
     ------
     DoesNotFit
-        An SVM with a kernel has more support vectors than this worker has memory for.
+        An SVM with a kernel has more support vectors than this worker has memory for, or a map of a sum is too large.
     """
     training, shape, size = fitting.training(n_threads)
     store, learner, method = fitting.store, fitting.learner, fitting.method

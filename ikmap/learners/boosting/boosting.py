@@ -380,7 +380,7 @@ class Boosting:
 
     @property
     def rests(self) -> bool:
-        """True if no tree is half grown, so that a checkpoint loses nothing."""
+        """True if a checkpoint loses nothing: no tree is half grown, and no values are about to be estimated anew."""
         if isinstance(self.order, Order):
             return self._growth is None and self.order.leaves is None
         return self.order is None

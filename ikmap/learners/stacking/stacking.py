@@ -17,7 +17,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.arrays import Floats, Int64s
-from ikmap.divisions import Division, TooFewKeys, weighing_folds
+from ikmap.divisions import Division, TooFewKeys, divisible_folds, weighing_folds
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.stacking.blend import Blend, BlendLoss, blend
@@ -90,10 +90,21 @@ class Folds:
         return cls.of(of_row)
 
     @classmethod
-    def following(cls, division: Division, n_folds: int, sample_weight: Floats | None = None) -> Folds:
+    def following(
+        cls, division: Division, n_folds: int, sample_weight: Floats | None = None, *, divisible: bool = False
+    ) -> Folds:
         """Return folds that keep rows of a group together, or that follow each other in time.
 
         A fold in time before which all rows weigh 0 is left out: nothing can be learned from them.
+
+        Parameters
+        ----------
+        division : Division
+        n_folds : int
+        sample_weight : ndarray of float64, shape (n,), optional
+        divisible : bool
+            True if models hold out some of the rows that they learn from. A fold in time before which there is one time
+            alone is then left out, too.
 
         Raises
         ------
@@ -109,6 +120,13 @@ class Folds:
         if len(all_folds) < 2:
             raise TooFewKeys(
                 f"found {len(all_folds)} of {n_folds} folds in time before which some row weighs more than 0, expected "
+                "two at least"
+            )
+        if division.in_time and divisible:
+            all_folds = divisible_folds(all_folds, division.keys)
+        if len(all_folds) < 2:
+            raise TooFewKeys(
+                f"found {len(all_folds)} of {n_folds} folds in time before which there is more than one time, expected "
                 "two at least"
             )
         of_row = np.full(division.keys.size, -1, dtype=np.int64)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, variants
+from ikmap.auto.candidates import BOOSTING, LINEAR, STACKING, Candidate, T, variants
 from ikmap.auto.race import (
     ENOUGH_REFITS,
     FEW_VARIANTS,
@@ -21,10 +21,11 @@ from ikmap.auto.race import (
     Choice,
     Race,
     Trial,
-    _worth,
     default_budget,
+    sample_size,
 )
 from ikmap.auto.trial import Decided, Searched
+from ikmap.methods.forest import Forest
 from ikmap.methods.stacking import Stacking
 
 CANDIDATES = [Candidate(LINEAR, LINEAR), Candidate("iforest", "ridge", "iforest"), Candidate(BOOSTING, BOOSTING)]
@@ -178,8 +179,8 @@ def test_several_models_of_fewer_parts_are_preferred_to_one_that_is_hardly_bette
     best = race.leaderboard()[0]
     seconds = {ENOUGH_REFITS - 1: 1.0, ENOUGH_REFITS: 1.0 + 0.99 * REFITS_GAIN, 0: 1.0}
     ways = [replace(best, loss=loss, refits=refits) for refits, loss in seconds.items()]
-    assert min(ways, key=_worth).refits == ENOUGH_REFITS
-    assert min(ways[0], replace(ways[1], loss=1.0 + 1.01 * REFITS_GAIN), key=_worth) == ways[0]
+    assert min(ways, key=race._worth).refits == ENOUGH_REFITS
+    assert min(ways[0], replace(ways[1], loss=1.0 + 1.01 * REFITS_GAIN), key=race._worth) == ways[0]
 
 
 @pytest.mark.parametrize(("rounds", "times"), [(100, 2.0), (800, 1.25), (1000, 1.0)])
@@ -294,6 +295,40 @@ def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:
     assert psi == MOST_PSI
 
 
+@pytest.mark.parametrize(
+    ("searched", "settings", "n_columns", "psi"),
+    [
+        ({(4096, 4.0): 1.0}, (32_768, 32.0), 1000, 3471),
+        # A smaller psi than the largest one was best, and is still too large.
+        ({(1024, 1.0): 1.0, (4096, 4.0): 2.0}, (1024, 1.0), 10_000, 356),
+    ],
+)
+def test_trees_that_all_rows_have_no_memory_for_are_grown_on_fewer(
+    searched: dict[tuple[int, float], float], settings: tuple[int, float], n_columns: int, psi: int
+) -> None:
+    """A fold of few rows has memory for trees of any number of them."""
+    folds, forest = [(np.arange(20_000), np.arange(20_000, 30_000))], Candidate("forest", "ridge", "forest")
+    n_rows = 2_000_000
+    race = Race([forest], np.zeros(30_000), 0, folds, n_rows, n_columns)
+    race._searched["forest"], race.settings["forest"] = [searched], settings
+    assert not Forest(t=T, psi=settings[0]).fits(n_rows, n_columns)
+    assert Forest(t=T, psi=psi).fits(n_rows, n_columns)
+    psi_of_model, C_of_model = race._for_model(forest) or (0, 0.0)
+    assert psi_of_model == psi
+    assert C_of_model == pytest.approx(settings[1] * psi / settings[0], rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "size"),
+    [
+        *((15_000, 10, 15_000), (60_000, 10, 20_000), (200_000, 10, 40_000), (10**7, 10, 100_000)),
+        *((10**6, 300, 100_000), (400_000, 2000, 16_777), (400_000, 10**6, 8000), (6000, 10**6, 6000)),
+    ],
+)
+def test_candidates_are_compared_on_fewer_rows_where_they_are_wide(n_rows: int, n_columns: int, size: int) -> None:
+    assert sample_size(n_rows, 8.0 * n_columns) == size
+
+
 @pytest.mark.parametrize("seconds", [0.01, 20.0])
 def test_where_a_second_search_takes_too_long_the_budget_decides(seconds: float) -> None:
     """psi and C are those of one fold then."""
@@ -329,6 +364,8 @@ def test_with_a_budget_all_is_tried_on_all_folds_where_that_takes_little(budget:
     play(race, outcome)
     assert len(race.results["iforest"]) == n_tried
     assert ("iforest" in race.notes) == (n_tried == 1)
+    # Without a budget the losses alone decide what is dropped.
+    assert race.choice().by_budget == (budget == 2.0)
 
 
 def test_a_candidate_that_fails_is_left_out_and_told() -> None:
@@ -441,7 +478,7 @@ def test_a_linear_model_that_wins_is_taken_as_it_cannot_be_learned_several_times
     board = {entry.name: entry for entry in race.leaderboard()}
     several = board["mean of boosting"]
     linear = replace(board[LINEAR], loss=0.999 * several.loss)
-    assert min(several, linear, key=_worth) is linear
+    assert min(several, linear, key=race._worth) is linear
     assert race._most_refits(linear) == 1
 
 
@@ -466,14 +503,19 @@ def test_in_order_of_time_all_are_compared_on_the_rows_that_sums_are_made_for() 
     first = race.folds[0][1].size
     for own in (LINEAR, BOOSTING):
         assert race._entry(race._by_name(own)).loss == pytest.approx(race._losses(own, 3)[first:].mean())
+    # A sum with boosting has one model of all rows for each part, however much time there is.
+    choice = race.choice()
+    assert (len(choice.entry.parts) > 1, choice.entry.refits, choice.by_budget) == (True, 1, False)
+    assert choice.entry == race.leaderboard()[0]
+    assert race.smaller is None
 
 
 @pytest.mark.parametrize(("in_time", "refits"), [(True, 0), (False, MOST_REFITS)])
 def test_in_order_of_time_boosting_is_learned_once(in_time: bool, refits: int) -> None:
-    """It holds out the last rows, whatever its seed."""
+    """It holds out the last rows, whatever its seed: a model that is a little worse does not win by that."""
     race = race_of()
     race.in_time = in_time
-    noise = {LINEAR: 6.0, "iforest": 5.0, BOOSTING: 0.3}
+    noise = {LINEAR: 0.3 * (1 + REFITS_GAIN / 4), "iforest": 5.0, BOOSTING: 0.3}
     play(race, lambda race, own: no_variants(race, own) if " " in own.candidate.name else outcome_of(race, own, noise))
     choice = race.choice()
     assert choice.entry.parts == (BOOSTING,)

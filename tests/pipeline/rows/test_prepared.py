@@ -17,6 +17,7 @@ from ikmap.tasks import CLASSIFICATION, plain_label
 from ikmap.tasks.classification.codec import ClassCodec
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import prepared, split
+from pipeline.rows.parts import read_part
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.preparation import Preparation
 from pipeline.rows.prepared import PreparedRows, refuse_unseen_labels
@@ -79,6 +80,12 @@ def test_rows_are_those_of_the_file(
     some = np.flatnonzero(np.random.default_rng(0).random(rows.n_rows) < 0.2)
     for numbers in (some, some[:1], some[:0], np.array([0, rows.n_rows - 1])):
         same(rows.take(numbers), numbers)
+    with counted(read_part) as whole_rows:
+        targets, weights = rows.targets_of(some)
+    assert np.array_equal(targets, classes[some])
+    assert targets.dtype == np.int32
+    assert weights is None
+    assert whole_rows.number == 0
     monkeypatch.setattr(prepared, "READ_BYTES", 8 * 6 * 11)
     at = 2
     for first, block in rows.blocks(2, rows.n_rows - 1):

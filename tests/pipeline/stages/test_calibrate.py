@@ -232,6 +232,40 @@ def test_the_folds_of_a_calibration_are_those_that_were_used(tmp_path: Path) -> 
     assert metrics["learners"]["svm"]["calibration"] == {"how": "platt", "rows": 48, "folds": 2, "rows_learned": 216}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_years", "words", "message"),
+    [
+        (4, "--calibration platt", ""),
+        (
+            3,
+            "--calibration platt --threshold-for f1",
+            "--calibration platt, --threshold-for f1, --split-by time:year: found the same time in all 100 rows, "
+            "expected several, of which some are held out; leave --calibration and --threshold-for out",
+        ),
+    ],
+)
+def test_a_fold_before_which_there_is_one_time_is_left_out_where_the_learner_holds_out_the_last(
+    n_years: int, words: str, message: str, tmp_path: Path
+) -> None:
+    """The last year is the test set, so that the first fold learns from the first year, and the second from two."""
+    x = np.random.default_rng(0).random(100 * n_years)
+    lines = [f"{v:.3f},{1990 + k // 100},{'yes' if v + k % 7 / 20 > 0.6 else 'no'}" for k, v in enumerate(x)]
+    path = tmp_path / "years.csv"
+    path.write_text("\n".join(["x,year,kind", *lines]) + "\n")
+    options = f"--input {path} --label kind --split-by time:year --learner boosting --rounds 5 {words}"
+    run = Command(BatchOptions.parse(options.split()))
+    with one_process():
+        if message:
+            with pytest.raises(InputError, match=rf"^{re.escape(message)}$"):
+                run.run(tmp_path / "run")
+            return
+        metrics = run.run(tmp_path / "run")
+    assert metrics["learners"]["boosting"]["calibration"] == {
+        "how": "platt", "rows": 100, "folds": 1, "rows_learned": 200,
+    }  # fmt: skip
+
+
 def test_options_that_cannot_be() -> None:
     with pytest.raises(InputError, match=r"--threshold-for: found 'best', expected cost:MISSED:FALSE"):
         BatchOptions(threshold_for="best")

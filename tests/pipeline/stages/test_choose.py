@@ -153,13 +153,13 @@ def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(raced: Raced
 
 def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
     def refuse(_: int) -> None:
-        raise ValueError("these rows have no cells")
+        raise ValueError("these rows have no cells; give a smaller {psi}")
 
     with counted(CellsPart.learn, refuse):
         # The usual budget is enough for a model, and tries few settings of boosting.
         metrics = run(plain(write_table(tmp_path), "--cv-rows", "190"), tmp_path / "run")
     notes = {entry["name"]: entry["note"] for entry in metrics["choice"]["leaderboard"]}
-    assert notes["iforest"] == "failed: these rows have no cells"
+    assert notes["iforest"] == "failed: these rows have no cells; give a smaller --psi"
     ((learner, summary),) = metrics["learners"].items()
     assert learner in ("boosting", "linear-model", "stacking")
     assert all(name.startswith("boosting") for name in summary.get("base_models", ()))
@@ -198,10 +198,14 @@ def test_a_race_in_time_has_no_fold_that_learns_from_rows_that_weigh_nothing(tmp
     assert choice["folds"] >= 1
 
 
-def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path) -> None:
+def test_a_budget_of_almost_nothing_ends_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are compared on as many rows of two columns as take so many bytes."""
+    monkeypatch.setattr("ikmap.auto.race.SAMPLE_BYTES", 120 * 2 * 8)
+    monkeypatch.setattr("ikmap.auto.race.LEAST_SAMPLE", 50)
     heard = Heard()
     metrics = run(plain(write_table(tmp_path), "--budget", "0.001"), tmp_path / "run", heard)
     assert metrics["choice"]["by_budget"]
+    assert metrics["choice"]["rows"] == 120
     assert metrics["choice"]["folds"] >= 1
     assert any("the best that the budget has seconds for" in line for line in heard.lines)
     assert "The budget decided" in (tmp_path / "run" / "report.html").read_text()

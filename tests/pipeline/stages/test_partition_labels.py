@@ -12,7 +12,7 @@ from ikmap.methods import Sample
 from ikmap.methods.anne import Anne
 from ikmap.methods.forest import Forest
 from ikmap.tasks import NOVELTY
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.stages.partition import partition
 from pipeline.stages.select import select
 from pipeline.stages.task import refuse_unsuited
@@ -55,6 +55,19 @@ def test_rows_that_are_held_out_grow_no_tree(tmp_path: Path, samples: list[Sampl
         assert sample.n_rows == ROWS * 4 // 5
         assert sample.targets is not None
         assert sample.targets(np.arange(sample.n_rows)).size == sample.n_rows
+
+
+def test_a_forest_that_is_too_large_is_refused_with_names_of_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ikmap.methods.forest.MOST_BYTES", 1000)
+    run = context(tmp_path, params_for(partitioner="forest", t=3, learners=("svm",), C=1.0))
+    store_rows(run.store, *points(ROWS, classes=2), part_rows=100)
+    message = r"^--partitioner forest: .* give fewer --t or a smaller --psi, or --partitioner iforest$"
+    with pytest.raises(DoesNotFit, match=message):
+        select(run)
+    with pytest.raises(DoesNotFit, match=message):
+        partition(run, [50])
 
 
 def test_other_maps_see_no_labels(tmp_path: Path) -> None:

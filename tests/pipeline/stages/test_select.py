@@ -293,6 +293,21 @@ def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: 
     assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
 
 
+def test_a_budget_ends_once_values_have_a_fold_in_common(tmp_path: Path) -> None:
+    """Two values of which each has a score on a fold of its own cannot be compared."""
+    ctx = ready(tmp_path, changed(budget=5.0, search="full", learners=("svm",)))
+    search = HyperparameterSearch(Stage(ctx, "select", None, ROWS), ROWS, PreparedRows(ctx.store, "train"))
+    ctx.clock.now = 6.0  # type: ignore[attr-defined]
+    (learner,) = search.learners.values()
+    (first, second, *_), right = learner.values, [np.ones(ROWS // 5, dtype=bool)]
+    learner.scores.add(first, 0, right)
+    learner.scores.add(second, 1, right)
+    assert not search.enough()
+    learner.scores.add(second, 0, right)
+    assert search.enough()
+    assert learner.chosen() == (first, 0)
+
+
 def test_classifiers_are_chosen_by_log_loss_unless_asked_otherwise(tmp_path: Path) -> None:
     asked = {"psi": 16, "learners": ("svm", "logistic"), "select_by": "auto"}
     ctx = ready(tmp_path / "auto", changed(**asked))

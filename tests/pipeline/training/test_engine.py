@@ -156,6 +156,32 @@ def test_a_checkpoint_in_one_task_is_written_now_and_then(tmp_path: Path) -> Non
     assert not list((tmp_path / "sent").iterdir())
 
 
+class Resting(Sent):
+    """The same, where the arrays of every other state lack what it knows."""
+
+    def rests(self, state: np.ndarray) -> bool:
+        return bool(state[1] % 2 == 0)
+
+    def checkpoint(self, state: np.ndarray) -> Arrays:
+        return {"state": state if self.rests(state) else np.zeros(2)}
+
+
+@pytest.mark.parametrize("name", ["threads", "workers"])
+def test_a_state_is_written_only_where_its_arrays_have_all_that_it_knows(
+    name: str, tmp_path: Path, small_sizes: SmallSizes
+) -> None:
+    """It is killed in the fourth round, and goes on after the second."""
+    small_sizes.rounds_checkpoints()
+    problem, folder = problem_in(Resting, tmp_path), Folder(tmp_path / "folder")
+    with killed_at(Resting.absorb, 4), executor_of(name, tmp_path) as executor:
+        solve(problem, executor, folder)
+    assert folder.begin() == 2
+    PROCESS.forget()
+    with executor_of(name, tmp_path) as executor:
+        state: Any = solve(problem, executor, folder)
+    assert state.tobytes() == expected(problem)
+
+
 def test_files_of_the_last_two_rounds_are_kept(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "folder")
     solve(problem_in(Drifting, tmp_path), executor_of("workers", tmp_path), folder)

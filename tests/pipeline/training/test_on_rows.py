@@ -53,7 +53,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training.train import train
-from pipeline.training.whole_runner import Fitting, fit_rows
+from pipeline.training.whole_runner import Fitting, fit_rows, learn_model
 from tests.support.calls import killed_at
 from tests.support.in_process import InProcess, on_worker
 from tests.support.metrics import check_metrics
@@ -256,6 +256,17 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, s
     message = r"^training kernel-svm would need about .* without kernel-svm$"
     with on_worker(limit(150)), pytest.raises(DoesNotFit, match=message):
         fit_rows(fitting, 1)
+
+
+def test_a_map_of_a_sum_that_is_too_large_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.methods.forest.MOST_BYTES", 1000)
+    message = r"^--learner stacking: --partitioner forest: .* give fewer --t or a smaller --psi, or "
+    for base_models in ("forest:16:8", "forest:16:8@1"):  # by folds; and each model by a task of its own
+        ctx = context(tmp_path / base_models[-1], params_for(learners=("stacking",), t=3, base_models=base_models))
+        store_rows(ctx.store, *points(60))
+        fitting = Fitting(ctx.store, ctx.params, "stacking", None, None, CLASSIFICATION.of([0, 1]))
+        with pytest.raises(DoesNotFit, match=message):
+            fit_rows(fitting, 1) if fitting.separate is None else learn_model(fitting, 1, 0)
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from cluster import connect
 from ikmap.learners.boosting import piece
 from ikmap.learners.boosting.bins import n_edge_rows
 from ikmap.learners.boosting.boosting import Boosting as State
+from ikmap.learners.boosting.piece import Piece
 from ikmap.methods import Shape
 from ikmap.methods.boosting import Boosting
 from ikmap.methods.fields import FieldError
@@ -30,7 +31,7 @@ from pipeline.training import engine
 from pipeline.training.sums import SumsRounds
 from pipeline.training.train import train
 from tests import ROOT
-from tests.support.calls import counted
+from tests.support.calls import counted, killed_at
 from tests.support.in_process import InProcess
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows
@@ -153,6 +154,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(
                     PROCESS.forget()
     assert found == in_memory
     assert kills >= 3
+
+
+def test_a_run_that_is_killed_before_values_are_estimated_anew_estimates_them(
+    tmp_path: Path, small_sizes: SmallSizes
+) -> None:
+    small_sizes.rounds_checkpoints()
+    whole, again = (run_of(tmp_path / name, solver="memory", backfit=2) for name in ("whole", "killed"))
+    expected = content_hash(whole)
+    with killed_at(Piece._backfit):
+        content_hash(again)
+    assert content_hash(context(tmp_path / "killed", again.params, client=Many(1))) == expected
 
 
 def test_a_worker_that_loses_its_piece_gets_all_trees(in_memory: str, tmp_path: Path) -> None:

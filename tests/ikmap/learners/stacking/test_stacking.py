@@ -264,6 +264,19 @@ def test_folds_before_which_no_row_weighs_anything_are_left_out_in_time(n_classe
         Stacking(rounds=6, t=12, n_folds=5, min_leaf=5).fit(last)
 
 
+def test_folds_before_which_there_is_one_time_are_left_out_where_boosting_holds_out_the_last() -> None:
+    """Of five folds in time, the first one learns from the first time alone, which more than half of the rows have."""
+    of, time = training(2), np.r_[np.zeros(50), np.arange(1.0, 41.0)]
+    late = replace(of, division=Division(time, in_time=True))
+    words = {"boosting,iforest": 4, "iforest": 5, "boosting:held_out=0.0,iforest": 5}
+    for base_models, n_folds in words.items():
+        learner = Stacking(base_models=base_models, rounds=6, t=12, psi=8, n_folds=5, min_leaf=5)
+        assert learner.fit_out_of_fold(late)[2].folds == n_folds
+    three = replace(of, division=Division(np.repeat([0.0, 1.0, 2.0], N // 3), in_time=True))
+    with pytest.raises(TooFewKeys, match=r"^found 1 of 3 folds in time before which there is more than one time"):
+        Stacking(rounds=6, t=12, psi=8, min_leaf=5).fit(three)
+
+
 def test_parts_with_psi_and_C_are_those_that_would_be_chosen() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
