@@ -34,7 +34,7 @@ class Derivation(NamedTuple):
     hessian_scale: float
     shift: int
     by_chance: bool
-    key: int
+    key: np.uint64
     first: int
     words: np.ndarray
 
