@@ -95,12 +95,14 @@ def find_layout(
     delimiter = known.delimiter or _sniffed(url, first, delimiters)
     if known.delimiter and delimiter.encode() not in first:
         raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
+    text = first + more
+    first = _first_of(text, delimiter)
     if first.count(delimiter.encode()) >= MOST_COLUMNS:
         raise InputError(
             f"{url}: line {line}: found {first.count(delimiter.encode()) + 1:,} columns, expected at most "
             f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
         )
-    rows = [row for _, row in records(first + more, url, delimiter, line)]
+    rows = [row for _, row in records(text, url, delimiter, line)]
     has_all = bool(names) and {*names} <= {cell.strip() for cell in rows[0]}
     header = True if has_all and of_training and not isinstance(known.header, bool) else known.header
     features = names if of_training else ()
@@ -177,6 +179,15 @@ def _sniffed(url: str, first: bytes, delimiters: str) -> str:
         return "\t"
     plain = re.sub(rb'"[^"]*"', b"", first)
     return max(delimiters, key=lambda c: plain.count(c.encode()))
+
+
+def _first_of(text: bytes, delimiter: str) -> bytes:
+    """Return the first record of a text.
+
+    A quote within a cell that has none around it, such as a name ``size 15"``, stands for itself.
+    """
+    plain = quoted_cell(delimiter).sub(lambda cell: b"-" * len(cell[0]), text)
+    return text[: plain.find(b"\n") + 1 or len(text)]
 
 
 def first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes, bytes]:

@@ -109,6 +109,14 @@ def test_marks_line_ends_blank_lines_and_quotes(tmp_path: Path) -> None:
     assert rows(source) == ([[1.0, "u,\r\nv"], [2.0, None]], ["yes", "no"])
 
 
+def test_a_quote_within_a_name_takes_no_rows(tmp_path: Path) -> None:
+    """Nor do quotes within cells further down."""
+    content = 'size 15",b,y\n1,u,0\n2,v,1\n3,"4"" w",0\n4,5" x,1\n'
+    source = found_in(tmp_path / "t.csv", content)
+    assert source.column_names == ('size 15"', "b")
+    assert rows(source) == ([[1.0, "u"], [2.0, "v"], [3.0, '4" w'], [4.0, '5" x']], [0.0, 1.0, 0.0, 1.0])
+
+
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
