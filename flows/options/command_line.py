@@ -340,7 +340,7 @@ class Options(Frozen, kw_only=True):
     @classmethod
     def _read(cls, path: str) -> dict[str, Any]:
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(os.path.expanduser(path)).read_text(encoding="utf-8")
         except OSError as error:
             raise InputError(f"--config {path}: {error.strerror}") from None
         except UnicodeDecodeError:

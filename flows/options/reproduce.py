@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le
@@ -133,9 +135,9 @@ class ReproduceOptions(CommonOptions):
         return PAPERS[self.paper]
 
     @property
-    def directory(self) -> str:
+    def directory(self) -> Path:
         """Directory of all runs and of the page."""
-        return self.run_dir or self.the_paper.run_dir
+        return Path(os.path.expanduser(self.run_dir or self.the_paper.run_dir))
 
     @property
     def experiments(self) -> list[Experiment]:

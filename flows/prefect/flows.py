@@ -7,6 +7,7 @@ of a stage is its name, its log lines and its outcome. Arrays and models never p
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import traceback
@@ -114,7 +115,7 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
         metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
         show_metrics(task_of(metrics), metrics["learners"], result_in_words(metrics))
-        path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
+        path = paths[0] if paths else Path(os.path.expanduser(options.run_dir or ""))  # a finished run starts nothing
         show_report(path.absolute(), metrics["run"]["command"])
         return metrics
 
@@ -144,8 +145,7 @@ def reproduce(**options: Any) -> Any:
     def work(options: ReproduceOptions, events: Events) -> Result:
         results = run_reproduce.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_compared(results)
-        path = Path(options.directory)
-        show_report(path.absolute(), results["run"]["command"])
+        show_report(options.directory.absolute(), results["run"]["command"])
         return results
 
     return _in_flow(work, ReproduceOptions, options)

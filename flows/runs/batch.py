@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.runs.metrics import Invocation
     from pipeline.sources.columns.request import TableRequest
     from pipeline.sources.datasets.registry import ResolvedDataset
+    from pipeline.storage.rundir import RunDirectory
 
 
 def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
@@ -109,8 +111,6 @@ def run_pipeline(
         With the command that resumes the run.
     """
     began = time.time() if began is None else began
-    from datetime import datetime
-
     from pipeline.errors import InputError, OnlyPlanned, writing
     from pipeline.monitoring.progress import choose_progress
     from pipeline.running.compiling import words_of, words_of_rows
@@ -118,22 +118,15 @@ def run_pipeline(
     from pipeline.running.scheduler_metrics import reported_to_scheduler
     from pipeline.running.stage import Context
     from pipeline.running.warm import WarmUp
-    from pipeline.runs.batch import call_directly, default_run_directory
-    from pipeline.storage.rundir import RunDirectory
+    from pipeline.runs.batch import call_directly
 
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
         formats = {source.format for source in data.sources if source} if sources is None else set()
         sources = sources_of(data) if sources is None else sources
-        path = (
-            Path(options.run_dir)
-            if options.run_dir
-            else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
-        )
-        with writing(path):
-            now = {**identity(params, data, sources), **more}
-            directory = RunDirectory(path, now, fresh=options.fresh, begin=False)
+        directory = open_directory(options, data.name, {**identity(params, data, sources), **more})
+        path = directory.path
         try:
             for fault in FAULTS:
                 events.message(f"warning: {fault}")
@@ -173,6 +166,34 @@ def run_pipeline(
             raise
         finally:
             directory.close()
+
+
+def open_directory(options: BatchOptions, name: str, asked: Mapping[str, Any]) -> RunDirectory:
+    """Open the run directory that is given, or a new one that is named by the data and the time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data.
+    asked : mapping
+        Identity of the run.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be written, or has something else in it.
+    """
+    from datetime import datetime
+
+    from pipeline.errors import writing
+    from pipeline.runs.batch import new_run_directory
+    from pipeline.storage.rundir import RunDirectory
+
+    if options.run_dir is None:
+        return new_run_directory(name, f"{datetime.now():%Y%m%d-%H%M%S}", asked)
+    path = Path(os.path.expanduser(options.run_dir))
+    with writing(path):
+        return RunDirectory(path, asked, fresh=options.fresh, begin=False)
 
 
 def resuming(options: BatchOptions, path: Path) -> BatchOptions:

@@ -105,7 +105,7 @@ def data_folder(given: str | None) -> Path:
 
 def known_data(given: str | None, folder: Path) -> Registry:
     """Return the known data sets, including those of a file of the user."""
-    return load_registry(Path(given) if given else None, folder)
+    return load_registry(Path(os.path.expanduser(given)) if given else None, folder)
 
 
 def refuse_missing(places: Iterable[str]) -> None:

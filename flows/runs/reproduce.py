@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.options.reproduce import ReproduceOptions
@@ -58,7 +57,7 @@ def run(
     from pipeline.storage.hold import Hold
 
     began = time.perf_counter()
-    path = Path(options.directory)
+    path = options.directory
     with events:
         paper, experiments = options.the_paper, options.experiments
         data = LocalData(options)

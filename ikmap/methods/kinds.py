@@ -45,7 +45,7 @@ class Kind(Frozen):
 
     def written(self, flag: str, value: Any) -> list[str]:
         """Return a value as the words of a command line."""
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        text = ",".join(map(_quoted, value)) if isinstance(value, tuple) else str(value)
         return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
@@ -194,6 +194,8 @@ class Choice(Kind):
 class Names(Kind):
     """A comma list (in TOML also an array) of distinct words, in the order given.
 
+    The list is a record of CSV: a word that has a comma stands in double quotes.
+
     Attributes
     ----------
     choice : Choice or None
@@ -222,7 +224,7 @@ class Names(Kind):
         return tuple(dict.fromkeys(self._words(value)))
 
     def _words(self, value: Any) -> list[str]:
-        words = value.split(",") if isinstance(value, str) else value
+        words = _listed(value) if isinstance(value, str) else value
         if not isinstance(words, list | tuple) or not words:
             refuse(value, self.expected)
         checked = [self._word(word.strip() if isinstance(word, str) else word) for word in words]
@@ -237,6 +239,23 @@ class Names(Kind):
         if not isinstance(word, str) or not word:
             refuse(word, "a name")
         return word
+
+
+def _listed(text: str) -> list[str]:
+    """Return the words of a comma list."""
+    if '"' not in text:
+        return text.split(",")
+    import csv
+
+    try:
+        return next(csv.reader([text.strip()], skipinitialspace=True, strict=True))
+    except csv.Error:
+        refuse(text, 'names with commas between, of which one that has a comma is in double quotes, as in "a, b",c')
+
+
+def _quoted(word: str) -> str:
+    """Return a word as it stands in a comma list."""
+    return '"' + word.replace('"', '""') + '"' if "," in word or '"' in word else word
 
 
 class Text(Kind):

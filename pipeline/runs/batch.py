@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import cast
 
 from ikmap.auto.candidates import STACKING
+from ikmap.json_values import Json
 from ikmap.methods import LEARNERS, refused_on
 from ikmap.methods.values import Value, numbers_of, shown
 from ikmap.tasks import TaskKind
 from ikmap.tasks.capabilities import loops
-from pipeline.errors import InputError, OnlyPlanned
+from pipeline.errors import InputError, OnlyPlanned, writing
 from pipeline.params import Params
 from pipeline.record_types import (
     CellsResult,
@@ -46,6 +47,8 @@ from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.storage.durable import promised, write_text
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.hold import Taken
+from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.verify import stage_is_verified
 from pipeline.training.train import fills_cluster, train
 
@@ -231,6 +234,7 @@ def decided(context: Context, steps: Steps, invocation: Invocation, ingested: In
     note_scale(context.store, choice["scale"])
     params = params.decided(choice["learner"], choice["partitioner"], choice["options"], choice["scale"])
     run.manifest["settled"] = params.as_json()
+    run.save()  # before run.toml, whose options would else be taken for those of another run if this process is killed
     write_text(run.path / "run.toml", invocation.chosen(invocation, params).config_toml)
     return replace(context, params=params)
 
@@ -463,6 +467,17 @@ def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record
     }
 
 
-def default_run_directory(name: str, started: str) -> Path:
-    """Return ``runs/<dataset>-<time>``."""
-    return Path("runs") / f"{name}-{started}"
+def new_run_directory(name: str, started: str, identity: Mapping[str, Json]) -> RunDirectory:
+    """Open the new directory ``runs/<dataset>-<time>``, or if there is one, the first free name with -2, -3 and so on.
+
+    Runs that are started in the same second thus have directories of their own. None of them has begun yet.
+    """
+    path = first = Path("runs") / f"{name}-{started}"
+    number = 1
+    while True:
+        try:
+            with writing(path):
+                return RunDirectory(path, identity, begin=False, new=True)
+        except Taken:
+            number += 1
+            path = first.with_name(f"{first.name}-{number}")

@@ -24,7 +24,10 @@ from pipeline.storage.durable import flush
 from pipeline.urls import Location
 
 ROW_GROUP = 1 << 17
-"""Number of rows of a row group of the output."""
+"""Number of rows of a row group of the output, unless so many rows have more bytes than :data:`ROW_GROUP_BYTES`."""
+ROW_GROUP_BYTES = 1 << 27
+TEXT_BYTES = 16
+"""Bytes that a text, or another value without a fixed size, counts for."""
 COPIED_ROWS = 1 << 16
 HASHED_BYTES = 1 << 20
 CSV = ".csv"
@@ -114,11 +117,12 @@ class Output:
         writing_as = csv_writer if self.path.lower().endswith(CSV) else parquet_writer
         with _writing(self.url):
             with self._fs.open(joined, "wb") as stream, writing_as(stream, schema) as writer:
-                row = 0
-                for table in _in_row_groups(self._tables(parts, again)):
+                row, row_group = 0, rows_of_group(schema)
+                for table in _in_row_groups(self._tables(parts, again, row_group), row_group):
                     numbers = np.arange(row, row + table.num_rows, dtype=np.int64)
                     numbered = table.add_column(0, "row", pa.array(numbers)).select(schema.names)
-                    writer.write_table(numbered, row_group_size=ROW_GROUP)
+                    # Parquet has no seconds: times of that unit come back from the parts as milliseconds.
+                    writer.write_table(numbered.cast(schema), row_group_size=row_group)
                     row += table.num_rows
             size = int(self._fs.size(joined))
             if self.is_local:
@@ -154,11 +158,13 @@ class Output:
             sha256 = again(k)
         raise InputError(f"{path} is damaged {ATTEMPTS} times in a row; check the disk and the memory")
 
-    def _tables(self, parts: Sequence[tuple[str, str]], again: Callable[[int], str]) -> Iterator[pa.Table]:
+    def _tables(
+        self, parts: Sequence[tuple[str, str]], again: Callable[[int], str], row_group: int
+    ) -> Iterator[pa.Table]:
         for k, (url, sha256) in enumerate(parts):
             path = self._whole(k, url, sha256, again)
             with self._fs.open(path, "rb") as stream, pq.ParquetFile(stream) as part:
-                for batch in part.iter_batches(COPIED_ROWS):
+                for batch in part.iter_batches(min(COPIED_ROWS, row_group)):
                     yield pa.Table.from_batches([batch])
             self._fs.rm_file(path)
 
@@ -185,18 +191,31 @@ def _writing(url: str) -> Iterator[None]:
         raise InputError(f"--output {url}: cannot be written: {' '.join(str(error).split())}") from error
 
 
-def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def rows_of_group(schema: pa.Schema) -> int:
+    """Return the number of rows of a row group: it follows from the types of the columns alone."""
+    return min(ROW_GROUP, max(1, ROW_GROUP_BYTES // sum(map(_bytes_of, schema.types))))
+
+
+def _bytes_of(kind: pa.DataType) -> int:
+    """Return the bytes of a value of a type."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return TEXT_BYTES
+
+
+def _in_row_groups(tables: Iterator[pa.Table], row_group: int) -> Iterator[pa.Table]:
     """Cut tables into row groups, so that the file does not depend on how its input was cut."""
     waiting: list[pa.Table] = []
     rows = 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
-        while rows >= ROW_GROUP:
+        while rows >= row_group:
             joined = pa.concat_tables(waiting)
-            yield joined.slice(0, ROW_GROUP).combine_chunks()
-            waiting = [joined.slice(ROW_GROUP)]
-            rows -= ROW_GROUP
+            yield joined.slice(0, row_group).combine_chunks()
+            waiting = [joined.slice(row_group)]
+            rows -= row_group
     if rows:
         yield pa.concat_tables(waiting).combine_chunks()
 

@@ -15,6 +15,7 @@ from pipeline.report.fields import get_list, get_mapping, get_number, get_text, 
 from pipeline.report.text import plural
 from pipeline.report.words import words_for_test_rows
 from pipeline.rows.ranges import MOST
+from pipeline.sources.columns.request import as_typed
 
 type Metrics = RecordView
 
@@ -97,8 +98,8 @@ def on_columns(metrics: Metrics) -> Iterator[Verdict]:
         yield Verdict(
             ID,
             f"column {column} looks like an id, a different whole number in every row, and is learned from: "
-            f"{shlex.join(['--id', column])} keeps it only to tell rows apart, {shlex.join(['--drop', column])} leaves "
-            "it out",
+            f"{shlex.join(['--id', column])} keeps it only to tell rows apart, {as_typed('--drop', column)} leaves it "
+            "out",
         )
 
 

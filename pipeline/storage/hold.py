@@ -14,6 +14,10 @@ from pipeline.errors import InputError
 LOCK = ".lock"
 
 
+class Taken(InputError):
+    """An error for a directory that was to be new and exists, perhaps because another process has just made it."""
+
+
 class Hold:
     """A directory that other processes are kept out of until it is closed.
 
@@ -21,19 +25,25 @@ class Hold:
     ----------
     path : Path
         A new directory gets mode 0700, as rows will be stored in it; an existing one keeps its mode.
+    new : bool
+        Whether the directory must not exist yet.
 
     Raises
     ------
     InputError
         Another process holds it, or it cannot be written.
+    Taken
+        It was to be new and exists.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
         self.path = path
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock_made = not (path / LOCK).exists()
         try:
-            self._lock = _locked(path)
+            self._lock = _locked(path, new=new)
+        except Taken:  # the directory is of another process, also if there was none a moment ago
+            raise
         except BaseException:
             self._remove_folders()
             raise
@@ -67,12 +77,14 @@ class Hold:
         self.close()
 
 
-def _locked(path: Path) -> IO[str]:
-    """Open and lock the lock file of a directory; make the directory if it does not exist."""
+def _locked(path: Path, *, new: bool) -> IO[str]:
+    """Open and lock the lock file of a directory; make the directory if it does not exist, or if it is to be new."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=not new)
         lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
     except (FileExistsError, NotADirectoryError):
+        if new and os.path.lexists(path):
+            raise Taken(f"{path}: is there already, expected a new directory") from None
         raise InputError(f"{path}: found a file, expected a directory for the run") from None
     except OSError as error:
         raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None

@@ -58,14 +58,26 @@ class RunDirectory:
         Whether to discard a run that is there.
     begin : bool
         Whether to begin at once; else nothing is written or discarded until :meth:`begin`.
+    new : bool
+        Whether the directory must not exist yet.
 
     Raises
     ------
     InputError
         The directory cannot be written, belongs to something else, to another run, or is in use.
+    Taken
+        The directory was to be new and exists.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Json], *, fresh: bool = False, begin: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        identity: Mapping[str, Json],
+        *,
+        fresh: bool = False,
+        begin: bool = True,
+        new: bool = False,
+    ) -> None:
         self.path = path
         self.manifest: Manifest
         self.resumed = False
@@ -73,7 +85,7 @@ class RunDirectory:
         self._begun = False
         self._discarded: list[str] | None = None  # entries of an older run, once it is known that there is one
         self._saving = Lock()  # stages may end at the same time
-        self._hold = Hold(self.path)
+        self._hold = Hold(self.path, new=new)
         try:
             self._open(json.loads(json.dumps(identity)), fresh)
             if begin:
@@ -169,8 +181,8 @@ class RunDirectory:
 
     @property
     def store(self) -> Store:
-        """Store of the run."""
-        return Store(self.path / "store.zarr")
+        """Store of the run, by its absolute path: workers open it too, which may have another working directory."""
+        return Store(self.path.absolute() / "store.zarr")
 
     @property
     def finished(self) -> bool:

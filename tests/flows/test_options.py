@@ -72,7 +72,7 @@ BATCH = BatchOptions(
     learner=("ogd", "logistic", "svm", "kernel-ogd", "chi2-linear", "fourier-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", average=True, features=9,
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
-    above=3.5, drop=("q",), id="who", weight="w", delimiter=";", header=("a", "b"),
+    above=3.5, drop=("q", "Population, total", '5" pipe'), id="who", weight="w", delimiter=";", header=("a", "b"),
     encoding="latin-1", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
     encode_numbers="quantile", encode_categories="onehot", encode_times="cycles",
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
@@ -554,12 +554,20 @@ def test_score_needs_model_and_input() -> None:
     assert "--input" in refused("", ScoreOptions)
 
 
-def test_config_file_and_flags_that_win(tmp_path: Path) -> None:
+def test_config_file_and_flags_that_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "run.toml"
     file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["svm"]\nC = 3\n')
     options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
     assert (options.dataset, options.test_size, options.run_dir) == ("a9a", 0.3, "r")
     assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("svm",), 3.0)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert BatchOptions.parse(["--config", "~/run.toml", "--t", "7", "--no-quiet"]) == options
+
+
+@with_papers
+def test_the_directory_of_a_paper_may_be_named_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert replace(of_papers.REPRODUCE[0], run_dir="~/x").directory == tmp_path / "x"
 
 
 def test_config_file_satisfies_required_options(tmp_path: Path) -> None:

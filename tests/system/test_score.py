@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import pipeline.rows.prepared
-import pipeline.runs.score_output
 import pipeline.runs.trained_model
 from cluster import ClusterHandle
 from flows.cli import run_command
@@ -295,16 +294,6 @@ def test_small_steps_do_not_matter(
     monkeypatch.setattr(pipeline.runs.trained_model, "READ_BYTES", 1000)
     scored(threads, libsvm_run, libsvm_run.test, tmp_path / "steps.parquet")
     assert (tmp_path / "steps.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-
-
-@pytest.mark.parametrize("sizes", [[5, 0, 9, 1], [1] * 15, [15], [7, 7, 1]])
-def test_row_groups_do_not_depend_on_the_cut(monkeypatch: pytest.MonkeyPatch, sizes: list[int]) -> None:
-    monkeypatch.setattr(pipeline.runs.score_output, "ROW_GROUP", 7)
-    whole = pa.table({"a": list(range(15))})
-    starts = np.cumsum([0, *sizes])
-    cut = [whole.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
-    found = list(pipeline.runs.score_output._in_row_groups(iter(cut)))
-    assert [table["a"].to_pylist() for table in found] == [list(range(7)), list(range(7, 14)), [14]]
 
 
 @pytest.mark.parametrize("names", [COLUMNS, None])

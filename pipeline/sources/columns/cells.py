@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -11,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ikmap.arrays import Bools, Floats
-from ikmap.methods.kinds import Names
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from ikmap.tables.raw import as_word
 from ikmap.tables.statistics import EXACT
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import shown
+from pipeline.sources.columns.request import as_typed
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
@@ -56,12 +55,11 @@ class WantedColumn(NamedTuple):
         """
         if self.role == "weight":
             return WEIGHT
-        words = f"train with {shlex.join(['--category', self.name])}"
+        words = f"train with {as_typed('--category', self.name)}"
         if self.role == "label":
             return f"a number as in the first rows (the label); if labels are words, {words}"
         what = "a number" if self.kind == NUMBER else "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59"
-        listed = (*sorted(set(missing) - {""}), "WORD" if "," in word or len(word) > 40 else word)
-        nothing = shlex.join(Names().written("--missing", listed))
+        nothing = as_typed("--missing", *sorted(set(missing) - {""}), "WORD" if len(word) > 40 else word)
         return f"{what}; if its cells are words, {words}; if this one stands for nothing, train with {nothing}"
 
 
@@ -207,7 +205,7 @@ def as_numbers(
     if not pa.types.is_null(column.type) and (pa.types.is_duration(column.type) or kind_of_type(column.type) != kind):
         as_before = (
             f"{_TYPES[kind]} as before it; write all files with the same type, or train with "
-            f"{shlex.join(['--drop', wanted.name])}"
+            f"{as_typed('--drop', wanted.name)}"
         )
         raise InputError(
             f"{where(0)}: found values of type {column.type}, expected "

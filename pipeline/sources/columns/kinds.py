@@ -12,7 +12,7 @@ from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
 from ikmap.tables.statistics import EXACT
 from pipeline.errors import InputError
 from pipeline.sources.columns.cells import are_times, kind_of_type, number_in
-from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.request import TableRequest, as_typed
 
 
 def plan_of_types(
@@ -32,7 +32,7 @@ def plan_of_types(
         if by_type is None:
             raise InputError(
                 f"{url}: column {name!r}: found values of type {kind}, expected numbers, words, dates or times; leave "
-                f"it out: --drop {name}"
+                f"it out: {as_typed('--drop', name)}"
             )
         plan.append(known or ColumnPlan(name, by_type, why=f"type {kind}"))
     return plan

@@ -15,7 +15,7 @@ from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.cells import number_in
 from pipeline.sources.columns.kinds import are_faults, cells_of
-from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.request import TableRequest, as_typed
 
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -92,7 +92,8 @@ def refuse_formatted_numbers(
         row = next(k for k, row in enumerate(rows) if row[j].strip() == word)
         raise InputError(
             f"{url}: line {line(row)}, column {shown(column.name)}: found {shown(word)}, expected {expected}; "
-            f"if its cells are words: --category {column.name}; to leave it out: --drop {column.name}"
+            f"if its cells are words: {as_typed('--category', column.name)}; to leave it out: "
+            f"{as_typed('--drop', column.name)}"
         )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from ikmap.json_values import JsonObject
+from ikmap.methods.kinds import Names
 from ikmap.tables import ColumnPlan, EncodingRequest
 from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
@@ -15,6 +17,11 @@ MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 """Cells of text that are missing, where the user says nothing else; the empty one always is."""
 SPLIT_KEY = "kept"
 """Name of `split_column` in records, also in those of older runs."""
+
+
+def as_typed(flag: str, *names: str) -> str:
+    """Return an option that takes a list of names as it is typed in a shell, such as ``--drop 'unit price,b'``."""
+    return shlex.join(Names().written(flag, names))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from pipeline.sources.columns.cells import (
 )
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import ColumnBlock, RawRows
-from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.request import TableRequest, as_typed
 from pipeline.sources.columns.table import Table
 from pipeline.sources.columns.weights import weights_in
 
@@ -140,7 +139,7 @@ class _Cells:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
-                f"{in_one_line(error)}; train with {shlex.join(['--drop', column.name])}"
+                f"{in_one_line(error)}; train with {as_typed('--drop', column.name)}"
             ) from error
 
 

@@ -31,7 +31,7 @@ from pipeline.sources.columns.number_formats import (
 )
 from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
-from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.columns.request import TableRequest, as_typed
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
@@ -151,7 +151,8 @@ class CsvTable(TextTable):
             word, expected = found
             raise InputError(
                 f"{self.file.url}: line {sample.line(labels(sample.rows).index(word))}, column {shown(name)} (the "
-                f"label): found {shown(word)}, expected {expected}; if labels are words, train with --category {name}"
+                f"label): found {shown(word)}, expected {expected}; if labels are words, train with "
+                f"{as_typed('--category', name)}"
             )
         return True
 

@@ -10,7 +10,7 @@ import pytest
 from cluster import address
 from flows.cli import run_command
 from flows.options.batch import BatchOptions
-from flows.runs.look_first import look_at_data
+from flows.runs.look_first import known_data, look_at_data
 from pipeline.errors import InputError
 from pipeline.urls import Location
 from tests.support.papers import with_papers
@@ -102,6 +102,13 @@ def test_a_file_or_url_for_a_data_set_is_taken_as_input(folder: Path) -> None:
     assert look_at_data(BatchOptions(dataset="Digits"), said.append).dataset == "Digits"
     with pytest.raises(InputError, match="unknown data set 'none"):
         look_at_data(BatchOptions(dataset="none.csv"), said.append)
+
+
+def test_a_file_of_data_sets_may_be_named_from_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    (folder / "home").mkdir()
+    (folder / "home" / "sets.toml").write_text('[dataset.mine]\ntrain = "rows.csv"\n')
+    assert "mine" in known_data("~/sets.toml", folder)
 
 
 @pytest.mark.parametrize("words", ["--cluster tcp://127.0.0.1:1", "--cluster tcp://127.0.0.1:1 --run-dir a/b/c"])

@@ -59,6 +59,10 @@ def test_a_column_is_named_as_it_can_be_typed() -> None:
     assert line is not None
     assert line.startswith("column Customer ID looks like an id, ")
     assert line.endswith(": --id 'Customer ID' keeps it only to tell rows apart, --drop 'Customer ID' leaves it out")
+    metrics["data"]["ids"] = ["number, from 1"]
+    (line,) = [verdict["message"] for verdict in verdicts_of(metrics) if verdict["kind"] == "id"]
+    assert line is not None
+    assert """--id 'number, from 1' keeps it only to tell rows apart, --drop '"number, from 1"' leaves it""" in line
 
 
 def test_the_first_line_says_how_good_the_best_learner_is() -> None:

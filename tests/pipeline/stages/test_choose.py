@@ -11,12 +11,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from flows.options.batch import BatchOptions
+from flows.runs.batch import chosen_invocation
 from ikmap.auto.candidates import STACKING
 from ikmap.auto.trial import run_trial
 from ikmap.methods.base_models import CellsPart
+from ikmap.tasks import AUTO
 from pipeline.errors import InputError
 from pipeline.runs.schema import metrics_schema
 from pipeline.runs.trained import load_run
+from pipeline.stages.calibrate import refuse_calibration
 from tests.support.calls import counted, killed_at
 from tests.support.kills import KilledAfter
 from tests.support.one_process import Command, Heard, forget, one_process
@@ -149,6 +152,20 @@ def test_a_run_that_was_killed_in_the_race_ends_as_one_that_was_not(raced: Raced
     assert model_of(resumed) == model_of(whole)
     (stage,) = (stage for stage in resumed["stages"] if stage["name"] == "choose")
     assert stage["tasks"] == sum(one["tasks"] for one in whole["stages"] if one["name"] == "choose")
+
+
+def test_a_run_that_was_killed_as_its_model_was_chosen_goes_on_by_its_run_toml(raced: Raced, tmp_path: Path) -> None:
+    """The manifest says what was chosen before run.toml does; the first kill is between the two."""
+    folder, whole, _ = raced
+    options = plain(folder / "ring.csv", *AMPLE)
+    for place, learner in ((chosen_invocation, AUTO), (refuse_calibration, whole["choice"]["learner"])):
+        with killed_at(place), one_process():
+            Command(options).run(tmp_path / "killed")
+        options = BatchOptions.from_toml((tmp_path / "killed" / "run.toml").read_text())
+        assert options.learner == (learner,)
+    resumed = run(options, tmp_path / "killed")
+    assert decided(resumed) == decided(whole)
+    assert model_of(resumed) == model_of(whole)
 
 
 def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import stat
 import subprocess
@@ -18,8 +19,10 @@ from ikmap.methods import configured
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.storage.durable import read_json, replacing, sealed, write_json
+from pipeline.storage.hold import Taken, _locked
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
 from tests import ROOT
+from tests.support.calls import counted
 
 IDENTITY: dict[str, Any] = {"params": {"t": 5, "psi": "auto"}, "data": {"name": "x", "split": None}}
 
@@ -65,6 +68,45 @@ def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "a" / "made").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o750
+
+
+def test_the_store_of_a_run_is_found_from_any_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers may have another one than the command, in which the directory was named."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = make(Path("runs/one"))
+    assert run.path == Path("runs/one")
+    sent = pickle.dumps(run.store)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    pickle.loads(sent).write_group("data", {}, {"mine": 1})
+    monkeypatch.chdir(tmp_path)
+    assert run.store.need("data")["mine"] == 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    # Nothing in the directory says where it lies.
+    Path("runs/one").rename("moved")
+    moved = make(Path("moved"))
+    assert moved.resumed
+    assert moved.store.need("data")["mine"] == 1
+
+
+def test_a_directory_that_is_to_be_new_is_none_that_is_there(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    before = contents(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for name in ("run", "empty"):
+        with pytest.raises(Taken, match="is there already, expected a new directory"):
+            RunDirectory(tmp_path / name, IDENTITY, new=True)
+    # Nor one that another process makes meanwhile, which keeps it.
+    late = tmp_path / "late"
+    with counted(_locked, lambda _: late.mkdir()), pytest.raises(Taken):
+        RunDirectory(late, IDENTITY, new=True)
+    assert contents(tmp_path) == before
+    assert (tmp_path / "empty").is_dir()
+    assert late.is_dir()
+    RunDirectory(tmp_path / "a" / "b", IDENTITY, new=True).close()
+    assert make(tmp_path / "a" / "b").resumed
 
 
 def test_groups_that_only_a_stage_needed_are_deleted_when_it_is_done(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ CELLS = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=20
         ({"", "NA", "none"}, "-", "--missing NA,none,-"),
         ({""}, "-", "--missing=-"),
         ({"", "?"}, "no value", "--missing '?,no value'"),
-        ({"", "NA"}, "1,5", "--missing NA,WORD"),
+        ({"", "NA"}, "1,5", """--missing 'NA,"1,5"'"""),
+        ({"", "NA"}, "x" * 41, "--missing NA,WORD"),
     ],
 )
 def test_a_word_for_nothing_is_named_beside_those_that_are_known(missing: set[str], word: str, typed: str) -> None:

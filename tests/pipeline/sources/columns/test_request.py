@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.sources.columns.request import TableRequest
+import shlex
+
+from ikmap.methods.kinds import Names
+from pipeline.sources.columns.request import TableRequest, as_typed
 
 
 def test_a_request_comes_back_from_its_record() -> None:
@@ -12,6 +15,14 @@ def test_a_request_comes_back_from_its_record() -> None:
     assert list(request.as_json()) == list(record)
     assert TableRequest.from_json(record) == request
     assert TableRequest().as_json() == {}
+
+
+def test_names_are_written_as_they_can_be_typed() -> None:
+    assert as_typed("--drop", "a", "b") == "--drop a,b"
+    assert as_typed("--drop", "-a", "unit price") == "'--drop=-a,unit price'"
+    names = ("Population, total", '5" pipe', "it's", '"', "a")
+    flag, text = shlex.split(as_typed("--drop", *names))
+    assert (flag, Names().parse(text)) == ("--drop", names)
 
 
 def test_the_empty_cell_is_always_missing() -> None:

@@ -150,6 +150,9 @@ def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) ->
         f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5, without signs or marks "
         "between thousands; if its cells are words: --category a; to leave it out: --drop a"
     )
+    assert refused(path, "a, b;c;y\n1,500;1.5;0\n2,000;2.5;1\n").endswith(
+        """if its cells are words: --category '"a, b"'; to leave it out: --drop '"a, b"'"""
+    )
 
 
 @pytest.mark.parametrize("cell", ["12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5"])
@@ -198,6 +201,8 @@ def test_labels_that_are_formatted_numbers_are_refused_where_they_are_many(tmp_p
         "or marks between thousands; if labels are words, train with --category y"
     )
     assert rows(found_in(path, prices, category=("y",)))[1][:2] == ["1,500", "2,500"]
+    named = prices.replace("a,y", "a,my y", 1)
+    assert refused(path, named, label="my y").endswith("if labels are words, train with --category 'my y'")
     assert rows(found_in(path, labelled(["5%", "10%", "20%"] * 30)))[1][:3] == ["5%", "10%", "20%"]
 
 

@@ -205,6 +205,7 @@ FAULTS = [
     ("parquet", parquet(a=[1.0, 2.0], y=[1, np.nan]), "row 2, column 'y': found a missing value, expected a label"),
     ("parquet", parquet(a=[1.0, 2.0], y=["u", None]), "row 2, column 'y': found a missing value, expected a label"),
     ("parquet", parquet(a=[[1.0]], y=[1]), "column 'a': found values of type list<element: double>, expected numbers, words, dates or times; leave it out: --drop a"),  # noqa: E501
+    ("parquet", parquet(**{"a, b": [[1.0]]}, y=[1]), """column 'a, b': found values of type list<element: double>, expected numbers, words, dates or times; leave it out: --drop '"a, b"'"""),  # noqa: E501
     ("parquet", parquet(a=[1], y=[[1]]), "column 'y' (the label): found values of type list<element: int64>, expected words, numbers or booleans"),  # noqa: E501
     ("parquet", parquet(a=[1], b=[2]), "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),  # noqa: E501
     ("parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int64())), "found no rows, expected at least one"),  # noqa: E501
