@@ -25,7 +25,7 @@ from pipeline.urls import Location
 
 ROW_GROUP = 1 << 17
 """Number of rows of a row group of the output, unless so many rows have more bytes than :data:`ROW_GROUP_BYTES`."""
-ROW_GROUP_BYTES = 1 << 27
+ROW_GROUP_BYTES = 1 << 26
 TEXT_BYTES = 16
 """Bytes that a text, or another value without a fixed size, counts for."""
 COPIED_ROWS = 1 << 16
@@ -121,7 +121,7 @@ class Output:
                 for table in _in_row_groups(self._tables(parts, again, row_group), row_group):
                     numbers = np.arange(row, row + table.num_rows, dtype=np.int64)
                     numbered = table.add_column(0, "row", pa.array(numbers)).select(schema.names)
-                    # Parquet has no seconds: times of that unit come back from the parts as milliseconds.
+                    # Parquet has no times in seconds: those of an id come back from the parts in milliseconds.
                     writer.write_table(numbered.cast(schema), row_group_size=row_group)
                     row += table.num_rows
             size = int(self._fs.size(joined))

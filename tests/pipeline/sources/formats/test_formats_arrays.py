@@ -200,12 +200,13 @@ def npz(**arrays: Any) -> bytes:
 
 CSR = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2], "y": [0, 1]}
 SAME = "give data with the same columns"
+WITH_COMMA: Any = {"a, b": [[1.0]]}
 FAULTS = [
     ("parquet", parquet(a=[1.0, np.inf], y=[1, 2]), "row 2, column 'a': found inf, expected a finite number"),
     ("parquet", parquet(a=[1.0, 2.0], y=[1, np.nan]), "row 2, column 'y': found a missing value, expected a label"),
     ("parquet", parquet(a=[1.0, 2.0], y=["u", None]), "row 2, column 'y': found a missing value, expected a label"),
     ("parquet", parquet(a=[[1.0]], y=[1]), "column 'a': found values of type list<element: double>, expected numbers, words, dates or times; leave it out: --drop a"),  # noqa: E501
-    ("parquet", parquet(**{"a, b": [[1.0]]}, y=[1]), """column 'a, b': found values of type list<element: double>, expected numbers, words, dates or times; leave it out: --drop '"a, b"'"""),  # noqa: E501
+    ("parquet", parquet(**WITH_COMMA, y=[1]), """column 'a, b': found values of type list<element: double>, expected numbers, words, dates or times; leave it out: --drop '"a, b"'"""),  # noqa: E501
     ("parquet", parquet(a=[1], y=[[1]]), "column 'y' (the label): found values of type list<element: int64>, expected words, numbers or booleans"),  # noqa: E501
     ("parquet", parquet(a=[1], b=[2]), "found no column named label, target, class or y; give --label, one of the columns 'a', 'b'"),  # noqa: E501
     ("parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int64())), "found no rows, expected at least one"),  # noqa: E501
