@@ -177,16 +177,17 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _once(paths: Iterable[str]) -> list[str]:
-    """Return paths of files in order; of several ways to one folder, that with the fewest links."""
+    """Return paths of files in order; of several ways to one folder, that with the fewest hidden folders and links."""
     paths = sorted(set(paths))
-    folders = sorted({os.path.dirname(path) for path in paths}, key=_links, reverse=True)
+    folders = sorted({os.path.dirname(path) for path in paths}, key=_detours, reverse=True)
     kept = {*{os.path.realpath(folder): folder for folder in folders}.values()}
     return [path for path in paths if os.path.dirname(path) in kept]
 
 
-def _links(folder: str) -> tuple[int, str]:
-    """Return how many links are on the way to a folder, and its name."""
-    return sum(part.is_symlink() for part in (Path(folder), *Path(folder).parents)), folder
+def _detours(folder: str) -> tuple[int, int, str]:
+    """Return how many hidden folders and how many links are on the way to a folder, and the folder."""
+    way = (Path(folder), *Path(folder).parents)
+    return sum(part.name.startswith(HIDDEN) for part in way), sum(part.is_symlink() for part in way), folder
 
 
 def _fixed(pattern: str) -> str:
