@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,12 +13,14 @@ from urllib.parse import unquote
 from pipeline.errors import InputError
 from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import client_failures, file_failures
-from pipeline.sources.files.hub import refuse_splits
+from pipeline.sources.files.hub import refuse_splits, without_caches
 from pipeline.sources.files.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.sources.files.remote import filesystem
 from pipeline.sources.formats import known_formats, shown_formats
 from pipeline.urls import Location
 
+HIDDEN = (".", "_")
+"""First characters of names of files and folders that are never data."""
 UNFINISHED = ".tmp"
 _JSON = re.compile(r"\.json$", re.IGNORECASE)
 
@@ -91,15 +94,37 @@ def _exists(url: Location) -> str | None:
 
 def _below(folder: Location) -> list[Named]:
     """The files in a folder and its folders."""
-    root = folder.removeprefix("file://").rstrip("/") or "/"
-    fs, top = filesystem(str(Path(root).expanduser()) if folder.is_local else folder)
-    listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
-    refuse_listed(root if folder.is_local else folder, listed)
-    refuse_splits(root if folder.is_local else folder.rstrip("/"), listed)
-    return [
-        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name))
-        for name in data_files(listed)
-    ]
+    if folder.is_local:
+        root = folder.removeprefix("file://").rstrip("/") or "/"
+        top = str(_local_path(folder))
+        paths = sorted(os.path.join(place, name) for place, names in _folders(top) for name in names)
+    else:
+        root = folder.rstrip("/")
+        fs, top = filesystem(folder)
+        paths = fs.find(top)
+    listed = [path[len(top.rstrip("/")) + 1 :] for path in paths]
+    refuse_listed(root, listed)
+    refuse_splits(root, listed)
+    return [Named(f"{root}/{name}", _partition(name)) for name in data_files(listed)]
+
+
+def _folders(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder of this machine and those below it, each with the names of its files.
+
+    No folder comes twice: links are followed after all that is there without them, and what is never data comes last.
+    """
+    seen: set[str] = set()
+    links, hidden = [top], list[str]()
+    while links or hidden:
+        for folder, inner, files in os.walk((links or hidden).pop(0)):
+            if (real := os.path.realpath(folder)) in seen:
+                inner.clear()
+                continue
+            seen.add(real)
+            hidden += [os.path.join(folder, name) for name in sorted(inner) if name.startswith(HIDDEN)]
+            inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
+            links += [path for name in inner if os.path.islink(path := os.path.join(folder, name))]
+            yield folder, files
 
 
 def _is_table(name: str) -> bool:
@@ -112,12 +137,12 @@ def data_files(names: Iterable[str]) -> list[str]:
 
     What has no ending of tables is then no data, such as README.md; beside tables of other formats, JSON describes
     them, such as dataset_info.json. Names that begin with a dot or an underscore, and those of files that are still
-    being written, are never data.
+    being written, are never data, nor are caches beside a saved data set.
     """
     names = sorted(
         name
-        for name in names
-        if not any(word.startswith((".", "_")) for word in name.split("/")) and not name.endswith(UNFINISHED)
+        for name in without_caches(list(names))
+        if not any(word.startswith(HIDDEN) for word in name.split("/")) and not name.endswith(UNFINISHED)
     )
     tables = [name for name in names if _is_table(name)] or names
     return [name for name in tables if not _JSON.search(name)] or tables
@@ -125,18 +150,44 @@ def data_files(names: Iterable[str]) -> list[str]:
 
 def _globbed(pattern: Location) -> list[Named]:
     if pattern.is_local:
-        path = _local_path(pattern)
-        fs, _ = filesystem("/")
-        start = "" if path.is_absolute() else str(Path.cwd()) + "/"
-        names = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
-        files = [name for name in sorted(names) if Path(name).is_file()]
+        path = str(_local_path(pattern))
+        here = "" if os.path.isabs(path) else os.path.join(os.getcwd(), "")
+        names = [name.removeprefix(here) for name in _matching(glob.escape(here) + path)]
+        files, fixed = _once(filter(os.path.isfile, names)), _fixed(path)
     else:
         fs, inside = filesystem(pattern)
         files = [str(fs.unstrip_protocol(name)) for name in sorted(fs.glob(inside)) if not fs.isdir(name)]
         top = _fixed(inside)
-        refuse_listed(_fixed(pattern), [name[len(top) + 1 :] for log in LOGS for name in fs.glob(f"{top}/{log}")])
-    fixed = _fixed(pattern)
+        fixed = _fixed(pattern)
+        refuse_listed(fixed, [name[len(top) + 1 :] for log in LOGS for name in fs.glob(f"{top}/{log}")])
     return [Named(name, _partition(name[len(fixed) :])) for name in files]
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return what an absolute pattern names on this machine; ``**`` stands for folders however deep."""
+    head, *tail = re.split(r"/\*\*(?:/|$)", pattern, maxsplit=1)
+    if not tail:
+        return glob.glob(pattern, include_hidden=True)
+    return [
+        name
+        for top in glob.glob(head or "/", include_hidden=True)
+        for folder, _ in _folders(top)
+        for name in _matching(os.path.join(glob.escape(folder), tail[0] or "*"))
+    ]
+
+
+def _once(paths: Iterable[str]) -> list[str]:
+    """Return paths of files in order; of several ways to one folder, that with the fewest hidden folders and links."""
+    paths = sorted(set(paths))
+    folders = sorted({os.path.dirname(path) for path in paths}, key=_detours, reverse=True)
+    kept = {*{os.path.realpath(folder): folder for folder in folders}.values()}
+    return [path for path in paths if os.path.dirname(path) in kept]
+
+
+def _detours(folder: str) -> tuple[int, int, str]:
+    """Return how many hidden folders and how many links are on the way to a folder, and the folder."""
+    way = (Path(folder), *Path(folder).parents)
+    return sum(part.name.startswith(HIDDEN) for part in way), sum(part.is_symlink() for part in way), folder
 
 
 def _fixed(pattern: str) -> str:

@@ -19,6 +19,7 @@ from pipeline.sources.columns.cells import (
     arrow_floats,
     as_numbers,
     float_values,
+    is_text,
     label_words,
 )
 from pipeline.sources.columns.plan import Plan
@@ -201,11 +202,12 @@ def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.n
         labels[:] = [None if word is None else str(word).strip() for word in words]
         bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]
     else:
-        labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), frozenset({""}), where)
+        labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), cells.missing, where)
         bad = np.flatnonzero(np.isnan(labels)).tolist()
     if bad and not request.unlabelled:  # else it is empty, or NaN
         word = labels[bad[0]] if plan.text_labels else None
-        unknown = " or a word of --missing" if not plan.text_labels and cells.file.unit == "line" else ""
+        has_words = not plan.text_labels and (cells.file.unit == "line" or is_text(column.type))
+        unknown = " or a word of --missing" if has_words else ""
         what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{cells.file.nothing}{unknown}"
         raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
     if plan.text_labels:

@@ -168,7 +168,7 @@ def local_file(place: Location, spec: DatasetSpec, data_dir: Path) -> Location |
     """Path of the file if it exists. An address of another kind is returned unchecked."""
     if not (place.is_local or place.is_web):
         return place
-    name = name_here(place) if place.is_web else place
+    name = name_here(place)
     stem = without_ending(name)
     names = dict.fromkeys((stem, *(stem + ending for ending in ENDINGS), name))
     for folder in (spec.folder, data_dir):

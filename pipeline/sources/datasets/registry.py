@@ -18,7 +18,7 @@ from pipeline.sources.columns.read_request import CsvFormat, ReadRequest, Sizes
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import files_of, local_file, refuse_lacking
-from pipeline.sources.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split, name_here
+from pipeline.sources.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split
 from pipeline.sources.open import NotCsv, open_source
 from pipeline.sources.source import Source
 from pipeline.urls import Location
@@ -153,18 +153,24 @@ def resolve(
     Raises
     ------
     InputError
-        A file is neither there nor to be had; one line names it, its address and where to put it.
+        A file is neither there nor to be had; one line names it, its address and where to put it. Or one file would be
+        both for training and for the test.
     """
     files, missing = files_of(spec, data_dir)
     if missing:
         refuse_lacking(spec, data_dir)
         _fetch(spec, files, missing, data_dir, progress, timeout)
-    local = [local_file(name, spec, data_dir) for name in files.names]
-    assert local[0] is not None
+    train, *test = [local_file(name, spec, data_dir) for name in files.names]
+    assert train is not None
+    if train in test:
+        raise InputError(
+            f"{spec.name}: found {train} for train and for test, expected two files; leave test out of the definition, "
+            "and rows are held out"
+        )
     return ResolvedDataset(
         name=spec.name,
-        train_url=local[0],
-        test_url=local[1] if len(local) > 1 else None,
+        train_url=train,
+        test_url=test[0] if test else None,
         task=spec.task,
         format=spec.format,
         n_columns=spec.n_columns,
@@ -193,11 +199,11 @@ def _fetch(
     """Download the missing files, or say what to fetch by hand."""
     for done, name in enumerate(missing):
         reason: DownloadError | None = None
-        for address in files.addresses(name):
-            file = name_here(address)
+        for file, address in files.addresses(name).items():
             tell = None if progress is None else partial(progress, file)
+            sha256 = files.sha256.get(address.whole if name.is_web else file, files.sha256.get(address.name))
             try:
-                download(address, data_dir / file, sha256=files.sha256.get(file), progress=tell, timeout=timeout)
+                download(address, data_dir / file, sha256=sha256, progress=tell, timeout=timeout)
             except DownloadError as error:
                 reason = reason or error
                 if error.missing:
@@ -206,12 +212,13 @@ def _fetch(
                 reason = None
             break
         if reason is not None:
-            wanted = " and ".join(_by_hand(files.addresses(name)[0]) for name in missing[done:])
+            wanted = " and ".join(_by_hand(files.addresses(name)) for name in missing[done:])
             raise InputError(
                 f"{spec.name}: download failed ({reason}): fetch {wanted} by hand into {data_dir}"
             ) from reason
 
 
-def _by_hand(address: Location) -> str:
-    name = name_here(address)
+def _by_hand(addresses: dict[str, Location]) -> str:
+    """Return the best address of a file for people, and the name to keep the file under if that is another one."""
+    name, address = next(iter(addresses.items()))
     return address if name == address.name else f"{address} (as {name})"

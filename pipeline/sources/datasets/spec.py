@@ -60,9 +60,10 @@ class Split:
 
 
 def name_here(place: Location) -> str:
-    """Return the name under which a file of the web is kept; what differs by the query alone has another one."""
-    query = place.whole.removeprefix(place.place)
-    return f"{hashlib.sha256(query.encode()).hexdigest()[:8]}-{place.name}" if query else place.name
+    """Return the name of a file in the data directory, where files of one name at several addresses are kept apart."""
+    if not place.is_web:
+        return place
+    return f"{hashlib.sha256(place.whole.encode()).hexdigest()[:8]}-{place.name}"
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,14 @@ class Files:
     def names(self) -> tuple[Location, ...]:
         return (self.train,) if self.test is None else (self.train, self.test)
 
-    def addresses(self, name: Location) -> list[Location]:
-        """Return where file `name` can be downloaded, best first; empty where nothing is known."""
+    def addresses(self, name: Location) -> dict[str, Location]:
+        """Return where file `name` can be downloaded, best first, by the names to keep; empty if nothing is known."""
         if name.is_web:
-            return [name]
-        return [Location(f"{self.site.rstrip('/')}/{name}{suffix}") for suffix in self.suffixes] if self.site else []
+            return {name_here(name): name}
+        if self.site is None or name.startswith("/") or ".." in name.split("/"):  # not below the data directory
+            return {}
+        site = self.site.rstrip("/")
+        return {f"{name}{suffix}": Location(f"{site}/{name}{suffix}") for suffix in self.suffixes}
 
 
 @dataclass(frozen=True)

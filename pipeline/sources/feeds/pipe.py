@@ -180,7 +180,7 @@ class PipeFeed(Feed):
             end = self._without_quoted_line_ends(bytes(waiting)).rfind(b"\n") + 1
             looked = 0 if end else len(waiting)
             if looked > limit:
-                raise LongLine(0).at(self.url, lines, self._quoted is not None)
+                raise LongLine(0, quoted=self._quoted is not None and b"\n" in waiting).at(self.url, lines)
             yield bytes(waiting[:end]) or None
             lines += waiting.count(b"\n", 0, end)
             del waiting[:end]

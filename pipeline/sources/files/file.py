@@ -228,19 +228,27 @@ class LongLine(Exception):
     """A line, or quoted text, is longer than a row may be; it begins after so many line ends of what was being read.
 
     Turned into an `InputError` by those who know the number of the line.
+
+    Parameters
+    ----------
+    lines : int
+    quoted : bool
+        Whether a quote is open in it.
     """
 
-    def __init__(self, lines: int) -> None:
+    def __init__(self, lines: int, *, quoted: bool = False) -> None:
         super().__init__(lines)
-        self.lines = lines
+        self.lines, self.quoted = lines, quoted
 
-    def at(self, url: str, line: int, quotes: bool) -> InputError:
+    def at(self, url: str, line: int) -> InputError:
         """The error, where what was being read begins in that line of the file."""
-        what = "a line or quoted text" if quotes else "a line"
-        return InputError(
-            f"{url}: line {line + self.lines}: found {what} longer than {longest_row():,} bytes{reason()}, "
-            "expected text in lines"
-        )
+        where, limit = f"{url}: line {line + self.lines}", f"{longest_row():,} bytes{reason()}"
+        if self.quoted:
+            return InputError(
+                f"{where}: found a quote, here or before, that is not closed within {limit}, expected quotes in pairs; "
+                'write a cell that has a quote as "27"" monitor", or leave out all quotes: tr -d \'"\' < FILE > NEW'
+            )
+        return InputError(f"{where}: found a line longer than {limit}, expected text in lines")
 
 
 def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool = True, limit: int) -> bytes:
@@ -261,7 +269,7 @@ def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool =
             break
         if length >= limit:
             begin = max(0, chunk.rfind(b'"')) if quotes and chunk.count(b'"') % 2 == 1 else len(chunk)
-            raise LongLine(chunk.count(b"\n", 0, begin))
+            raise LongLine(chunk.count(b"\n", 0, begin), quoted=quoted or (quotes and line.count(b'"') % 2 == 1))
         parts.append(line)
         quoted ^= quotes and line.count(b'"') % 2 == 1
     return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
@@ -301,7 +309,7 @@ def text_blocks(
                 try:
                     text = read_record(stream, text, quotes=quotes, limit=limit)
                 except LongLine as error:
-                    raise error.at(url, line + lines_before(), quotes) from None
+                    raise error.at(url, line + lines_before()) from None
             elif stop is None and position <= begin:
                 return
             position += len(text)

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face data sets with several splits, which are refused.
+"""Folders of Hugging Face data sets: those with several splits are refused, and caches beside the rows left out.
 
 Rows of a test split that were read as training rows would make every figure of the test too good.
 """
@@ -12,6 +12,10 @@ from pipeline.errors import InputError
 
 _DICT = "dataset_dict.json"
 _SHARD = re.compile(r"(?P<folder>(?:.*/)?)(?P<split>\w+)-\d{5}-of-\d{5}\.[\w.]+")
+_STATE = "state.json"
+"""Name of the file that ``save_to_disk`` writes beside those of the rows."""
+_CACHE = re.compile(r"cache-.*\.arrow|tmp.*")
+"""Names of the files that ``map``, ``filter`` and the like write beside those: the same rows, processed."""
 _PLACES = ("train", "test", "validation", "valid", "dev")
 
 
@@ -32,6 +36,13 @@ def refuse_splits(folder: str, names: Sequence[str]) -> None:
     _refuse(folder, sorted(globs), globs)
     tops = {name.partition("/")[0] for name in names if "/" in name}
     _refuse(folder, sorted(tops & set(_PLACES)), {split: f"{folder}/{split}" for split in tops})
+
+
+def without_caches(names: Sequence[str]) -> list[str]:
+    """Return the names of files below a folder without the caches beside saved data sets."""
+    places = [name.rpartition("/") for name in names]
+    saved = {folder for folder, _, file in places if file == _STATE}
+    return ["".join(place) for place in places if not (place[0] in saved and _CACHE.fullmatch(place[2]))]
 
 
 def _refuse(folder: str, splits: Sequence[str], places: dict[str, str]) -> None:

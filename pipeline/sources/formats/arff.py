@@ -213,7 +213,7 @@ def _line(stream: io.BufferedReader, url: str, number: int) -> bytes:
     try:
         return read_record(stream, quotes=False, limit=longest_row())
     except LongLine as error:
-        raise error.at(url, number, False) from None
+        raise error.at(url, number) from None
 
 
 class _Header:

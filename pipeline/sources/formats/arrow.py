@@ -20,8 +20,15 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
 from pipeline.sources.formats.base import Fragment
-from pipeline.sources.formats.groups import CELL_BYTES, in_blocks
-from pipeline.sources.formats.typed import TypedColumns, TypedTable, checked_fields, columns_of_folders
+from pipeline.sources.formats.groups import in_blocks
+from pipeline.sources.formats.typed import (
+    TypedColumns,
+    TypedTable,
+    checked_fields,
+    columns_of_folders,
+    long_texts_in,
+    plain_texts,
+)
 
 _FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"
 _STREAM = b"\xff\xff\xff\xff"
@@ -64,7 +71,7 @@ class ArrowStream(TypedColumns):
         return [Fragment(0, 0, None)]
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:  # noqa: ARG002
-        per_block = max(1, self.block_bytes // (CELL_BYTES * len(wanted.names)))
+        per_block = self.rows_of_block(wanted.names)
         places = {name: k for k, name in enumerate(self.own_names)}
         row = skip * per_block
         with self.file.open() as stream:
@@ -134,8 +141,13 @@ def _opened_file(file: File, request: ReadRequest) -> ArrowTable:
         # Only who reads a batch learns how many rows it has: one column, the narrowest, is enough.
         reader = _reader(file, stream, narrowest(types))
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
-    fields = checked_fields(file, names, types, sum(rows))
-    return ArrowTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)
+        fields = checked_fields(file, names, types, sum(rows))
+        long: tuple[tuple[str, int], ...] = ()
+        if texts := plain_texts(names, types):
+            first = next(k for k, count in enumerate(rows) if count)
+            reader = _reader(file, stream, [k for k, name in enumerate(names) if name in texts])
+            long = long_texts_in(_batch(file.url, reader, first), texts)
+    return ArrowTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows, long=long)
 
 
 def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
@@ -143,9 +155,11 @@ def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
         with arrow_failures(file.url):
             reader = _stream_reader(file, stream)
             names, types = reader.schema.names, reader.schema.types
-        rows = next((batch.num_rows for batch in _batches_in_order(file.url, reader) if batch.num_rows), 0)
-    fields = checked_fields(file, names, types, rows)
-    return ArrowStream(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)
+        first = next((batch for batch in _batches_in_order(file.url, reader) if batch.num_rows), None)
+    fields = checked_fields(file, names, types, 0 if first is None else first.num_rows)
+    assert first is not None  # as there are rows
+    partition, long = columns_of_folders(request.partition, names), long_texts_in(first, plain_texts(names, types))
+    return ArrowStream(file, request.sizes, partition, fields, first.num_rows, long=long)
 
 
 def narrowest(types: Sequence[pa.DataType]) -> list[int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -191,6 +192,8 @@ class CsvTable(TextTable):
         """Return a block of a table of numbers alone, whose cells Arrow parses as one column; None where it cannot."""
         if b'"' in text or any(kind != NUMBER for kind in wanted.kinds) or self.decimal != ".":
             return None
+        if self._has_blanks_beside(numbers_among(wanted.missing), text):
+            return None
         lines = text.replace(b"\r\n", b"\n").removesuffix(b"\n")
         codes, delimiter = np.frombuffer(lines, dtype=np.uint8), self.delimiter.encode()
         ends = np.append(np.flatnonzero(codes == ord("\n")), codes.size)
@@ -220,17 +223,18 @@ class CsvTable(TextTable):
         """Return a block of a table of numbers, parsed row by row; None where a cell is none, or some row is amiss."""
         n = wanted.numbers
         X: list[Floats] = []
-        others: list[list[str]] = [[] for _ in at[n:]]
+        others: list[list[str | None]] = [[] for _ in at[n:]]
         for _, row in records(text, self.file.url, self.delimiter, line):
             if len(row) != self.width or (values := numbers_in(row, at[:n], wanted.missing)) is None:
                 return None
             X.append(values)
             for cells, j, kind in zip(others, at[n:], wanted.kinds[n:], strict=True):
-                cells.append(row[j] if kind == LABEL else row[j].strip())
+                word = row[j] if kind == LABEL else row[j].strip()
+                cells.append(None if kind == NUMBER and word in wanted.missing else word)
         numbers = np.stack(X) if X else np.empty((0, n))
         columns = []
         for cells, kind in zip(others, wanted.kinds[n:], strict=True):
-            if any(map(is_broken, cells)):
+            if any(cell is not None and is_broken(cell) for cell in cells):
                 return None
             column = pa.array(cells, pa.string())
             columns.append(pa.chunked_array([column if kind != NUMBER or cells else column.cast(pa.float64())]))
@@ -240,6 +244,8 @@ class CsvTable(TextTable):
         if not text.strip():
             types_of_none = (pa.float64() if kind == NUMBER else pa.string() for kind in wanted.kinds)
             return [pa.chunked_array([pa.array([], of_type)]) for of_type in types_of_none]
+        if self._has_blanks_beside(numbers_among(wanted.missing), text):
+            return self._careful(text, line, at, wanted)
         names, kinds = [str(j) for j in range(self.width)], self._read_as(at, wanted.kinds)
         words = pa.dictionary(pa.int32(), pa.string())
         types = {
@@ -263,6 +269,20 @@ class CsvTable(TextTable):
             return self._careful(text, line, at, wanted)
         columns: list[pa.ChunkedArray] = table.columns
         return columns
+
+    def _has_blanks_beside(self, numbers: Collection[str], text: bytes) -> bool:
+        """Return whether one of some cells may stand in a text with blanks beside it.
+
+        Arrow compares a cell with those that are missing before it leaves out blanks, and reads a number then.
+        """
+        words, delimiter = [number.encode() for number in numbers], self.delimiter.encode()
+        blanks = [blank for blank in (b" ", b"\t") if blank != delimiter]
+        if not any(blank + word in text or word + blank in text for word in words for blank in blanks):
+            return False  # that is found out at once
+        word, blank = b"|".join(map(re.escape, words)), b"[%b]" % b"".join(blanks)
+        inside = rb'[^ \t\r\n"%b]' % re.escape(delimiter)
+        pattern = rb"%b(?:%b)(?!%b)|(?<!%b)(?:%b)%b" % (blank, word, inside, inside, word, blank)
+        return re.search(pattern, text) is not None
 
     def _read_as(self, at: Sequence[int], kinds: Sequence[str]) -> list[str]:
         """Return the kinds as which columns are read: booleans are words, also where they are to become numbers."""
@@ -314,7 +334,7 @@ def _sample_of(table: CsvTable) -> _Sample:
     file = table.file
     with file.open() as stream:
         stream.seek(table.data_start)
-        _, _, first, more = first_records(stream, file.url)
+        _, _, first, more = first_records(stream, file.url, table.delimiter)
     head = list(islice(records(first + more, file.url, table.delimiter, table.data_line), SAMPLE_ROWS))
     sample = _Sample(file, [line for line, _ in head], [row for _, row in head])
     for start, text in stretches(file, table.data_start + len(first) + len(more)):
@@ -350,15 +370,24 @@ def numbers_in(row: Sequence[str], at: Sequence[int], missing: frozenset[str]) -
     text = "".join(cells)
     if not text.isascii() or "_" in text:  # what float() takes beside plain numbers
         return None
+    values = None if numbers_among(missing) else _floats(cells)
+    if values is None:  # a cell is missing, or is no number
+        values = _floats(["nan" if cell in missing or cell.strip() in missing else cell for cell in cells])
+    return None if values is None or np.isinf(values).any() else values
+
+
+def _floats(cells: Sequence[str]) -> Floats | None:
+    """Return the numbers that some cells are; None where one is none."""
     try:
-        values = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:  # a cell is missing, or is no number
-        words = ("nan" if cell in missing or cell.strip() in missing else cell for cell in cells)
-        try:
-            values = np.fromiter(map(float, words), np.float64, len(cells))
-        except ValueError:
-            return None
-    return None if np.isinf(values).any() else values
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=16)
+def numbers_among(missing: frozenset[str]) -> tuple[str, ...]:
+    """Return which of the cells that are missing would be read as numbers, such as -999."""
+    return tuple(word for word in sorted(missing) if is_numeric(word) and not np.isnan(float(word)))
 
 
 def open_csv(file: File, request: ReadRequest) -> CsvTable:

@@ -13,7 +13,7 @@ from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
 from pipeline.sources.columns.read_request import CsvFormat
 from pipeline.sources.files.compression import without_ending
-from pipeline.sources.files.file import File, LongLine, read_record
+from pipeline.sources.files.file import File, LongLine
 from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
@@ -89,7 +89,7 @@ def find_layout(
     if known.encoding is not None:
         file = replace(file, encoding=known.encoding)
     with file.open() as stream:
-        start, line, first, more = first_records(stream, url)
+        start, line, first, more = first_records(stream, url, known.delimiter or delimiters)
     if not first:
         raise NoRows(f"{url}: found no rows, expected a table")
     delimiter = known.delimiter or _sniffed(url, first, delimiters)
@@ -190,33 +190,46 @@ def _first_of(text: bytes, delimiter: str) -> bytes:
     return text[: plain.find(b"\n") + 1 or len(text)]
 
 
-def first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes, bytes]:
+def first_records(stream: io.BufferedReader, url: str, delimiters: str) -> tuple[int, int, bytes, bytes]:
     """Offset, line and bytes of the first record that is not blank, and the records behind it, in a sample.
 
-    There are no bytes where the file ends before.
+    There are no bytes where the file ends before. As for :func:`records`, a quote within a cell that has none around it
+    holds back no line end.
+
+    Parameters
+    ----------
+    delimiters : str
+        Characters that may stand between columns.
+
+    Raises
+    ------
+    InputError
+        A record is longer than a row may be.
     """
-    position, line, limit = 0, 1, longest_row()
-
-    def record() -> bytes:
-        try:
-            return read_record(stream, limit=limit)
-        except LongLine as error:
-            raise error.at(url, line, True) from None
-
+    pattern, limit = quoted_cell(delimiters), longest_row()
+    position, line = 0, 1
     if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
         position = len(stream.read(len(_BOM)))
-    while (first := record()) and not first.strip(b"\r\n"):
-        position += len(first)
-        line += first.count(b"\n")
-    begin = line
-    line += first.count(b"\n")
-    more: list[bytes] = []
-    length = 0
-    while length < SAMPLE_BYTES and (following := record()):
-        more.append(following)
-        length += len(following)
-        line += following.count(b"\n")
-    return position, begin, first, b"".join(more)
+    text = plain = b""  # plain: without what is quoted
+    end = stop = rest = 0  # behind the first record, behind the sample; bytes of a record whose end is still to come
+    while not stop and rest <= limit and (piece := stream.read(max(SAMPLE_BYTES, min(len(text), limit - rest + 1)))):
+        text += piece
+        plain = pattern.sub(lambda cell: b"-" * len(cell[0]), text)
+        blank = plain.rfind(b"\n", 0, len(plain) - len(plain.lstrip(b"\r\n"))) + 1
+        position, line = position + blank, line + text.count(b"\n", 0, blank)
+        text, plain = text[blank:], plain[blank:]
+        end = plain.find(b"\n") + 1
+        stop = plain.find(b"\n", end + SAMPLE_BYTES - 1) + 1 if end else 0
+        rest = len(plain) - (plain.rfind(b"\n") + 1)
+    at = 0
+    for record in plain[: stop or None].split(b"\n"):
+        if len(record) >= limit:
+            quoted = b"\n" in text[at : at + len(record)]
+            raise LongLine(text.count(b"\n", 0, at), quoted=quoted).at(url, line)
+        at += len(record) + 1
+    if not text.strip(b"\r\n"):
+        return position, line, b"", b""
+    return position, line, text[: end or None], text[end : stop or None] if end else b""
 
 
 def quoted_cell(delimiters: str) -> re.Pattern[bytes]:

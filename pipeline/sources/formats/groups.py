@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -10,6 +10,14 @@ from pipeline.errors import InputError
 from pipeline.sources.formats.base import Fragment
 
 CELL_BYTES = 8
+LONG_BYTES = 4 * CELL_BYTES
+"""Bytes of a cell of text above which it no longer counts as a number does."""
+
+
+def long_texts(sizes: Iterable[tuple[str, int]], rows: int) -> tuple[tuple[str, int], ...]:
+    """Return the columns of long cells and the mean bytes of these, by the bytes of columns of text in some rows."""
+    means = ((name, n_bytes // max(1, rows)) for name, n_bytes in sizes)
+    return tuple((name, mean) for name, mean in means if mean > LONG_BYTES)
 
 
 def fragments_of(group_rows: Sequence[int], limit: int) -> list[Fragment]:

@@ -45,6 +45,10 @@ class InferredTable(TypedColumns):
         by_type = super().kinds(names, request)
         return [plan if plan.name in given else known.get(plan.name, plan) for plan in by_type]
 
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
+        numbers = {plan.name for plan in self.plans if plan.kind == NUMBER}
+        return name not in numbers and super().label_is_text(name, missing)
+
 
 def types_of(
     names: Sequence[str],

@@ -16,7 +16,13 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.formats.arrow import narrowest
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
-from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
+from pipeline.sources.formats.typed import (
+    TypedTable,
+    checked_fields,
+    columns_of_folders,
+    long_texts_in,
+    plain_texts,
+)
 
 
 @dataclass(frozen=True)
@@ -65,5 +71,9 @@ def open_orc(file: File, request: ReadRequest) -> OrcTable:
         # Only who reads a stripe learns how many rows it has: one column, the narrowest, is enough.
         columns = [names[k] for k in narrowest(types) or ()]
         rows = tuple(_stripe(file.url, reader, k, columns).num_rows for k in range(stripes)) if columns else ()
-    fields = checked_fields(file, names, types, sum(rows))
-    return OrcTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows)
+        fields = checked_fields(file, names, types, sum(rows))
+        long: tuple[tuple[str, int], ...] = ()
+        if texts := plain_texts(names, types):
+            first = next(k for k, count in enumerate(rows) if count)
+            long = long_texts_in(_stripe(file.url, reader, first, texts), texts)
+    return OrcTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows, long=long)

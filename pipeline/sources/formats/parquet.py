@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 
 from ikmap.tables import CATEGORY
 from pipeline.errors import InputError
+from pipeline.sources.columns.cells import is_text
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
+from pipeline.sources.formats.groups import long_texts
 from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 
 MOST_COLUMNS = 100_000
@@ -59,7 +61,8 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
     InputError
     """
     with file.open(scattered=True) as stream, _opened(file, stream) as parquet:
-        names, types, group_rows, group_bytes = _schema_of(file.url, parquet)
+        names, types, group_rows = _schema_of(file.url, parquet)
+        group_bytes, long = _largest_group(file.url, parquet)
     if len(names) > MOST_COLUMNS:
         raise InputError(
             f"{file.url}: found {len(names):,} columns, expected at most {MOST_COLUMNS:,} in Parquet, of which each "
@@ -67,7 +70,7 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
         )
     fields = checked_fields(file, names, types, sum(group_rows))
     partition = columns_of_folders(request.partition, names)
-    return ParquetTable(file, request.sizes, partition, fields, group_rows, group_bytes)
+    return ParquetTable(file, request.sizes, partition, fields, group_rows, group_bytes, long=long)
 
 
 def _opened(file: File, stream: object, words: Sequence[str] = (), *, buffered: bool = True) -> pq.ParquetFile:
@@ -93,17 +96,32 @@ def _buffer_bytes(file: File) -> int:
     return MEBIBYTE // 16 if file.local else MEBIBYTE
 
 
-def _schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...], int]:
-    """Names and types of the columns, the rows of the row groups, and the bytes of the largest."""
+def _schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
+    """Names and types of the columns, and the rows of the row groups."""
     with arrow_failures(url):
         schema, metadata = parquet.schema_arrow, parquet.metadata
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        group_rows = tuple(group.num_rows for group in groups)
-        group_bytes = max((group.total_byte_size for group in groups), default=0)
+        group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
         names, types = tuple(schema.names), schema.types
     if min(group_rows, default=0) < 0:
         raise InputError(f"{url}: damaged: found a row group of {min(group_rows)} rows; copy or download it again")
-    return names, types, group_rows, group_bytes
+    return names, types, group_rows
+
+
+def _largest_group(url: str, parquet: pq.ParquetFile) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Return the bytes of the largest row group, not compressed, and its columns of long texts.
+
+    Words that stand there again and again are counted as the codes that they are in the file.
+    """
+    with arrow_failures(url):
+        schema, metadata = parquet.schema_arrow, parquet.metadata
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        largest = max(groups, key=lambda group: group.total_byte_size, default=None)
+        if largest is None:
+            return 0, ()
+        texts = {name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)}
+        columns = (largest.column(k) for k in range(largest.num_columns if texts else 0))
+        sizes = ((one.path_in_schema, one.total_uncompressed_size) for one in columns if one.path_in_schema in texts)
+        return largest.total_byte_size, long_texts(sizes, largest.num_rows)
 
 
 def _batches(

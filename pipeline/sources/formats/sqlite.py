@@ -19,11 +19,13 @@ import pyarrow as pa
 
 from pipeline.errors import InputError, NoRows, in_one_line
 from pipeline.monitoring.plain_text import shown
+from pipeline.sources.columns.cells import is_text
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import longest_row
 from pipeline.sources.files.sample import SAMPLE_ROWS, STRETCHES
+from pipeline.sources.formats.groups import long_texts
 from pipeline.sources.formats.inferred_types import Cell, InferredTable, column_of, types_of
 from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
 
@@ -170,7 +172,11 @@ def open_sqlite(file: File, request: ReadRequest) -> SqliteTable:
         raise InputError(f"{url}: damaged: found other rows than table {shown(table)} has; copy or download it again")
     fields = checked_fields(file, names, types, rows)
     partition = columns_of_folders(request.partition, names)
-    return SqliteTable(file, request.sizes, partition, fields, groups, plans, table, number, starts)
+    sample = (*first, *further)
+    texts = [(k, name) for k, name in enumerate(names) if is_text(types[k])]
+    sizes = ((name, sum(len(cell) for row in sample if isinstance(cell := row[k], str))) for k, name in texts)
+    long = long_texts(sizes, len(sample))
+    return SqliteTable(file, request.sizes, partition, fields, groups, plans, table, number, starts, long=long)
 
 
 def _bytes_of(head: bytes) -> int:

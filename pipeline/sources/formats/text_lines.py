@@ -103,7 +103,7 @@ def first_lines(stream: io.BufferedReader, url: str, line: int) -> bytes:
     try:
         return read_record(stream, text, quotes=False, limit=longest_row())
     except LongLine as error:
-        raise error.at(url, line, False) from None
+        raise error.at(url, line) from None
 
 
 def line_of_row(lines: Sequence[int], first: int) -> partial[int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
-from pipeline.sources.columns.cells import is_number, numbers_together, text_labels
+from pipeline.sources.columns.cells import is_number, is_text, numbers_together, text_labels
 from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.plan import Plan
@@ -20,7 +20,15 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import check_row
 from pipeline.sources.formats.base import Fragment
-from pipeline.sources.formats.groups import CELL_BYTES, even_block, fragments_of, from_row, in_blocks, refuse_fewer
+from pipeline.sources.formats.groups import (
+    CELL_BYTES,
+    even_block,
+    fragments_of,
+    from_row,
+    in_blocks,
+    long_texts,
+    refuse_fewer,
+)
 from pipeline.sources.formats.table_file import TableFile
 
 FRAGMENT_ROWS = 1 << 19
@@ -35,9 +43,12 @@ class TypedColumns(TableFile):
     ----------
     fields : tuple of (str, pa.DataType)
         Names and types of its columns.
+    long : tuple of (str, int)
+        Columns of long texts and the mean bytes of their cells, as far as the file tells.
     """
 
     fields: tuple[tuple[str, pa.DataType], ...]
+    long: tuple[tuple[str, int], ...] = field(default=(), kw_only=True)
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -57,6 +68,11 @@ class TypedColumns(TableFile):
 
     def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
         return text_labels(self.file.url, name, dict(self.fields)[name])
+
+    def rows_of_block(self, names: Sequence[str]) -> int:
+        """Return how many rows of some columns a block usually has; cells other than long texts count as numbers."""
+        long = dict(self.long)
+        return max(1, self.block_bytes // sum(long.get(name, CELL_BYTES) for name in names))
 
 
 @dataclass(frozen=True)
@@ -80,10 +96,8 @@ class TypedTable(TypedColumns):
         return fragments_of(self.group_rows, limit)
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:
-        per_block = even_block(
-            sum(self.group_rows[fragment.start : fragment.stop]),
-            max(1, self.block_bytes // (CELL_BYTES * len(wanted.names))),
-        )
+        rows = sum(self.group_rows[fragment.start : fragment.stop])
+        per_block = even_block(rows, self.rows_of_block(wanted.names))
         row = sum(self.group_rows[: fragment.start]) + skip * per_block
         groups, drop = from_row(self.group_rows, fragment, skip * per_block)
         for table in in_blocks(self.batches(groups, wanted, per_block), per_block, drop):
@@ -119,6 +133,16 @@ def checked_fields(
         raise NoRows(f"{file.url}: found no rows, expected at least one")
     known: dict[pa.DataType, pa.DataType] = {}  # equal types are one object: thousands of columns are sent to workers
     return tuple((name, known.setdefault(kind, kind)) for name, kind in zip(names, types, strict=True))
+
+
+def plain_texts(names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:
+    """Return the names of the columns of text. Of words that come as codes, a few rows may have all that a file has."""
+    return [name for name, kind in zip(names, types, strict=True) if is_text(kind) and not pa.types.is_dictionary(kind)]
+
+
+def long_texts_in(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Return which of some columns of text have long cells, and the mean bytes of these, by a batch of a file."""
+    return long_texts(((name, batch.column(name).nbytes) for name in names), batch.num_rows)
 
 
 def columns_of_folders(

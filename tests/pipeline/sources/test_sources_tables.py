@@ -142,6 +142,43 @@ def test_folders_globs_and_lists(tmp_path: Path) -> None:
     assert opened(str(tmp_path / "all"), label="label").identity() != identity
 
 
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    root = tmp_path / "all"
+    for folder in (root / "year=2001", root / ".versions" / "3", tmp_path / "elsewhere" / "inner"):
+        folder.mkdir(parents=True)
+        (folder / "a.csv").write_text("a,y\n1,0\n2,1\n")
+    (root / "latest").symlink_to("year=2001")
+    (root / "year=2001" / "up").symlink_to("..")
+    (root / "year=2002").symlink_to(tmp_path / "elsewhere")
+    (root / "year=2003").symlink_to(Path(".versions") / "3")
+    (root / "nowhere").symlink_to("nothing")
+    expected = [f"{root}/year=2001/a.csv", f"{root}/year=2002/inner/a.csv", f"{root}/year=2003/a.csv"]
+    files = named_files(str(root))
+    assert [file.url for file in files] == expected
+    assert [file.partition for file in files] == [(("year", str(year)),) for year in (2001, 2002, 2003)]
+    assert opened(str(root)).column_names == ("a", "year")
+    for pattern in ("**/*.csv", "**", "y*/**/a.csv", "**/**/a.csv"):
+        assert [file.url for file in named_files(f"{root}/{pattern}")] == expected
+    assert [file.url for file in named_files(f"{root}/*/*.csv")] == [expected[0], expected[2]]
+    assert [file.url for file in named_files(f"{root}/l*/*.csv")] == [f"{root}/latest/a.csv"]
+    (root / "also").symlink_to(root / "year=2001" / "a.csv")  # links to files are files
+    assert len(named_files(f"{root}/*")) == 1
+
+
+@pytest.mark.parametrize("pattern", ["*/*.csv", "./*/*.csv", "y*/a.csv", "../[x]/*/a.csv", "**/a.csv", "file://"])
+def test_columns_of_folders_however_a_glob_is_written(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "[x]" / "year=2001").mkdir(parents=True)
+    (tmp_path / "[x]" / "year=2001" / "a.csv").write_text("a,y\n1,0\n2,1\n")
+    monkeypatch.chdir(tmp_path / "[x]")
+    pattern = f"file://{tmp_path}/*/*/*.csv" if pattern == "file://" else pattern.replace("[x]", "*")
+    (file,) = named_files(pattern)
+    assert file.partition == (("year", "2001"),)
+    assert Path(file.url).samefile(tmp_path / "[x]" / "year=2001" / "a.csv")
+    assert file.url == "year=2001/a.csv" or pattern.startswith(("..", "file"))
+
+
 def refused(path: Path | str, **more: Any) -> str:
     with pytest.raises(InputError) as error:
         rows(opened(str(path), **{"label": "label", **more}))

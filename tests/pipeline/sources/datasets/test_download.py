@@ -20,9 +20,10 @@ from pipeline.errors import InputError
 from pipeline.sources.datasets.download import DownloadError, download
 from pipeline.sources.datasets.known import load_registry
 from pipeline.sources.datasets.registry import resolve
-from pipeline.sources.datasets.spec import DatasetSpec, Files
+from pipeline.sources.datasets.spec import DatasetSpec, Files, name_here
 from pipeline.urls import Location
 from tests.pipeline.sources.datasets.test_registry import COMPRESS, LINE, one_line
+from tests.support.narrow import present
 
 
 class Site(BaseHTTPRequestHandler):
@@ -34,7 +35,7 @@ class Site(BaseHTTPRequestHandler):
     asked: list[str]
 
     def do_GET(self) -> None:
-        name = self.path.rsplit("/", 1)[-1]
+        name = self.path.removeprefix("/data/").partition("?")[0]
         self.asked.append(name)
         body = self.pages.get(name)
         if body is None:
@@ -122,9 +123,41 @@ def test_a_data_set_can_be_named_by_its_address(site: tuple[str, type[Site]], tm
     handler.pages["far.csv.gz"] = gzip.compress(b"a,b\n1,2\n")
     (tmp_path / "my.toml").write_text(f'[dataset.far]\ntrain = "{address}/far.csv.gz"\n')
     spec = load_registry(tmp_path / "my.toml").find("far")
-    assert resolve(spec, tmp_path).train_url == str(tmp_path / "far.csv.gz")
-    assert resolve(spec, tmp_path).train_url == str(tmp_path / "far.csv.gz")
+    kept = str(tmp_path / name_here(Location(f"{address}/far.csv.gz")))
+    assert kept.endswith("-far.csv.gz")
+    assert resolve(spec, tmp_path).train_url == kept
+    assert resolve(spec, tmp_path).train_url == kept
     assert handler.asked == ["far.csv.gz"]
+
+
+def test_files_of_one_name_are_kept_apart(site: tuple[str, type[Site]], tmp_path: Path) -> None:
+    """As those of the Hugging Face Hub are called, by their addresses and below a site."""
+    address, handler = site
+    rows = {side: f"a,b\n1,{side}\n".encode() for side in ("train", "test", "other")}
+    handler.pages |= {f"{side}/0000.csv": text for side, text in rows.items()}
+    digest = hashlib.sha256(rows["test"]).hexdigest()
+    (tmp_path / "my.toml").write_text(
+        f'[dataset.far]\ntrain = "{address}/train/0000.csv"\ntest = "{address}/test/0000.csv"\n'
+        f'sha256 = {{ "{address}/test/0000.csv" = "{digest}" }}\n'
+        f'[dataset.other]\ntrain = "{address}/other/0000.csv"\n'
+        f'[dataset.site]\nsite = "{address}"\ntrain = "train/0000.csv"\ntest = "test/0000.csv"\n'
+        f'[dataset.changed]\ntrain = "{address}/test/0000.csv?1"\nsha256 = {{ "0000.csv" = "{"0" * 64}" }}\n'
+        f'[dataset.outside]\nsite = "{address}"\ntrain = "../train/0000.csv"\n'
+    )
+    registry, data = load_registry(tmp_path / "my.toml"), tmp_path / "data"
+    for name in ("far", "site"):
+        found = resolve(registry.find(name), data)
+        assert Path(found.train_url).read_bytes() == rows["train"]
+        assert Path(present(found.test_url)).read_bytes() == rows["test"]
+    assert Path(resolve(registry.find("other"), data).train_url).read_bytes() == rows["other"]
+    assert len(handler.asked) == 5
+    with pytest.raises(InputError, match="SHA-256") as error:
+        resolve(registry.find("changed"), data)
+    assert f"fetch {address}/test/0000.csv?... (as {name_here(Location(f'{address}/test/0000.csv?1'))})" in str(
+        error.value
+    )
+    with pytest.raises(InputError, match="no address to download from is known"):
+        resolve(registry.find("outside"), data)
 
 
 def damaged(name: str) -> bytes:

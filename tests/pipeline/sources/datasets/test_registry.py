@@ -322,6 +322,17 @@ def test_test_rows_are_called_what_they_are(tmp_path: Path) -> None:
     assert found(input=train) == "split"
 
 
+@pytest.mark.parametrize("test", ["rows.csv", "rows.csv.gz", "s3"])
+def test_one_file_is_not_for_training_and_for_the_test(test: str, tmp_path: Path) -> None:
+    train, test = ("s3://bucket/rows.csv",) * 2 if test == "s3" else ("rows.csv", test)
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "my.toml").write_text(f"[dataset.x]\ntrain = '{train}'\ntest = '{test}'\n")
+    with pytest.raises(InputError) as error:
+        resolve(load_registry(tmp_path / "my.toml").find("x"), tmp_path)
+    assert one_line(error).startswith("x: found ")
+    assert "rows.csv for train and for test, expected two files; leave test out" in str(error.value)
+
+
 def test_object_store_addresses_are_left_to_the_readers(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('[dataset.far]\ntrain = "s3://bucket/far.parquet"\n')
     assert resolve(load_registry(tmp_path / "my.toml").find("far"), tmp_path).train_url == "s3://bucket/far.parquet"

@@ -261,11 +261,14 @@ def test_headers_come_from_the_settings_of_fsspec(tmp_path: Path, monkeypatch: p
         assert len(next(iter(source.read(source.fragments()[0]))).X) == 2
 
 
-def test_files_that_differ_by_the_query_are_kept_apart() -> None:
+def test_files_that_differ_by_the_query_or_the_host_are_kept_apart() -> None:
     names = {name_here(Location(f"https://host/download?id={k}")) for k in (1, 2)}
     assert len(names) == 2
     assert not any("id" in name.removesuffix("download") for name in names)
-    assert name_here(Location("https://host/rows.csv")) == "rows.csv"
+    names = {name_here(Location(f"https://{host}/rows.csv")) for host in ("a", "b")}
+    assert len(names) == 2
+    assert all(name.endswith("-rows.csv") for name in names)
+    assert name_here(Location("rows.csv")) == "rows.csv"
 
 
 @pytest.mark.parametrize("proxy", ["http://ann:pa/ss@proxy:80", "http://ann:pa?ss@proxy:80"])

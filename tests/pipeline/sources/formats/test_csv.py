@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.sources import RawRows, Sizes, Source
+from pipeline.sources.columns import table_plan
+from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats.csv import CsvTable
-from pipeline.sources.formats.csv_text import quoted_cell, records
+from pipeline.sources.formats.csv_text import SAMPLE_BYTES, first_records, quoted_cell, records
 from tests.naive.readers import csv_cells
 from tests.support.at_once import AtOnce
 from tests.support.narrow import present
@@ -205,6 +208,10 @@ CARRIAGE_RETURN = (
     "\\r alone: tr '\\r' '\\n' < FILE > NEW"
 )
 
+OPEN_QUOTE = (
+    "found a quote, here or before, that is not closed within 1,000 bytes, expected quotes in pairs; write a cell that "
+    'has a quote as "27"" monitor", or leave out all quotes: tr -d \'"\' < FILE > NEW'
+)
 NO_NUMBER = "found an empty cell or a word of --missing, expected a label"
 
 FAULTS = [
@@ -257,9 +264,77 @@ def test_open_quote(folder: Path, small_sizes: SmallSizes) -> None:
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
         read_all(opened(url, sizes=Sizes(block=100)))
-    assert str(error.value) == (
-        f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
-    )
+    assert str(error.value) == f"{url}: line 2: {OPEN_QUOTE}"
+
+
+@pytest.mark.parametrize("quoted", ["", '"x"'])
+def test_a_quote_that_stands_for_itself_holds_back_rows_but_not_the_layout(
+    quoted: str, folder: Path, small_sizes: SmallSizes
+) -> None:
+    small_sizes.longest_row(1000)
+    head = f'\n{HEAD}1,27" monitor,x\n'
+    url = write(folder / "inch.csv", head + f"{quoted},2,x\n" * 400)
+    source = opened(url, sizes=Sizes(block=100))
+    assert source.column_names == ("a", "b")
+    assert source.files[0].least_rows() == 401
+    with pytest.raises(InputError) as error:
+        read_all(source)
+    line = (len(head) + 100) // len(f"{quoted},2,x\n") if quoted else 3  # the last quote of the first block
+    assert str(error.value).startswith(f"{url}: line ")
+    assert int(str(error.value).removeprefix(f"{url}: line ").partition(":")[0]) <= 3 + line
+    assert str(error.value).endswith(f": {OPEN_QUOTE}")
+
+
+def test_the_first_records_end_where_those_of_the_reader_do(folder: Path) -> None:
+    """They are a sample of so many bytes, of whole records."""
+    line = b'1,2" x,"a\nb"\n'
+    for blank, n in ((b"", 40_000), (b"\r\n" * 200_000, 40_000), (b"\xef\xbb\xbf\n", 3)):
+        path = folder / "first.csv"
+        path.write_bytes(blank + line * n)
+        with path.open("rb") as stream:
+            start, at, first, more = first_records(stream, "first.csv", ",;")
+        assert (start, at) == (len(blank), 1 + blank.count(b"\n"))
+        assert first == line
+        assert more == line * min(n - 1, -(-SAMPLE_BYTES // len(line)))
+    for text in (b"", b"\n\r\n", b"\n\r"):
+        assert first_records(io.BufferedReader(io.BytesIO(text)), "none.csv", ",")[2:] == (b"", b"")
+    assert first_records(io.BufferedReader(io.BytesIO(b"\na,b")), "a.csv", ",") == (1, 2, b"a,b", b"")
+
+
+@pytest.mark.parametrize(("delimiter", "point"), [(",", "."), (";", ","), ("\t", ".")])
+@pytest.mark.parametrize("block", [None, 8])
+@pytest.mark.parametrize("wide", [False, True])
+def test_numbers_that_stand_for_nothing(
+    delimiter: str, point: str, block: int | None, wide: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do whatever stands beside them, in the cell and in the rows of their block."""
+    if wide:
+        monkeypatch.setattr(table_plan, "WIDE", 0)
+    meant = {"39": 39.0, "-999": None, " -999": None, "-999 ": None, '"-999"': None, "NA": None, "-9990": -9990.0,
+             f" -999{point}0": -999.0, " 0": None, f" 0{point}5": 0.5}  # fmt: skip
+    plain = {"39": 39.0, "-999": None, f"0{point}5": 0.5, " -9990": -9990.0}
+    request = TableRequest(missing=("-999", "NA", "0"))
+    for cells in (meant, plain, plain | {"NA": None}):
+        lines = [delimiter.join((cell, f"0{point}5", "1")) for cell in cells]
+        url = write(folder / "missing.csv", "\n".join([delimiter.join("abY"), *lines, ""]))
+        source = opened(url, label="Y", request=request, sizes=Sizes(block=block))
+        assert isinstance(source.plan.columns, int) == wide
+        X = np.concatenate([block.X for block in read_all(source)])
+        assert [None if v != v else v for v in X[:, 0].tolist()] == list(cells.values())
+        assert set(X[:, 1].tolist()) == {0.5}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("cells", ["1,2,-999", '"1",2,-999', "1,2, -999", '"1",2, -999 '])
+def test_a_label_that_stands_for_nothing_is_none(
+    wide: bool, cells: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if wide:
+        monkeypatch.setattr(table_plan, "WIDE", 0)
+    url = write(folder / "label.csv", f"{HEAD}1,2,3\n{cells}\n")
+    with pytest.raises(InputError) as error:
+        read_all(opened(url, request=TableRequest(missing=("-999",))))
+    assert str(error.value) == f"{url}: line 3, column 'class': {NO_NUMBER}"
 
 
 @pytest.mark.slow

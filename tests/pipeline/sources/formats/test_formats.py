@@ -25,6 +25,7 @@ from pipeline.sources import Sizes, Source
 from pipeline.sources.columns.plan import WIDE
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats import OURS, sqlite
+from pipeline.sources.named import data_files
 from tests.pipeline.sources.test_sources_tables import EXPECTED, rows, typed
 from tests.support.opening import opened
 
@@ -403,6 +404,73 @@ def test_tables_of_very_many_numbers(name: str, tmp_path: Path) -> None:
     assert rows(source) == (cells, [1.0] * 3)
 
 
+def write_sqlite(path: Path, columns: str, cells: list[tuple[Any, ...]]) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"create table t ({columns})")
+        connection.executemany(f"insert into t values ({','.join('?' * len(cells[0]))})", cells)
+        connection.commit()
+
+
+def test_numbers_in_columns_without_a_type_are_numbers_as_labels_too(tmp_path: Path) -> None:
+    """As who copies a CSV file cell by cell has them."""
+    cells = [(f"{k}", f" {k}.5", f"{k}.25") for k in range(5)]
+    write_sqlite(tmp_path / "t.sqlite", "a, b, y", cells)
+    source = opened(str(tmp_path / "t.sqlite"), label="y")
+    assert not source.plan.text_labels
+    assert rows(source) == ([[k, k + 0.5] for k in range(5)], [k + 0.25 for k in range(5)])
+    write_sqlite(tmp_path / "m.sqlite", "a, b, y", [*cells, ("5", "6", "-999")])
+    assert refused(str(tmp_path / "m.sqlite"), label="y", request=TableRequest(missing=("-999",))) == (
+        "row 6, column 'y': found a missing value or a word of --missing, expected a label"
+    )
+    for name, columns, last in (("w", "a, b, y", "old"), ("d", "a, b, y text", "1")):  # words among them, or declared
+        write_sqlite(tmp_path / f"{name}.sqlite", columns, [*cells, ("5", "6", last)])
+        assert rows(opened(str(tmp_path / f"{name}.sqlite"), label="y"))[1] == [*(f"{k}.25" for k in range(5)), last]
+
+
+# Rows of a block
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "groups.parquet", "t.arrow", "t.arrows", "t.orc", "t.sqlite"])
+@pytest.mark.parametrize("length", [1, 2000])
+def test_rows_of_long_texts_come_in_blocks_of_fewer(name: str, length: int, tmp_path: Path) -> None:
+    texts = [f"{k:02}" + "x" * length for k in range(60)]
+    content = pa.table({"n": [float(k) for k in range(60)], "text": texts, "y": [k % 2 for k in range(60)]})
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        pq.write_table(content, path, row_group_size=7 if name.startswith("groups") else 60)
+    elif name == "t.orc":
+        pa.orc.write_table(content, path)
+    elif name == "t.sqlite":
+        write_sqlite(path, "n real, text text, y integer", [tuple(row.values()) for row in content.to_pylist()])
+    else:
+        make = pa.ipc.new_file if name == "t.arrow" else pa.ipc.new_stream
+        with make(path, content.schema) as writer:
+            writer.write_table(content, max_chunksize=7)
+
+    def counts(*drop: str) -> list[int]:
+        source = opened(str(path), label="y", request=TableRequest(drop=drop), sizes=Sizes(block=20_000))
+        blocks = [list(source.read(fragment)) for fragment in source.fragments()]
+        skipped = [list(source.read(fragment, skip=1)) for fragment in source.fragments()]
+        assert [len(some) for some in skipped] == [len(some) - 1 for some in blocks]
+        assert [row for some in blocks for block in some for row in block.X[:, 0].tolist()] == list(range(60))
+        return [len(block.X) for some in blocks for block in some]
+
+    assert (max(counts()) <= 12) == (length == 2000)
+    assert counts("text") == [60]
+    assert sum(counts()) == 60
+
+
+def test_blocks_of_numbers_and_of_words_that_come_again_are_as_large_as_ever(tmp_path: Path) -> None:
+    content = pa.table({"n": [k / 7 for k in range(600)], "w": ["word" * 100] * 600, "y": [0, 1] * 300})
+    for size in (1, 5, 600):
+        pq.write_table(content, tmp_path / "t.parquet", row_group_size=size)
+        source = opened(str(tmp_path / "t.parquet"), label="y", sizes=Sizes(block=24 * 100))
+        drop = TableRequest(drop=("w",))
+        numbers = opened(str(tmp_path / "t.parquet"), label="y", request=drop, sizes=Sizes(block=16 * 100))
+        for of in (numbers, source) if size == 600 else (numbers,):
+            assert [len(block.X) for block in of.read(of.fragments()[0])] == [120] * 5
+
+
 # Hugging Face folders, and files of other programs
 
 
@@ -411,6 +479,9 @@ def test_a_folder_of_arrow_streams_beside_what_describes_them(tmp_path: Path) ->
         put(tmp_path / f"data-{k:05}-of-00002.arrow", ipc(pa.ipc.new_stream))
     (tmp_path / "dataset_info.json").write_text("{}")
     (tmp_path / "state.json").write_text("{}")
+    for name in ("cache-0123456789abcdef.arrow", "cache-01_00000_of_00002.arrow", "tmp0123", "tmp.arrow"):
+        put(tmp_path / name, ipc(pa.ipc.new_stream))  # of map() and filter(): the same rows again
+    assert data_files(["a/cache-1.arrow", "b/state.json", "b/data.arrow"]) == ["a/cache-1.arrow", "b/data.arrow"]
     assert rows(opened(str(tmp_path), label="label")) == (MEANT * 2, LABELS * 2)
 
 

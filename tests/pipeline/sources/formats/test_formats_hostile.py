@@ -441,5 +441,6 @@ def test_lines_are_counted_from_the_start_of_the_file(
         read_all(source)
     quoted = b"a,class\n" + b"1,x\n" * 100 + b'1,"' + b"x\n" * (1 << 20)
     said = refused(tmp_path / "a.csv", quoted, sizes=Sizes(block=300))
-    assert said.startswith("line 102: found a line or quoted text")
-    assert refused(tmp_path / "b.csv", b"\n\na" * 2 + b"," * (2 << 20)).startswith("line 5: found a line or quoted")
+    assert said.startswith("line 102: found a quote, here or before, that is not closed within 1,048,576 bytes")
+    long = b"\n\na" * 2 + b"," * (2 << 20)
+    assert refused(tmp_path / "b.csv", long).startswith("line 5: found a line longer than 1,048,576 bytes")
