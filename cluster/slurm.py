@@ -138,8 +138,8 @@ class Interruptions(SchedulerPlugin):
     """A plug-in of the scheduler that tells of tasks that are interrupted again and again as worker jobs end.
 
     Dask does not count a worker that leaves before its job's limit as an accident: a task that takes longer than a job
-    may run is begun anew for ever, and nothing else says so. It is not given up, for it may fit into a job and only have
-    come to workers that were about to leave.
+    may run is begun anew for ever, and nothing else says so. It is not given up, for it may fit into a job and only
+    have come to workers that were about to leave.
 
     Parameters
     ----------

@@ -346,7 +346,9 @@ def test_wrong_file(
 
 @prefect_test
 @pytest.mark.usefixtures("api")
-@pytest.mark.parametrize(("error", "calls"), [(OSError("flaky"), 3), (ClusterLost("gone"), 3), (InputError("wrong"), 1)])
+@pytest.mark.parametrize(
+    ("error", "calls"), [(OSError("flaky"), 3), (ClusterLost("gone"), 3), (InputError("wrong"), 1)]
+)
 def test_retries_are_for_what_may_pass(error: Exception, calls: int) -> None:
     from prefect import flow
 
