@@ -27,14 +27,20 @@ from pipeline.storage.rundir import RunDirectory
 PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distributed", "zarr", "pyarrow")
 
 
-class DaskReport(performance_report):
+class DaskReport:
     """Dask's report of what its workers did; none where the workers or the scheduler were lost."""
+
+    def __init__(self, file: str) -> None:
+        self._report = performance_report(filename=file, stacklevel=2)  # it shows the code that leaves this one
+
+    def __enter__(self) -> None:
+        self._report.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not isinstance(error, ClusterLost):  # nobody is there to ask, and to try would hide the error
-            super().__exit__(kind, error, trace)
+            self._report.__exit__(kind, error, trace)
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,7 @@ class Invocation:
 
     def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
         """Return the context manager around the work of a run: Dask's report, if it is wanted."""
-        if not self.dask_report:
-            return nullcontext()
-        return DaskReport(filename=str(run.path / "dask-report.html"), stacklevel=2)
+        return DaskReport(str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
     def prepare_to_draw(self) -> None:
         """Begin to import what Dask's report is drawn with, while workers are busy and this process only waits."""
