@@ -148,7 +148,7 @@ def run_tasks[R: TaskRecord](
         _end_running(client, running)
         raise
     finally:
-        client.cancel(list(running), force=True)
+        _give_up(client, running)
 
 
 class Work[R: TaskRecord](Protocol):
@@ -213,6 +213,12 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         _end_running(client, running)
         raise
     finally:
+        _give_up(client, running)
+
+
+def _give_up[R](client: Client, running: Mapping[Future[R], Task]) -> None:
+    """Cancel futures; a client that is closed has none."""
+    if client.scheduler is not None:
         client.cancel(list(running), force=True)
 
 
@@ -272,10 +278,22 @@ def most_workers() -> int:
     return int(dask.config.get("ikmap.most-workers", 0))
 
 
+def check_connection(client: Client) -> None:
+    """Refuse a client that Dask has closed, as it has tried in vain to connect to its scheduler anew.
+
+    Raises
+    ------
+    ClusterLost
+    """
+    if client.scheduler is None:
+        raise ClusterLost(CONNECTION_LOST)
+
+
 class Watch:
     """A look now and then at whether there are workers."""
 
     def __init__(self, client: Client) -> None:
+        check_connection(client)
         self._client = client
         self._looked = self._last_seen = time.monotonic()
         self._there: Collection[str] = workers_of(client)
@@ -317,6 +335,7 @@ def next_done[R](client: Client, running: Collection[Future[R]], watch: Watch, p
         If the stage is told to stop.
     """
     stop_on_request()
+    check_connection(client)
     if not running:
         time.sleep(patience)
         return []

@@ -158,7 +158,9 @@ class ReportedEvents:
             "tasks_expected": sums.expected if running else 0,
             "tasks_done": sums.sums["tasks"] + sums.sums["tasks_skipped"] if running and sums.expected else 0,
         }
-        with suppress(OSError, RuntimeError):  # no scheduler, no client: waiting for the tasks will fail too
+        if self._client.scheduler is None:  # the client is closed: waiting for the tasks will fail too
+            return
+        with suppress(OSError, RuntimeError):  # nor does the scheduler answer
             self._client.log_event(TOPIC, message)
 
 

@@ -340,6 +340,7 @@ class Wire:
     """A client that keeps what is told."""
 
     id = "c-1"
+    scheduler: str | None = "tcp://a:1"
 
     def __init__(self) -> None:
         self.said: list[dict[str, Any]] = []
@@ -408,6 +409,10 @@ def test_a_scheduler_that_is_lost_is_not_told_of_it() -> None:
         events.stage_started("cells", 2, None)
         raise ClusterLost("the scheduler is gone")
     assert [said["running"] for said in wire.said] == [1]
+    wire.scheduler = None  # Dask has closed the client
+    with ReportedEvents(wire, Heard()) as events:  # type: ignore[arg-type]
+        events.stage_started("cells", 2, None)
+    assert len(wire.said) == 1
 
 
 def test_the_scheduler_is_not_told_of_every_task() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,18 @@ class Cut(InProcess):
         return future
 
 
+class Closed(InProcess):
+    """A client that takes nothing any more once it is closed."""
+
+    def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **more: Any) -> Any:
+        assert self.scheduler is not None
+        return super().submit(func, *args, key=key, **more)
+
+    def cancel(self, futures: Sequence[Any], *_: Any, **__: Any) -> Any:
+        assert self.scheduler is not None
+        return super().cancel(futures)
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -108,6 +120,17 @@ class Cut(InProcess):
 def test_a_lost_connection_is_told_as_what_it_is(work: Callable[[Client], object]) -> None:
     with pytest.raises(ClusterLost, match=r"^the connection to the scheduler was lost; give the same command again: "):
         work(Cut())
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_client_that_is_closed_is_told_as_a_lost_connection(when: str) -> None:
+    client = Closed()
+    tasks = run_tasks(client, "count", count, [Task(f"k-{k}", (k,)) for k in range(9)])
+    if when == "after":
+        next(tasks)
+    client.scheduler = None  # as Dask does when it cannot connect anew
+    with pytest.raises(ClusterLost, match="the connection to the scheduler was lost"):
+        next(tasks)
 
 
 def closed() -> TaskRecord:
