@@ -55,7 +55,8 @@ def connect(
         or a running Dask scheduler by its address, ``tcp://host:port`` or ``tls://host:port``, or its scheduler
         file, ``file:PATH``.
     workers
-        Number of worker processes, at least 1; by default one per core (GPU) this process may use.
+        Number of worker processes, at least 1; by default one per core (GPU) this process may use. It wins over a
+        ``maximum`` of the environment.
     memory_limit
         Memory of each worker, such as ``4GB``; by default an equal share of what is available here, elsewhere 4 GB.
     options
@@ -77,7 +78,7 @@ def connect(
     if family(kind) not in (*KINDS, "address"):
         available = ", ".join((*KINDS, "tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH"))
         raise InputError(f"--cluster: found {kind!r}, expected one of {available}")
-    values = resolve(kind, options)
+    values = resolve(kind, options, workers=workers)
     try:
         # distributed takes a second to import: not before somebody wants a cluster.
         if kind.startswith(ADDRESSES):

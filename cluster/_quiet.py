@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from types import FrameType
 
-_LOGGERS = ("distributed", "bokeh", "tornado", "asyncio")
+_LOGGERS = ("distributed", "distributed.client", "bokeh", "tornado", "asyncio")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,10 @@ def attach(
             "in Dask's configuration"
         )
 
-    with quiet_logs():
+    # In a thread of its own, as a notebook has an event loop that runs in this one.
+    with quiet_logs(), ThreadPoolExecutor(1) as other_thread:
         try:
-            asyncio.run(_answer(address, security))
+            other_thread.submit(asyncio.run, _answer(address, security)).result()
         except (OSError, TimeoutError):
             other = (
                 "has another certificate; give the folder that it was started with (--cluster-option tls=DIR)"

@@ -23,6 +23,7 @@ from cluster._scratch import scratch_folder
 from cluster._starting import starting
 from cluster.closed import ClosedNanny, WithClosedScheduler
 from cluster.handle import LOOPBACK, ClusterHandle
+from cluster.memory import room
 from pipeline.errors import InputError
 
 #: A worker process holds about 150 MB before it does anything; below this Dask only kills and restarts it.
@@ -45,8 +46,8 @@ def usable_cores() -> int:
     return int(CPU_COUNT)
 
 
-def worker_memory(text: str | None, workers: int) -> int:
-    """Bytes per worker: ``text`` such as ``4GB``, else a share of what is available now.
+def worker_memory(text: str | None, workers: int, left_by_groups: Callable[[], float] = room) -> int:
+    """Bytes per worker: ``text`` such as ``4GB``, else a share of what is available now, and left by control groups.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def worker_memory(text: str | None, workers: int) -> int:
         When ``text`` is no size, or one too small for a worker to live in.
     """
     if text is None:
-        available = min(psutil.virtual_memory().available, MEMORY_LIMIT)
+        available = min(psutil.virtual_memory().available, MEMORY_LIMIT, left_by_groups())
         return max(MIN_WORKER_BYTES, int(available * WORKERS_SHARE / workers))
     return bytes_of(text)
 

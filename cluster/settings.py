@@ -179,8 +179,12 @@ def check(name: str, given: Iterable[str]) -> dict[str, Any]:
     return values
 
 
-def resolve(name: str, given: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def resolve(
+    name: str, given: Iterable[str], environ: Mapping[str, str] = os.environ, *, workers: int | None = None
+) -> dict[str, Any]:
     """`check`, over what the environment says: defaults of a site, so what other kinds of cluster have is ignored.
+
+    A number of ``workers`` wins over the bounds that a site sets.
 
     Raises
     ------
@@ -195,6 +199,8 @@ def resolve(name: str, given: Iterable[str], environ: Mapping[str, str] = os.env
             for item in text.split(_SEPARATOR) if setting.repeated else [text]:
                 _put(site, setting, item.strip(), variable)
     own = check(name, given)
+    if workers is not None and "maximum" not in own:
+        site = {key: value for key, value in site.items() if key not in ("minimum", "maximum")}
     values = {**site, **own}
     if "rmm_pool" in own and "gpus" not in values and name != "cuda":
         word = f"--cluster-option rmm_pool={own['rmm_pool']}"

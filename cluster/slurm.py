@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from asyncio import to_thread
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -20,7 +21,8 @@ from types import ModuleType
 from typing import Any
 
 import dask
-from distributed import Client
+from dask.utils import key_split
+from distributed import Client, SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
 
 from cluster import certificates, remote
@@ -29,6 +31,7 @@ from cluster.closed import ClosedScheduler
 from cluster.handle import ClusterHandle
 from cluster.settings import scale
 from pipeline.errors import InputError
+from pipeline.running.dispatch import LOSSES
 
 WALLTIME = "01:00:00"
 LOGS = "slurm-logs"
@@ -75,6 +78,7 @@ def start(
                 **job_options(values, memory, explicit=memory_limit is not None),
             )
             stack.callback(_close, cluster)
+            cluster.loop.add_callback(cluster.scheduler.add_plugin, Interruptions(_walltime(values), say))
             client = stack.enter_context(Client(cluster))
             try:
                 # Submitted here and now, so that a job Slurm does not take is told.
@@ -104,7 +108,7 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
     gpus = values.get("gpus")
     cores = values.get("cores", gpus or 1)
     processes = gpus or cores
-    walltime = values.get("walltime", WALLTIME)
+    walltime = _walltime(values)
     lines = [f"export {name}={value}" for name, value in sorted(remote.worker_environment().items())]
     if seconds_of(walltime) - LEAVE_SECONDS >= LEAST_SECONDS:
         lines.append(f"export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION={seconds_of(walltime) - LEAVE_SECONDS}s")
@@ -128,6 +132,42 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
         "job_extra_directives": [*([f"--gpus={gpus}"] if gpus else []), *values.get("directive", ())],
         "job_script_prologue": [*values.get("prologue", ()), *lines],
     }
+
+
+class Interruptions(SchedulerPlugin):
+    """A plug-in of the scheduler that tells of tasks that are interrupted again and again as worker jobs end.
+
+    Dask does not count a worker that leaves before its job's limit as an accident: a task that takes longer than a job
+    may run is begun anew for ever, and nothing else says so. It is not given up, for it may fit into a job and only
+    have come to workers that were about to leave.
+
+    Parameters
+    ----------
+    walltime : str
+        Limit of each job.
+    say : callable
+        Function that shows a line.
+    """
+
+    name = "ikmap-interruptions"
+
+    def __init__(self, walltime: str, say: Callable[[str], None]) -> None:
+        self._walltime, self._say = walltime, say
+        self._times = Counter[str]()
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """Count the tasks of a worker that leaves in order: Dask calls it for every event of the scheduler."""
+        if topic != "all" or msg.get("action") != "remove-worker" or not msg["expected"]:
+            return
+        for key in msg["processing-tasks"]:
+            self._times[key] += 1
+            times, stage = self._times[key], key_split(key).replace("_", ":")
+            if times % LOSSES == 0:
+                self._say(
+                    f"a task of {stage} was begun {times} times and not ended, as its workers left at the limit of "
+                    f"their jobs ({self._walltime}); if it takes longer than that, end this command and type it again "
+                    "with --cluster-option walltime=TIME, a longer one"
+                )
 
 
 def _fault(cluster: Any, values: Mapping[str, Any]) -> str | None:
@@ -177,6 +217,10 @@ def _last_words(jobs: Iterable[str], values: Mapping[str, Any]) -> str:
 
 def _logs(values: Mapping[str, Any]) -> Path:
     return Path(values.get("logs", LOGS)).expanduser().absolute()
+
+
+def _walltime(values: Mapping[str, Any]) -> str:
+    return str(values.get("walltime", WALLTIME))
 
 
 def seconds_of(walltime: str) -> int:

@@ -45,6 +45,10 @@ def in_one_line(error: BaseException, most: int | None = 200) -> str:
     return " ".join(str(error).split())[:most] or type(error).__name__
 
 
+class ClusterLost(InputError):
+    """An error for workers or a scheduler that are gone: the same command goes on where the run stopped."""
+
+
 class DoesNotFit(InputError):
     """An error for a request that needs more memory than a worker has."""
 

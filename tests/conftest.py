@@ -95,7 +95,7 @@ def _name(path: Path) -> str:
 def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        patch.setattr("pipeline.runs.metrics.performance_report", lambda **_: nullcontext())
         yield
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from cluster.settings import KINDS, family
+from cluster.settings import KINDS, PREFIX, SETTINGS, family
 from cluster.settings import check as check_settings
 from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
 from flows.options.option import BASELINES, FEATURES, LEARNING, Environment, FlagOnly, On, Session
 from ikmap.methods import Doc
 from ikmap.methods.kinds import Choice, Text
+from pipeline.errors import InputError
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
 
@@ -58,11 +60,24 @@ class CommonOptions(Options):
 
     @classmethod
     def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """All of it but the size of clusters that are not of ours, or that grow as they are needed."""
+        """Return all of it but the size of clusters that are not of ours, or that grow as they are needed.
+
+        Raises
+        ------
+        InputError
+            If the environment gives both a number of workers and the most of them, and nothing else decides.
+        """
         kind = family(given.get("cluster", environment.get("cluster", "local")))
         adaptive = any(word.startswith("maximum=") for word in given.get("cluster_option", ()))
         left_out = {"workers", "memory_limit"} if kind == "address" else {"workers"} if adaptive else set()
-        return {name: value for name, value in environment.items() if name not in left_out}
+        kept = {name: value for name, value in environment.items() if name not in left_out}
+        bound = f"{PREFIX}MAXIMUM"
+        if "workers" in kept.keys() - given.keys() and kind in SETTINGS["maximum"].kinds and bound in os.environ:
+            raise InputError(
+                f"IKMAP_WORKERS={kept['workers']} and {bound}={os.environ[bound]}: found both, expected one of them; "
+                "type --workers N or --cluster-option maximum=N, which win over both"
+            )
+        return kept
 
     def check_together(self) -> None:
         """Refuse a setting that the cluster does not have."""

@@ -45,7 +45,7 @@ from flows.runs import online as run_online
 from flows.runs import reproduce as run_reproduce
 from flows.runs import score as run_score
 from ikmap.tasks import TASKS, task_of
-from pipeline.errors import InputError, OnlyPlanned
+from pipeline.errors import ClusterLost, InputError, OnlyPlanned
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.plain_text import printable
 from pipeline.monitoring.progress import choose_progress
@@ -225,8 +225,9 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
 
 
 def _may_be_tried_again(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG001
-    # A wrong file is as wrong the second time.
-    return not isinstance(state.result(raise_on_failure=False).error, InputError)
+    # A wrong file is as wrong the second time; a cluster may be there again.
+    error = state.result(raise_on_failure=False).error
+    return isinstance(error, ClusterLost) or not isinstance(error, InputError)
 
 
 def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O], values: Mapping[str, Any]) -> Any:

@@ -111,7 +111,7 @@ def run_pipeline(
         With the command that resumes the run.
     """
     began = time.time() if began is None else began
-    from pipeline.errors import InputError, OnlyPlanned, writing
+    from pipeline.errors import ClusterLost, InputError, OnlyPlanned, writing
     from pipeline.monitoring.progress import choose_progress
     from pipeline.running.compiling import words_of, words_of_rows
     from pipeline.running.repair import check_models
@@ -160,6 +160,10 @@ def run_pipeline(
         except OnlyPlanned:
             again = replace(resuming(options, path), dry_run=False).command()
             raise OnlyPlanned(f"--dry-run: nothing was trained; to go on from here: {again}") from None
+        except ClusterLost as error:
+            if options.run_dir:
+                raise
+            raise ClusterLost(f"{error}, with --run-dir {path}") from None
         except InputError:
             # The same data are refused again, and others are another run; a server may answer next time.
             directory.withdraw(keep_tasks=not all(Location(source["url"]).is_local for source in sources))

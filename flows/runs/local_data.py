@@ -25,6 +25,7 @@ class LocalData:
     def __init__(self, options: ReproduceOptions) -> None:
         self.folder = data_folder(options.data_dir)
         self.registry = known_data(options.dataset_file, self.folder)
+        self._all_columns = frozenset[str](options.the_paper.about.get("all_columns", ()))
         self.there: dict[str, ResolvedDataset] = {}
         self.skipped: dict[str, str] = {}
 
@@ -42,8 +43,8 @@ class LocalData:
         if missing := missing_files(spec, self.folder):
             self.skipped[spec.name] = f"{spec.name}: {' and '.join(missing)} not found in {self.folder}"
         else:
-            # Papers use all columns, unless they say something else.
-            self.there[spec.name] = replace(resolve(spec, self.folder), drop=())
+            data = resolve(spec, self.folder)
+            self.there[spec.name] = replace(data, drop=()) if spec.name in self._all_columns else data
 
     def those_of(self, names: Iterable[str]) -> list[str]:
         """Return the data sets that are there, once each, by their names in the registry."""

@@ -23,7 +23,7 @@ from flows.runs.batch import batch_params, cluster_arguments, identity, invocati
 from flows.runs.local_data import LocalData
 from flows.runs.online import online_identity, online_params
 from ikmap.tasks import CLASSIFICATION
-from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
+from pipeline.errors import ClusterLost, Damaged, DoesNotFit, InputError, NegativeValues
 from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
 from pipeline.params import Params
@@ -165,6 +165,8 @@ class Runs:
 
         Raises
         ------
+        ClusterLost
+            The cluster is gone, for the other runs too.
         DoesNotFit
             A worker is too small for it.
         """
@@ -176,7 +178,7 @@ class Runs:
                 refused = str(error)
             except TimeLimitReached:
                 return self._ended(way, "stopped", f"stopped after {self._stop(self.path / way.key / STOPPED):g} s")
-            except DoesNotFit:
+            except (ClusterLost, DoesNotFit):
                 raise
             except InputError as error:
                 return self._ended(way, "failed", str(error))
@@ -355,6 +357,8 @@ class Runs:
         """Return the result of the ingest, or the reason why it failed."""
         try:
             return self._ingested(dataset, "none", False, cluster)[1]["result"]
+        except ClusterLost:
+            raise
         except (InputError, KilledWorker, MemoryError) as error:
             return str(error)
 

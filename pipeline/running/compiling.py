@@ -226,14 +226,14 @@ def _submit[**P, R](
 
 
 def _results[R](client: Client, futures: Sequence[Future[R]]) -> list[R]:
-    """Return the results of the futures in their order; raise `InputError` if there are no workers for too long."""
-    from pipeline.running.dispatch import LOOK_SECONDS, Watch, next_done
+    """Return the results of the futures in their order; raise `ClusterLost` if workers or scheduler are gone."""
+    from pipeline.running.dispatch import LOOK_SECONDS, Watch, next_done, result_of
 
     watch, left = Watch(client), dict.fromkeys(futures)
     while left:
         for future in next_done(client, left, watch, LOOK_SECONDS):
             del left[future]
-    return [future.result() for future in futures]
+    return [result_of(future) for future in futures]
 
 
 def _run(

@@ -12,9 +12,10 @@ from typing import Protocol
 
 import dask
 from dask.utils import key_split
-from distributed import Client, Future, wait
+from distributed import CancelledError, Client, Future, wait
+from distributed.comm import CommClosedError
 
-from pipeline.errors import InputError
+from pipeline.errors import ClusterLost, InputError
 from pipeline.record_types import TaskRecord
 from pipeline.running.measured import measured
 from pipeline.running.side_by_side import TimeLimitReached, stop_on_request
@@ -34,6 +35,10 @@ LOSSES = 3
 """Number of workers that may die on a task before it is given up."""
 LOST_SECONDS = 60.0
 """Seconds without any worker after which a run is given up; Dask replaces a worker that died within seconds."""
+
+CONNECTION_LOST = (
+    "the connection to the scheduler was lost; give the same command again: it goes on where the run stopped"
+)
 
 LARGE = {"distributed.admin.large-graph-warning-threshold": "1GB"}
 """Dask configuration in which it does not warn of a task that is known to be large."""
@@ -84,6 +89,11 @@ def run_tasks[R: TaskRecord](
     stop : callable, optional
         Called before the first task and every second from then on: once it returns True, the remaining tasks are given
         up.
+
+    Raises
+    ------
+    ClusterLost
+        If there has been no worker for ``LOST_SECONDS``, or the connection to the scheduler was lost.
     """
     if stop is not None and stop():
         return
@@ -123,7 +133,7 @@ def run_tasks[R: TaskRecord](
                 if future.status == "error" and running[future].ordered:
                     _raise_first(running, future)
                 task = running.pop(future)
-                record = future.result()
+                record = result_of(future)
                 n_done, seconds = n_done + 1, seconds + record["seconds"]
                 if task.worker is None:
                     in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
@@ -138,7 +148,7 @@ def run_tasks[R: TaskRecord](
         _end_running(client, running)
         raise
     finally:
-        client.cancel(list(running), force=True)
+        _give_up(client, running)
 
 
 class Work[R: TaskRecord](Protocol):
@@ -161,8 +171,10 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
 
     Raises
     ------
+    ClusterLost
+        If there has been no worker for ``LOST_SECONDS``, or the connection to the scheduler was lost.
     InputError
-        If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
+        If several workers have died on the same task.
     """
     running: dict[Future[R], Task] = {}
     watch, losses, stage = Watch(client), Counter[str](), key_split(key)
@@ -183,7 +195,7 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
                 return
             for future in next_done(client, running, watch, ARRIVAL_SECONDS if more else LOOK_SECONDS):
                 task = running.pop(future)
-                record = future.result()
+                record = result_of(future)
                 spent.append(future)
                 yield task, record
             for future in _without_worker(running, watch):
@@ -201,13 +213,20 @@ def run_ready[R: TaskRecord](client: Client, key: str, work: Work[R]) -> Iterato
         _end_running(client, running)
         raise
     finally:
+        _give_up(client, running)
+
+
+def _give_up[R](client: Client, running: Mapping[Future[R], Task]) -> None:
+    """Cancel futures; a client that is closed has none."""
+    if client.scheduler is not None:
         client.cancel(list(running), force=True)
 
 
 def _raise_first[R](running: Mapping[Future[R], Task], failed: Future[R]) -> None:
     """Raise the error of the first task that fails among those that were submitted before a failed one."""
     for future in takewhile(lambda future: future is not failed, running):
-        with suppress(TimeoutError):  # without workers, there is nothing to wait for
+        # Without workers there is nothing to wait for, and of a scheduler that is gone the failed task will tell.
+        with suppress(TimeoutError, CancelledError):
             future.result(timeout=lost_seconds())
 
 
@@ -259,10 +278,22 @@ def most_workers() -> int:
     return int(dask.config.get("ikmap.most-workers", 0))
 
 
+def check_connection(client: Client) -> None:
+    """Refuse a client that Dask has closed, as it has tried in vain to connect to its scheduler anew.
+
+    Raises
+    ------
+    ClusterLost
+    """
+    if client.scheduler is None:
+        raise ClusterLost(CONNECTION_LOST)
+
+
 class Watch:
     """A look now and then at whether there are workers."""
 
     def __init__(self, client: Client) -> None:
+        check_connection(client)
         self._client = client
         self._looked = self._last_seen = time.monotonic()
         self._there: Collection[str] = workers_of(client)
@@ -276,7 +307,7 @@ class Watch:
 
         Raises
         ------
-        InputError
+        ClusterLost
             If there has been no worker for ``LOST_SECONDS``.
         """
         time_now = time.monotonic()
@@ -286,7 +317,7 @@ class Watch:
             if self._there:
                 self._last_seen = time_now
             if time_now - self._last_seen > lost_seconds():
-                raise InputError(
+                raise ClusterLost(
                     f"the cluster has had no workers for {lost_seconds():g} seconds, expected at least one; "
                     "the same command goes on where the run stopped"
                 )
@@ -298,23 +329,44 @@ def next_done[R](client: Client, running: Collection[Future[R]], watch: Watch, p
 
     Raises
     ------
-    InputError
-        If there has been no worker for ``LOST_SECONDS``.
+    ClusterLost
+        If there has been no worker for ``LOST_SECONDS``, or the connection to the scheduler was lost.
     KeyboardInterrupt
         If the stage is told to stop.
     """
     stop_on_request()
+    check_connection(client)
     if not running:
         time.sleep(patience)
         return []
-    if done := [future for future in running if future.done()]:
-        watch.alive()
-        return done
-    try:
-        with client.as_current():  # else `wait` asks whatever client is Dask's default
-            wait(list(running), timeout=patience, return_when="FIRST_COMPLETED")
-    except TimeoutError:
-        watch.look()
-        return []
+    if not any(future.done() for future in running):
+        try:
+            with client.as_current():  # else `wait` asks whatever client is Dask's default
+                wait(list(running), timeout=patience, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            watch.look()
+            return []
+        except CancelledError as error:
+            raise ClusterLost(CONNECTION_LOST) from error
+    done = [future for future in running if future.done()]
+    # Dask cancels all futures when it loses the connection; those that we cancel are running no more.
+    if any(future.cancelled() for future in done):
+        raise ClusterLost(CONNECTION_LOST)
     watch.alive()
-    return [future for future in running if future.done()]
+    return done
+
+
+def result_of[R](future: Future[R]) -> R:
+    """Wait for a future and return its result.
+
+    Raises
+    ------
+    ClusterLost
+        If the connection to the scheduler was lost before the result was here.
+    """
+    try:
+        return future.result()
+    except (CancelledError, CommClosedError) as error:
+        if future.status == "error":  # It is the task's own.
+            raise
+        raise ClusterLost(CONNECTION_LOST) from error

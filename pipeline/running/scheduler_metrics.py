@@ -18,6 +18,7 @@ from typing import Self
 
 from distributed import Client, Scheduler, SchedulerPlugin
 
+from pipeline.errors import ClusterLost
 from pipeline.monitoring.events import Events
 from pipeline.monitoring.process_metrics import COUNTED, STAGES
 from pipeline.record_types import Record, StageProgress, TaskProgress
@@ -137,6 +138,8 @@ class ReportedEvents:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, ClusterLost):  # nobody is there to be told
+            self._stages.clear()
         while self._stages:
             _, sums = self._stages.popitem()
             self._report(sums, running=False)
@@ -155,7 +158,9 @@ class ReportedEvents:
             "tasks_expected": sums.expected if running else 0,
             "tasks_done": sums.sums["tasks"] + sums.sums["tasks_skipped"] if running and sums.expected else 0,
         }
-        with suppress(OSError, RuntimeError):  # no scheduler, no client: waiting for the tasks will fail too
+        if self._client.scheduler is None:  # the client is closed: waiting for the tasks will fail too
+            return
+        with suppress(OSError, RuntimeError):  # nor does the scheduler answer
             self._client.log_event(TOPIC, message)
 
 

@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
 
 from distributed import performance_report
 
 from ikmap.json_values import Json
+from pipeline.errors import ClusterLost
 from pipeline.params import Params
 from pipeline.record_types import ChooseResult, Record, RecordView, Result, SelectResult, Summary, UsedGPU
 from pipeline.report import write_report
@@ -23,6 +25,22 @@ from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import RunDirectory
 
 PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distributed", "zarr", "pyarrow")
+
+
+class DaskReport:
+    """Dask's report of what its workers did; none where the workers or the scheduler were lost."""
+
+    def __init__(self, file: str) -> None:
+        self._report = performance_report(filename=file, stacklevel=2)  # it shows the code that leaves this one
+
+    def __enter__(self) -> None:
+        self._report.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, ClusterLost):  # nobody is there to ask, and to try would hide the error
+            self._report.__exit__(kind, error, trace)
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,7 @@ class Invocation:
 
     def watched(self, run: RunDirectory) -> AbstractContextManager[object]:
         """Return the context manager around the work of a run: Dask's report, if it is wanted."""
-        return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
+        return DaskReport(str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
     def prepare_to_draw(self) -> None:
         """Begin to import what Dask's report is drawn with, while workers are busy and this process only waits."""

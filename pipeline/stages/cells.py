@@ -14,7 +14,7 @@ from pipeline.rows.block_sizes import BlockLayout, cell_layout
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
-from pipeline.running.dispatch import Task
+from pipeline.running.dispatch import Task, result_of
 from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.store import Store
@@ -70,7 +70,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> CellsResult:
 def explain(context: Context, fitted: Iterable[Fitted]) -> None:
     """Say how a worker will find the cells of stored models."""
     for model in fitted:
-        for line in context.client.submit(explain_task, context.store, model, context.device, pure=False).result():
+        for line in result_of(context.client.submit(explain_task, context.store, model, context.device, pure=False)):
             context.events.message(f"cells, {model.parameter} {shown(model.value)}: {line}")
 
 

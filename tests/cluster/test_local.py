@@ -218,6 +218,7 @@ def test_memory_is_shared_between_workers() -> None:
     one, four = local.worker_memory(None, 1), local.worker_memory(None, 4)
     assert four < one < psutil.virtual_memory().total
     assert local.worker_memory(None, 10**9) == local.MIN_WORKER_BYTES
+    assert local.worker_memory(None, 2, lambda: 10**9) == local.WORKERS_SHARE * 10**9 / 2
 
 
 def test_usable_cores() -> None:

@@ -119,6 +119,17 @@ def test_number_of_workers() -> None:
         scale("slurm", 2, {"maximum": 9})
 
 
+def test_a_number_of_workers_wins_over_the_bounds_of_a_site() -> None:
+    site = {"IKMAP_CLUSTER_MINIMUM": "2", "IKMAP_CLUSTER_MAXIMUM": "9", "IKMAP_CLUSTER_QUEUE": "main"}
+    assert resolve("slurm", [], site) == {"minimum": 2, "maximum": 9, "queue": "main"}
+    values = resolve("slurm", [], site, workers=4)
+    assert values == {"queue": "main"}
+    assert scale("slurm", 4, values) == (4, 4)
+    both = resolve("slurm", ["maximum=8"], site, workers=4)  # typed by the same person
+    with pytest.raises(InputError, match="--workers 4 and maximum=8: found both"):
+        scale("slurm", 4, both)
+
+
 def test_every_setting_and_kind_is_documented() -> None:
     page = (ROOT / "docs/clusters.md").read_text()
     assert all(f"| `{name}` |" in page for name in SETTINGS)
@@ -168,6 +179,21 @@ def test_what_a_site_sets_goes_with_every_cluster(monkeypatch: pytest.MonkeyPatc
         assert (options.workers, options.memory_limit) == (workers, memory)
     monkeypatch.setenv("IKMAP_CLUSTER", "tcp://a:1")
     assert BatchOptions.parse([]).workers is None
+
+
+def test_a_site_that_sets_both_numbers_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IKMAP_WORKERS", "3")
+    monkeypatch.setenv("IKMAP_CLUSTER_MAXIMUM", "9")
+    for kind in ("slurm", "kubernetes"):
+        with pytest.raises(InputError, match=r"^IKMAP_WORKERS=3 and IKMAP_CLUSTER_MAXIMUM=9: found both, .*; type --w"):
+            BatchOptions.parse(["--cluster", kind])
+    for words, workers in (
+        (["--cluster", "slurm", "--workers", "4"], 4),
+        (["--cluster", "slurm", "--cluster-option", "maximum=8"], None),
+        (["--cluster", "local"], 3),
+        (["--cluster", "tls://a:1"], None),
+    ):
+        assert BatchOptions.parse(words).workers == workers
 
 
 @pytest.mark.parametrize(

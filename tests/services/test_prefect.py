@@ -27,7 +27,7 @@ from cluster import ClusterHandle, connect
 from flows.cli import run_command
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
-from pipeline.errors import InputError
+from pipeline.errors import ClusterLost, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
 from tests.support.narrow import present
@@ -346,7 +346,9 @@ def test_wrong_file(
 
 @prefect_test
 @pytest.mark.usefixtures("api")
-@pytest.mark.parametrize(("error", "calls"), [(OSError("flaky"), 3), (InputError("wrong"), 1)])
+@pytest.mark.parametrize(
+    ("error", "calls"), [(OSError("flaky"), 3), (ClusterLost("gone"), 3), (InputError("wrong"), 1)]
+)
 def test_retries_are_for_what_may_pass(error: Exception, calls: int) -> None:
     from prefect import flow
 

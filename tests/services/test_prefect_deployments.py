@@ -91,6 +91,9 @@ def test_pods_get_what_the_deployment_says() -> None:
     assert asked == set(variables["properties"])
     entry = yaml.safe_load((ROOT / "cluster/kubernetes/prefect.yaml").read_text(encoding="utf-8"))["deployments"][0]
     assert set(variables["required"]) <= set(entry["work_pool"]["job_variables"]) <= set(variables["properties"])
+    shipped = ROOT / "cluster/kubernetes/rbac.yaml"
+    (account,) = (d for d in yaml.safe_load_all(shipped.read_text()) if d["kind"] == "ServiceAccount")
+    assert entry["work_pool"]["job_variables"]["service_account_name"] == account["metadata"]["name"]
     pod = template["job_configuration"]["job_manifest"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}

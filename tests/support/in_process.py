@@ -67,6 +67,10 @@ class Pending:
         """Return whether the result may be asked for: one task after the other is done."""
         return self not in self._waiting or self._waiting[0] is self
 
+    def cancelled(self) -> bool:
+        """Return whether the connection to the scheduler was lost: there is none."""
+        return False
+
     @property
     def status(self) -> str:
         """Dask's word for how the call ended."""

@@ -30,6 +30,7 @@ from flows.runs import online as run_online
 from flows.runs import score as run_score
 from ikmap.methods import LEARNERS
 from ikmap.model import Model
+from pipeline.errors import ClusterLost
 from pipeline.monitoring.events import QuietProgress
 from pipeline.monitoring.process_metrics import COUNTED, STAGES, ProcessMetrics
 from pipeline.record_types import StageProgress
@@ -339,6 +340,7 @@ class Wire:
     """A client that keeps what is told."""
 
     id = "c-1"
+    scheduler: str | None = "tcp://a:1"
 
     def __init__(self) -> None:
         self.said: list[dict[str, Any]] = []
@@ -399,6 +401,18 @@ def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.Monke
     # The stage that nobody finished ends as the events do.
     assert [(said["stage"], said["running"]) for said in wire.said[5:]] == [("cells", 1), ("cells", 0)]
     assert len({said["token"] for said in wire.said}) == 2
+
+
+def test_a_scheduler_that_is_lost_is_not_told_of_it() -> None:
+    wire = Wire()
+    with pytest.raises(ClusterLost), ReportedEvents(wire, Heard()) as events:  # type: ignore[arg-type]  # noqa: PT012
+        events.stage_started("cells", 2, None)
+        raise ClusterLost("the scheduler is gone")
+    assert [said["running"] for said in wire.said] == [1]
+    wire.scheduler = None  # Dask has closed the client
+    with ReportedEvents(wire, Heard()) as events:  # type: ignore[arg-type]
+        events.stage_started("cells", 2, None)
+    assert len(wire.said) == 1
 
 
 def test_the_scheduler_is_not_told_of_every_task() -> None:

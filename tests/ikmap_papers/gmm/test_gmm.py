@@ -318,8 +318,12 @@ def test_a_study_goes_on_with_more_parts_and_shows_what_it_found(tmp_path: Path)
 
 
 def test_ctg_has_the_columns_that_are_its_class(tmp_path: Path) -> None:
-    """The paper has them; the data set of the product leaves them out."""
+    """The paper has them; the data set of the product leaves them out, and so do other papers."""
     (tmp_path / "ctg.csv").write_text("a,Class\n1,2\n")
-    there = LocalData(ReproduceOptions(paper="gmm", table="1", data_dir=str(tmp_path)))
-    there.look_for("ctg")
-    assert there.there["ctg"].drop == ()
+    (tmp_path / "own.toml").write_text("[dataset.own]\ntrain = 'ctg.csv'\nlabel = 'Class'\ndrop = ['a']\n")
+    own = str(tmp_path / "own.toml")
+    for paper, table, dropped in (("gmm", "1", ()), ("isolation-kernel", "5", tuple(f"V{k}" for k in range(26, 36)))):
+        there = LocalData(ReproduceOptions(paper=paper, table=(table,), data_dir=str(tmp_path), dataset_file=own))
+        for name in ("ctg", "own"):
+            there.look_for(name)
+        assert (there.there["ctg"].drop, there.there["own"].drop) == (dropped, ("a",))

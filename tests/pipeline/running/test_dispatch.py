@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from distributed import Client
+from distributed.comm import CommClosedError
 
+from pipeline.errors import ClusterLost
 from pipeline.record_types import TaskRecord
 from pipeline.running.compiling import prepare
-from pipeline.running.dispatch import Task, run_ready, run_tasks, worker_addresses
+from pipeline.running.dispatch import Task, result_of, run_ready, run_tasks, worker_addresses
 from pipeline.storage import durable
 from tests.support.in_process import ADDRESS, InProcess
 from tests.support.runs import context
@@ -82,3 +85,62 @@ def test_a_run_needs_no_other_process(tmp_path: Path) -> None:
     assert client.run(os.getpid, on_error="ignore") == {}
     assert client.submit(count, 3, pure=False).result()["rows"] == 3
     assert prepare(client, ["anne dense"], print) == 0.0
+
+
+class Cut(InProcess):
+    """A client whose futures are all cancelled by Dask, as it has lost the connection to the scheduler."""
+
+    def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **more: Any) -> Any:
+        future = super().submit(func, *args, key=key, **more)
+        future.cancelled = lambda: True
+        return future
+
+
+class Closed(InProcess):
+    """A client that takes nothing any more once it is closed."""
+
+    def submit(self, func: Callable[..., Any], *args: Any, key: str = "", **more: Any) -> Any:
+        assert self.scheduler is not None
+        return super().submit(func, *args, key=key, **more)
+
+    def cancel(self, futures: Sequence[Any], *_: Any, **__: Any) -> Any:
+        assert self.scheduler is not None
+        return super().cancel(futures)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda client: list(run_tasks(client, "count", count, [Task("k", (1,))])),
+        lambda client: list(run_ready(client, "count", Halving(20))),
+        lambda client: prepare(client, ["anne dense"], print),
+    ],
+    ids=["tasks", "ready", "compiling"],
+)
+def test_a_lost_connection_is_told_as_what_it_is(work: Callable[[Client], object]) -> None:
+    with pytest.raises(ClusterLost, match=r"^the connection to the scheduler was lost; give the same command again: "):
+        work(Cut())
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_client_that_is_closed_is_told_as_a_lost_connection(when: str) -> None:
+    client = Closed()
+    tasks = run_tasks(client, "count", count, [Task(f"k-{k}", (k,)) for k in range(9)])
+    if when == "after":
+        next(tasks)
+    client.scheduler = None  # as Dask does when it cannot connect anew
+    with pytest.raises(ClusterLost, match="the connection to the scheduler was lost"):
+        next(tasks)
+
+
+def closed() -> TaskRecord:
+    raise CommClosedError("of the task")
+
+
+def test_a_result_that_does_not_arrive_is_told_and_an_error_of_the_task_gets_out_as_it_was() -> None:
+    with pytest.raises(CommClosedError, match="of the task"):
+        result_of(InProcess().submit(closed, pure=False))
+    future = InProcess().submit(count, 3, pure=False)
+    future.result = closed
+    with pytest.raises(ClusterLost, match="the connection to the scheduler was lost"):
+        result_of(future)

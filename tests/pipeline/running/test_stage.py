@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
-from pipeline.errors import InputError
+from pipeline.errors import ClusterLost, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.record_types import TaskRecord
 from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
@@ -72,7 +72,7 @@ def fail_at(k: int, bad: int) -> TaskRecord:
 began, released = threading.Event(), threading.Event()
 
 
-def wait() -> TaskRecord:
+def wait(*_: object) -> TaskRecord:
     began.set()
     assert released.wait(60)
     return {}
@@ -232,6 +232,28 @@ def test_a_cluster_without_workers_is_given_up(small_sizes: SmallSizes) -> None:
     ):
         list(run_tasks(client, "square", square, squares(3)))
     assert done == []
+
+
+def test_a_connection_that_breaks_is_told() -> None:
+    began.clear()
+    released.clear()
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+
+        def cut() -> None:
+            assert began.wait(60)
+            cluster.loop.add_callback(cluster.scheduler.client_comms[client.id].abort)
+
+        cutting = threading.Thread(target=cut)
+        cutting.start()
+        try:
+            with pytest.raises(ClusterLost, match=r"^the connection to the scheduler was lost; give the same command"):
+                list(run_tasks(client, "waiting", wait, squares(3)))
+        finally:
+            released.set()
+            cutting.join()
 
 
 def test_a_worker_that_comes_late_is_waited_for(small_sizes: SmallSizes) -> None:
