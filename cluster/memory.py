@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-type Names = tuple[str, str, str]
-"""Files of a group with its limit and its use, and the line of ``memory.stat`` about what may be dropped at once."""
+type Names = tuple[str, str, tuple[str, ...]]
+"""Files of a group with its limit and its use, and the lines of ``memory.stat`` about files that may be dropped."""
 
-_V1: Names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_V2: Names = ("memory.max", "memory.current", "inactive_file")
+_V1: Names = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file"))
+_V2: Names = ("memory.max", "memory.current", ("inactive_file", "active_file"))
 
 
 def room(process: Path = Path("/proc/self"), mounted: Path = Path("/sys/fs/cgroup")) -> float:
     """Return the bytes that the groups of a process leave it, or infinity if none of them has a limit.
 
     Of the group of the process and all groups above it, the one counts whose limit less its use is the least. Use is
-    that of all processes of a group, without cached files that the system may drop at once.
+    that of all processes of a group, without cached files, which the system drops where memory is wanted.
 
     Parameters
     ----------
@@ -46,13 +46,14 @@ def _groups(process: Path, mounted: Path) -> Iterator[tuple[Path, Names]]:
                 yield folder, names
 
 
-def _left(folder: Path, limit: str, use: str, droppable: str) -> float:
+def _left(folder: Path, limit: str, use: str, droppable: Sequence[str]) -> float:
     """Return the bytes that a group may still take, or infinity if it has no limit."""
     most = _number(_text(folder / limit))
     if most is None:
         return math.inf
     lines = dict(line.partition(" ")[::2] for line in _text(folder / "memory.stat").splitlines())
-    used = (_number(_text(folder / use)) or 0) - (_number(lines.get(droppable, "")) or 0)
+    cached = sum(_number(lines.get(name, "")) or 0 for name in droppable)
+    used = (_number(_text(folder / use)) or 0) - cached
     return max(0, most - max(0, used))
 
 

@@ -161,9 +161,9 @@ def run_pipeline(
             again = replace(resuming(options, path), dry_run=False).command()
             raise OnlyPlanned(f"--dry-run: nothing was trained; to go on from here: {again}") from None
         except ClusterLost as error:
-            if options.run_dir:
+            if options.run_dir and not options.fresh:
                 raise
-            raise ClusterLost(f"{error}, with --run-dir {path}") from None
+            raise ClusterLost(f"{error}; {resuming(options, path).again}") from None
         except InputError:
             # The same data are refused again, and others are another run; a server may answer next time.
             directory.withdraw(keep_tasks=not all(Location(source["url"]).is_local for source in sources))

@@ -48,7 +48,7 @@ def run(
     starting(options, events)
     from flows.runs.local_data import LocalData
     from flows.runs.paper_runs import Runs
-    from pipeline.errors import InputError
+    from pipeline.errors import ClusterLost, InputError
     from pipeline.reproduce.compared import form_of
     from pipeline.reproduce.page import write_page
     from pipeline.reproduce.results import collect
@@ -81,6 +81,10 @@ def run(
             return results
         except KeyboardInterrupt:
             raise KeyboardInterrupt(replace(options, run_dir=str(path), fresh=False).again) from None
+        except ClusterLost as error:
+            if not options.fresh:
+                raise
+            raise ClusterLost(f"{error}; {replace(options, run_dir=str(path), fresh=False).again}") from None
         except InputError:
             lock.undo()
             raise

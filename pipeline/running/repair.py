@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import Damaged, InputError
+from pipeline.errors import ClusterLost, Damaged, InputError
 from pipeline.storage.predictions import read_predictions
 from pipeline.storage.store import DOCUMENT
 
@@ -140,6 +140,8 @@ def until_verified[T](
             withdraw(context, error_found)
             context.events.message(f"{error_found}; it is made again")
             damaged = error_found if within.startswith(STORE) else None  # other things come and go
+        except ClusterLost:
+            raise
         except InputError as error:
             if damaged is not None and _is_gone(Path(damaged.path)):
                 raise InputError(f"{damaged} and cannot be made again: {error}") from None

@@ -33,7 +33,7 @@ def test_the_group_that_leaves_least_decides(tmp_path: Path) -> None:
         "slurm/job_7/step_0/memory.current": "2000\n",
         "slurm/other/memory.max": "1\n",
     }
-    assert of(tmp_path, "0::/slurm/job_7/step_0\n", files) == 3000
+    assert of(tmp_path, "0::/slurm/job_7/step_0\n", files) == 3700
 
 
 def test_groups_of_the_first_version_are_those_of_memory(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from pipeline.sources.formats.typed import (
     checked_fields,
     columns_of_folders,
     long_texts_in,
+    long_texts_of,
     plain_texts,
 )
 
@@ -142,11 +143,9 @@ def _opened_file(file: File, request: ReadRequest) -> ArrowTable:
         reader = _reader(file, stream, narrowest(types))
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
         fields = checked_fields(file, names, types, sum(rows))
-        long: tuple[tuple[str, int], ...] = ()
-        if texts := plain_texts(names, types):
-            first = next(k for k, count in enumerate(rows) if count)
-            reader = _reader(file, stream, [k for k, name in enumerate(names) if name in texts])
-            long = long_texts_in(_batch(file.url, reader, first), texts)
+        texts = plain_texts(names, types)
+        reader = _reader(file, stream, [k for k, name in enumerate(names) if name in texts] or narrowest(types))
+        long = long_texts_of(file, texts, rows, partial(_batch, file.url, reader))
     return ArrowTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows, long=long)
 
 

@@ -20,7 +20,7 @@ from pipeline.sources.formats.typed import (
     TypedTable,
     checked_fields,
     columns_of_folders,
-    long_texts_in,
+    long_texts_of,
     plain_texts,
 )
 
@@ -72,8 +72,6 @@ def open_orc(file: File, request: ReadRequest) -> OrcTable:
         columns = [names[k] for k in narrowest(types) or ()]
         rows = tuple(_stripe(file.url, reader, k, columns).num_rows for k in range(stripes)) if columns else ()
         fields = checked_fields(file, names, types, sum(rows))
-        long: tuple[tuple[str, int], ...] = ()
-        if texts := plain_texts(names, types):
-            first = next(k for k, count in enumerate(rows) if count)
-            long = long_texts_in(_stripe(file.url, reader, first, texts), texts)
+        texts = plain_texts(names, types)
+        long = long_texts_of(file, texts, rows, lambda k: _stripe(file.url, reader, k, texts))
     return OrcTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows, long=long)

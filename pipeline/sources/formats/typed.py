@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
-from pipeline.sources.files.limits import check_row
+from pipeline.sources.files.limits import MEBIBYTE, check_row
 from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.groups import (
     CELL_BYTES,
@@ -31,6 +31,8 @@ from pipeline.sources.formats.groups import (
 )
 from pipeline.sources.formats.table_file import TableFile
 
+MOST_LOOKED_AT = 64 * MEBIBYTE
+"""Bytes of a batch or stripe, about, that are read only to see how long texts are."""
 FRAGMENT_ROWS = 1 << 19
 """Rows of a fragment of a narrow table: few enough for every worker to have some."""
 
@@ -138,6 +140,26 @@ def checked_fields(
 def plain_texts(names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:
     """Return the names of the columns of text. Of words that come as codes, a few rows may have all that a file has."""
     return [name for name, kind in zip(names, types, strict=True) if is_text(kind) and not pa.types.is_dictionary(kind)]
+
+
+def long_texts_of(
+    file: File, texts: Sequence[str], rows: Sequence[int], read: Callable[[int], pa.RecordBatch]
+) -> tuple[tuple[str, int], ...]:
+    """Return which of some columns of text have long cells, and the mean bytes of these, by the first rows of a file.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Rows of each of its batches or stripes.
+    read : callable
+        Reads these columns of one of them. Where they are large that is not done only to look: then the bytes of the
+        whole file are taken for those of these columns.
+    """
+    if not texts:
+        return ()
+    if file.size > MOST_LOOKED_AT * len(rows):
+        return long_texts([(name, file.size // len(texts)) for name in texts], sum(rows))
+    return long_texts_in(read(next(k for k, count in enumerate(rows) if count)), texts)
 
 
 def long_texts_in(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[tuple[str, int], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,5 +55,11 @@ def test_a_run_whose_cluster_is_lost_stays_and_can_be_found(
     assert list(tmp_path.rglob("manifest.json")) == []
     said = ended_by(ClusterLost("the scheduler is gone"))
     (manifest,) = tmp_path.rglob("manifest.json")
-    where = manifest.parent.relative_to(tmp_path)
-    assert said == "the scheduler is gone" + ("" if named else f", with --run-dir {where}")
+    where = shlex.quote(str(manifest.parent.relative_to(tmp_path)))
+    if named:
+        assert said == "the scheduler is gone"
+        options = replace(options, fresh=True)
+        said = ended_by(ClusterLost("the scheduler is gone"))
+    assert said.startswith("the scheduler is gone; run python -m flows.batch --input")
+    assert f" --run-dir {where}" in said
+    assert "--fresh" not in said

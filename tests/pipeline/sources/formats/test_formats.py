@@ -432,7 +432,10 @@ def test_numbers_in_columns_without_a_type_are_numbers_as_labels_too(tmp_path: P
 
 @pytest.mark.parametrize("name", ["t.parquet", "groups.parquet", "t.arrow", "t.arrows", "t.orc", "t.sqlite"])
 @pytest.mark.parametrize("length", [1, 2000])
-def test_rows_of_long_texts_come_in_blocks_of_fewer(name: str, length: int, tmp_path: Path) -> None:
+def test_rows_of_long_texts_come_in_blocks_of_fewer(
+    name: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where batches are so large that none is read only to look."""
     texts = [f"{k:02}" + "x" * length for k in range(60)]
     content = pa.table({"n": [float(k) for k in range(60)], "text": texts, "y": [k % 2 for k in range(60)]})
     path = tmp_path / name
@@ -458,6 +461,10 @@ def test_rows_of_long_texts_come_in_blocks_of_fewer(name: str, length: int, tmp_
     assert (max(counts()) <= 12) == (length == 2000)
     assert counts("text") == [60]
     assert sum(counts()) == 60
+    if length == 2000:
+        monkeypatch.setattr("pipeline.sources.formats.typed.MOST_LOOKED_AT", 1)
+        assert max(counts()) <= 12
+        assert counts("text") == [60]
 
 
 def test_blocks_of_numbers_and_of_words_that_come_again_are_as_large_as_ever(tmp_path: Path) -> None:
