@@ -501,7 +501,8 @@ class OwnMapsResult(TypedDict, total=False):
 class LateState(TypedDict):
     """The state of a file of late labels: the place reached, whether labels are text, and counts of labels.
 
-    If the last labels of the initial rows stand further on, ``initial_end`` is the place behind them.
+    If the last labels of the initial rows stand further on, ``initial_end`` is the place behind them. ``unquoted``
+    tells whether quotes around labels are left out.
     """
 
     offset: int
@@ -509,6 +510,7 @@ class LateState(TypedDict):
     text: bool | None
     counts: dict[str, int]
     initial_end: NotRequired[int]
+    unquoted: NotRequired[bool]
 
 
 class LabelsResult(TypedDict, total=False):

@@ -409,6 +409,8 @@ class Race:
         """Return psi and C for all rows of a fold, of which some chose them."""
         fit = min(fit.size for fit, _ in self.folds)
         grown = self._grown(name, settings, min(fit, SEARCH_ROWS), fit)
+        if grown[0] < settings[0]:  # so many rows have no memory for more
+            return grown
         own, sizes = self._by_name(name), (fit, self.n_columns, self.n_classes)
         most = FOREST_SHARE * self.budget * self.n_workers
         while grown[0] > settings[0] and len(self.folds) * known_seconds(own, *sizes, grown[0]) > most:

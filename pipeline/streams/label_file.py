@@ -104,13 +104,14 @@ class LabelFile:
         self._ahead: dict[int, tuple[str, int]] = {}
         self._have: set[int] = set()
         self._text: bool | None = None
+        self._unquotes = True
 
     # --- reading
 
     def _pairs(self, *, last: bool = False) -> Iterator[tuple[int, str, int]]:
         """Yield row, label and line number of each line that was not taken; going on takes the line.
 
-        A line without an end may not be all there yet: it is left for later, unless it is the `last`.
+        A line without an end may not be all there yet: it is left for later, unless it is the `last` and reads as one.
         """
         try:
             stream = self._path.open("rb")
@@ -128,7 +129,12 @@ class LabelFile:
                 ended = line.endswith(b"\n")
                 if not ended and not last:
                     return
-                pair = self._parse(line, self._line + 1)
+                try:
+                    pair = self._parse(line, self._line + 1)
+                except InputError:
+                    if ended:
+                        raise
+                    return
                 if pair is not None:
                     yield *pair, self._line + 1
                 self._offset, self._line = self._offset + len(line), self._line + ended
@@ -146,7 +152,7 @@ class LabelFile:
         if not text:
             return None
         word, comma, rest = text.partition(",")
-        row, label = _unquoted(word), _unquoted(rest)
+        row, label = (_unquoted(cell) if self._unquotes else cell.strip() for cell in (word, rest))
         if not comma or not row.isdecimal() or not label:
             if number == 1 and comma and not row[:1].isdecimal():
                 return None  # a header
@@ -266,6 +272,7 @@ class LabelFile:
         """Return how far the file was read, and the counts."""
         counts = asdict(self.counts)
         state: LateState = {"offset": self._offset, "line": self._line, "text": self._text, "counts": counts}
+        state["unquoted"] = self._unquotes
         if self._offset < self._initial_end:
             state["initial_end"] = self._initial_end
         return state
@@ -274,6 +281,7 @@ class LabelFile:
         """Restore a state of :meth:`as_json`, with the places of those of the last `limit` rows that have a label."""
         self._offset, self._line, self._text = kept["offset"], kept["line"], kept["text"]
         self._initial_end = kept.get("initial_end", 0)
+        self._unquotes = kept.get("unquoted", False)  # the labels of a run of an earlier version have their quotes
         self.counts = Counts(**kept["counts"])
         self._have = {self._n_initial + place for chunk_places in places for place in chunk_places.tolist()}
 

@@ -281,6 +281,8 @@ def test_a_budget_that_makes_the_trees_of_a_forest_smaller_is_said_to_decide(bud
     race._searched["forest"] = [{(1024, 1.0): 2.0, (4096, 4.0): 1.0}]
     assert race._for_fold("forest", (4096, 4.0))[0] == psi
     assert race.limited == (budget is not None)
+    race.n_columns = 60_000  # bins of all rows of a fold have no memory
+    assert race._for_fold("forest", (4096, 4.0))[0] < 4096
 
 
 def test_larger_trees_still_fit_into_the_memory_of_a_forest() -> None:

@@ -256,6 +256,15 @@ def test_lines_as_programs_write_them(tmp_path: Path) -> None:
         stream.write('\n3,"yes"\n4,no')
     assert late.take(0, 2, 1).lines.tolist() == [4]
     assert late.take(2, 0, 1, last=True).lines.tolist() == [5]
+    with path.open("a") as stream:
+        stream.write("\n1057")  # which reads as no line yet, and is left out
+    assert late.take(2, 0, 1, last=True).lines.tolist() == []
+    kept = late.as_json()
+    del kept["unquoted"]  # a state of an earlier version, whose labels have their quotes
+    late.go_on(kept, [])
+    with path.open("a") as stream:
+        stream.write(',"yes"\n')
+    assert late.take(0, 1100, 1, last=True).labels.tolist() == ['"yes"']
     path.write_text('\ufeff"row","label"\r\n"0","yes"\r\n', encoding="utf-8")
     assert LabelFile(str(path), 1, 10, print).of_initial(0, 1).tolist() == ["yes"]
 
