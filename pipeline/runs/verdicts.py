@@ -96,7 +96,7 @@ def on_edges(metrics: Metrics) -> Iterator[Verdict]:
 def on_columns(metrics: Metrics) -> Iterator[Verdict]:
     """Yield a line for each column that looks like an id."""
     for column in metrics["data"].get("ids", ()):
-        only_id, left_out = shlex.join(Text().written("--id", column)), as_typed("--drop", column)
+        only_id, left_out = shlex.join(Text("COLUMN").written("--id", column)), as_typed("--drop", column)
         yield Verdict(
             ID,
             f"column {column} looks like an id, a different whole number in every row, and is learned from: {only_id} "
