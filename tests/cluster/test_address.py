@@ -22,7 +22,7 @@ def test_a_run_waits_for_workers_later_as_long_as_at_its_start(options: tuple[st
 
 
 def test_it_is_found_from_within_an_event_loop_that_runs() -> None:
-    """As in a notebook."""
+    """Notebooks have such a loop."""
 
     async def cell(address: str) -> int:
         with connect(address) as handle:

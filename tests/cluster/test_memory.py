@@ -22,7 +22,7 @@ def of(tmp_path: Path, groups: str, files: dict[str, str]) -> float:
 
 
 def test_the_group_that_leaves_least_decides(tmp_path: Path) -> None:
-    """As in a Slurm job: the limit is that of the job, two groups above the process; the root has none."""
+    """The limit of a Slurm job is that of a group above the process; the root has none."""
     files = {
         "slurm/memory.max": "9000\n",
         "slurm/memory.current": "100\n",

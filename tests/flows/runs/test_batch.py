@@ -1,4 +1,4 @@
-"""Where a run is made, and what is left of one that ends before its first stage is done."""
+"""Directories of runs: where they are made, and what is left of a run that ends before its first stage is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside the metrics of a run."""
+"""Dask's report, which stands beside the metrics of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.runs import context
 def test_a_lost_cluster_is_not_asked_for_a_report(
     error: InputError | None, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That would take half a minute, and then hide what has happened behind an error of its own."""
+    """Asking it would take half a minute, and then hide what has happened behind an error of Dask's own."""
     exits: list[Any] = []
 
     def report(**_: object) -> ExitStack:

@@ -78,7 +78,7 @@ def test_what_tells_the_label_matters(table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_numbers_to_predict(table: Path, tmp_path: Path) -> None:
-    """However small they are."""
+    """Targets may be as small as 1e-9: responses keep their digits."""
     rows = pq.read_table(table)
     tiny = pa.array(rows["number"].to_numpy() * 1e-9)
     pq.write_table(rows.drop_columns(["kind", "number"]).append_column("tiny", tiny), table)
@@ -94,7 +94,7 @@ def test_numbers_to_predict(table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_figure_without_a_value_says_nothing_of_columns(table: Path, tmp_path: Path) -> None:
-    """Of test rows of one class, only accuracy can be measured."""
+    """Test rows of one class tell the accuracy alone."""
     rows = pq.read_table(table)
     alike = rows.filter(pc.equal(rows["kind"], "yes"))
     pq.write_table(alike, tmp_path / "alike.parquet")

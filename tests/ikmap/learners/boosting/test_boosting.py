@@ -199,7 +199,7 @@ def problem_of(name: str, at_once: int | None = None) -> tuple[np.ndarray, np.nd
 def test_pieces_change_no_bit(
     name: str, ends: list[int], at_once: int | None, word_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether hessians have many bits or few, so that they are rounded by chance."""
+    """Hessians have many bits, or so few that they are rounded by chance."""
     monkeypatch.setattr(piece, "SUM_ROWS", 50)
     monkeypatch.setattr(growth, "WORD_BITS", word_bits)
     X, y, problem = problem_of(name, at_once)
@@ -439,7 +439,7 @@ def test_hessians_have_few_bits_in_histograms_of_very_many_rows_and_more_in_leav
 
 
 def test_a_class_that_is_rare_among_very_many_rows_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few bits, the hessian of each row is less than half of a 1, and their sum is that of many 1s."""
+    """Hessians with few bits are less than half of a 1 in each row, and that of many 1s in the sum."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 3))
     rare = ((X[:, 0] > 1.9) & (rng.random(40_000) < 0.2)).astype(float)

@@ -265,7 +265,7 @@ def test_folds_before_which_no_row_weighs_anything_are_left_out_in_time(n_classe
 
 
 def test_folds_before_which_there_is_one_time_are_left_out_where_boosting_holds_out_the_last() -> None:
-    """Of five folds in time, the first one learns from the first time alone, which more than half of the rows have."""
+    """The first of five folds in time learns from the first time alone, which more than half of the rows have."""
     of, time = training(2), np.r_[np.zeros(50), np.arange(1.0, 41.0)]
     late = replace(of, division=Division(time, in_time=True))
     words = {"boosting,iforest": 4, "iforest": 5, "boosting:held_out=0.0,iforest": 5}

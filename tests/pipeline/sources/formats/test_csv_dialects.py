@@ -110,7 +110,7 @@ def test_marks_line_ends_blank_lines_and_quotes(tmp_path: Path) -> None:
 
 
 def test_a_quote_within_a_name_takes_no_rows(tmp_path: Path) -> None:
-    """Nor do quotes within cells further down."""
+    """Quotes within cells further down stand for themselves too."""
     content = 'size 15",b,y\n1,u,0\n2,v,1\n3,"4"" w",0\n4,5" x,1\n'
     source = found_in(tmp_path / "t.csv", content)
     assert source.column_names == ('size 15"', "b")

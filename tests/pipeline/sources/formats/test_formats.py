@@ -435,7 +435,7 @@ def test_numbers_in_columns_without_a_type_are_numbers_as_labels_too(tmp_path: P
 def test_rows_of_long_texts_come_in_blocks_of_fewer(
     name: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where batches are so large that none is read only to look."""
+    """Batches may be so large that none is read only to look."""
     texts = [f"{k:02}" + "x" * length for k in range(60)]
     content = pa.table({"n": [float(k) for k in range(60)], "text": texts, "y": [k % 2 for k in range(60)]})
     path = tmp_path / name
