@@ -38,12 +38,11 @@ NAMES = (
     "gpu",
     "runs",
     "encodings",
-    "defaults",
     "tables",
     "budgets",
     "frontier",
     "tabular",
 )
-LONG = ("runs", "encodings", "defaults", "tables", "budgets", "frontier", "tabular")
+LONG = ("runs", "encodings", "tables", "budgets", "frontier", "tabular")
 #: Benchmarks that write other reports than one of their name.
 REPORTS = {"tables": ("tables", "table_splits")}

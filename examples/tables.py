@@ -3,7 +3,7 @@
     python examples/tables.py                       # a small made-up table
     python examples/tables.py --run runs/clicks --input new.parquet      # a run predicts the rows of a file
 
-For the second, make a run: python -m flows.batch --input clicks.parquet --calibration platt --run-dir runs/clicks
+For the second, make a run: python -m flows.batch --input train.csv --label clicked --run-dir runs/clicks
 
 The same works with a DataFrame of pandas or polars in place of the Arrow table.
 """
@@ -61,7 +61,7 @@ def predict(run: str, file: str) -> None:
     table = pq.read_table(file)
     predicted = model.predict(table)
     try:
-        # By --calibration platt or isotonic; --learner logistic has probabilities anyway.
+        # The bare command, logistic, boosting and stacking have probabilities; others with --calibration.
         probable = model.predict_proba(table)
     except AttributeError:
         probable = None

@@ -57,8 +57,8 @@ class TableOptions(Options):
     missing: Annotated[
         tuple[str, ...] | None,
         Doc(
-            "words that mean a missing cell, as empty ones do, wherever cells are text, also in Parquet and Arrow "
-            "(default: NA,N/A,NaN,nan,null,NULL,?)"
+            "words that mean a missing cell, as empty ones do; a number among them, such as -999, is missing in every "
+            "column of numbers, in Parquet and Arrow too, however it is written (default: NA,N/A,NaN,nan,null,NULL,?)"
         ),
         On(DATA),
     ] = None

@@ -368,11 +368,14 @@ def table_request(options: BatchOptions) -> TableRequest:
     """
     from ikmap.tables import EncodingRequest
     from pipeline.rows.split_rule import SplitRule
+    from pipeline.sources.columns.missing import numbers_among
     from pipeline.sources.columns.plan_file import read_plan
     from pipeline.sources.columns.request import TableRequest
 
     division = None if options.split_by is None else SplitRule.parse(options.split_by)
-    more: dict[str, Any] = {} if options.missing is None else {"missing": ("", *options.missing)}
+    more: dict[str, Any] = {}
+    if options.missing is not None:
+        more = {"missing": ("", *options.missing), "missing_as_numbers": bool(numbers_among(options.missing))}
     return TableRequest(
         drop=options.drop or (),
         id=options.id,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ikmap.arrays import Array, Floats, Matrix, Objects, Singles
 from ikmap.tables.column_plan import DROP
-from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of, without_numbers
 from ikmap.tables.times import seconds_in, seconds_of, word_of
 
 if TYPE_CHECKING:
@@ -218,34 +218,70 @@ def table_of_columns(
     names: Sequence[str],
     kinds: Sequence[str | None],
     missing: Collection[str] = (),
+    missing_numbers: Sequence[float] = (),
 ) -> tuple[RawTable, list[str]]:
-    """Return a table of columns, and their kinds; given kinds are required, and some words stand for nothing."""
+    """Return a table of columns, and their kinds; given kinds are required.
+
+    Parameters
+    ----------
+    missing : collection of str
+        Words that stand for nothing.
+    missing_numbers : sequence of float
+        Numbers that do in columns of numbers.
+    """
     if missing:
-        columns = [_without(column, missing) for column in columns]
+        columns = [_without(*column, missing, missing_numbers) for column in zip(columns, kinds, strict=True)]
     made = [cells(column, name, kind) for column, name, kind in zip(columns, names, kinds, strict=True)]
+    if missing:
+        made = [(_without_words(codes, words, missing), words, kind) for codes, words, kind in made]
     n = len(columns[0]) if columns else 0
     values = np.column_stack([found for found, _, _ in made]) if made else np.empty((n, 0))
     return RawTable(np.ascontiguousarray(values), tuple(words for _, words, _ in made)), [kind for _, _, kind in made]
 
 
-def table_by_name(X: Frame, names: Sequence[str], kinds: Sequence[str], missing: Collection[str] = ()) -> RawTable:
+def table_by_name(
+    X: Frame,
+    names: Sequence[str],
+    kinds: Sequence[str],
+    missing: Collection[str] = (),
+    missing_numbers: Sequence[float] = (),
+) -> RawTable:
     """Return the columns of a DataFrame with these names, which can stand in any order among others.
 
     Parameters
     ----------
     missing : collection of str
         Words that stand for nothing.
+    missing_numbers : sequence of float
+        Numbers that do in columns of numbers.
 
     Raises
     ------
     ValueError
         One is missing, has the name of another one, or is of another kind.
     """
-    return table_of_columns(list(columns_of(X, names, kinds)), names, kinds, missing)[0]
+    return table_of_columns(list(columns_of(X, names, kinds)), names, kinds, missing, missing_numbers)[0]
 
 
-def _without(column: np.ndarray, missing: Collection[str]) -> np.ndarray:
-    """Return the column, with None in place of words that stand for nothing."""
+def _without(column: Array, kind: str | None, missing: Collection[str], missing_numbers: Sequence[float]) -> Array:
+    """Return the column with None or NaN in place of what stands for nothing."""
+    numbers = missing_numbers if kind == NUMBER else ()
+    if column.dtype.kind in "iuf" and numbers:
+        return without_numbers(column.astype(np.float64), numbers)
     if column.dtype.kind not in "OUT":
         return column
-    return _objects([None if isinstance(value, str) and value.strip() in missing else value for value in column])
+
+    def is_nothing(value: object) -> bool:
+        if isinstance(value, str):
+            return value.strip() in missing
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | np.number):
+            return False
+        return float(value) in numbers
+
+    return _objects([None if is_nothing(value) else value for value in column])
+
+
+def _without_words(codes: Floats, words: Sequence[str] | None, missing: Collection[str]) -> Floats:
+    """Return the codes of a column with NaN for words that stand for nothing, such as numbers in a column of words."""
+    lost = [float(k) for k, word in enumerate(words or ()) if word in missing]
+    return without_numbers(codes, lost)

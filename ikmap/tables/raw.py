@@ -96,6 +96,14 @@ def positions_of(codes: Floats, absent: int) -> np.ndarray:
     return np.where(missing, absent, codes).astype(np.int64)
 
 
+def without_numbers(values: Floats, numbers: Sequence[float]) -> Floats:
+    """Return values with NaN in place of the numbers that stand for nothing; the array itself where it has none."""
+    if not numbers:
+        return values
+    absent = np.isin(values, numbers)
+    return np.where(absent, np.nan, values) if absent.any() else values
+
+
 def as_word(value: object) -> str:
     """Return a value as a word, with the same words for true and false in text, Parquet, DataFrames and Python."""
     word = str(value).strip()

@@ -108,7 +108,7 @@ class RunModel:
         if probabilities is None:
             raise AttributeError(
                 f"learner {self.learner} of this run has no probabilities; run flows.batch with --calibration platt or "
-                "isotonic, or --learner logistic"
+                "isotonic, with --learner logistic or boosting, or without a --learner"
             )
         return probabilities
 
@@ -137,15 +137,16 @@ class RunModel:
         if named or self._preparation.encoded:
             columns = self._columns or []
             names, kinds = [column.name for column in columns], [column.kind for column in columns]
-            missing = {"", *self._model.table.missing}
+            request = self._model.table
+            missing, numbers = request.missing_cells, request.missing_numbers
             if named:
-                table = table_by_name(X, names, kinds, missing)
+                table = table_by_name(X, names, kinds, missing, numbers)
             else:
                 given = as_dense(as_rows(X)) if sp.issparse(X) else X
                 array = np.array(given, dtype=object) if isinstance(given, list | tuple) else np.asarray(given)
                 if array.ndim != 2 or array.shape[1] != len(names):
                     raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
-                table = table_of_columns(list(array.T), names, kinds, missing)[0]
+                table = table_of_columns(list(array.T), names, kinds, missing, numbers)[0]
             plain = all(words is None for words in table.levels) and not np.isnan(table.values).any()
             return table.values, None if plain else table.levels
         names_of_X = getattr(X, "columns", None)

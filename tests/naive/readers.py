@@ -40,13 +40,29 @@ def csv_cells(text: str, delimiter: str = ",") -> list[list[str]]:
     return records
 
 
+def csv_record_ends(text: bytes, delimiters: str = ",") -> list[int]:
+    """Return the places behind the line ends of CSV text that stand in no quoted cell: one that begins with a quote."""
+    ends = []
+    begins, quoted, closed = True, False, False
+    for position, character in enumerate(text.decode("latin-1"), start=1):
+        if quoted:
+            quoted, closed = character != '"', character == '"'
+        elif character == '"' and (begins or closed):  # the first of a cell, or the second of two within one
+            quoted, closed = True, False
+        else:
+            closed = False
+            if character == "\n":
+                ends.append(position)
+        begins = not quoted and character in f"{delimiters}\n\r"
+    return ends
+
+
 def csv_blocks(text: bytes, size: int) -> list[tuple[int, bytes]]:
     """Return line and text of each block: the records that start in each `size` bytes of CSV text."""
     blocks = [b""] * -(-len(text) // size)
-    begin, quoted = 0, False
-    for position, code in enumerate(text, start=1):
-        quoted ^= code == ord('"')
-        if position == len(text) or (code == ord("\n") and not quoted):
-            blocks[begin // size] += text[begin:position]
-            begin = position
+    begin = 0
+    for end in [*csv_record_ends(text), len(text)]:
+        if begin < end:
+            blocks[begin // size] += text[begin:end]
+            begin = end
     return [(1 + b"".join(blocks[:k]).count(b"\n"), block) for k, block in enumerate(blocks)]

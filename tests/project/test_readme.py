@@ -16,8 +16,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_there_are_two_examples() -> None:
-    assert len(BLOCKS) == 2
+def test_there_are_three_examples() -> None:
+    assert len(BLOCKS) == 3
 
 
 @pytest.mark.slow
@@ -37,9 +37,20 @@ def test_a_finished_run_in_python(
     assert (model.predict(X) == y).mean() > 0.98  # type: ignore[attr-defined]
 
 
-def test_the_method_alone(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_a_model_is_chosen_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     exec(BLOCKS[1], names)
+    score, rest = capsys.readouterr().out.split(maxsplit=1)
+    assert float(score) > 0.9
+    first, second, *_ = names["model"].leaderboard_  # type: ignore[attr-defined]
+    assert first["loss"] <= second["loss"]
+    assert repr(first["name"]) in rest
+
+
+def test_the_method_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    exec(BLOCKS[2], names)
     assert float(capsys.readouterr().out) > 0.9
     cells = names["cells"]
     assert (str(cells.dtype), cells.shape) == ("int32", (1797, 300))  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ikmap.arrays import Bools, Floats
 from ikmap.tables import CATEGORY, NUMBER, TIME
-from ikmap.tables.raw import as_word
+from ikmap.tables.raw import as_word, without_numbers
 from ikmap.tables.statistics import EXACT
 from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
@@ -184,9 +184,20 @@ def kind_of_type(kind: pa.DataType) -> str | None:
 
 
 def as_numbers(
-    column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[str], where: Where
+    column: pa.ChunkedArray,
+    wanted: WantedColumn,
+    missing: frozenset[str],
+    where: Where,
+    missing_numbers: tuple[float, ...] = (),
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Return the cells of a column as a float64 array, and the words that its codes stand for where it has words.
+
+    Parameters
+    ----------
+    missing : frozenset of str
+        Words that stand for nothing.
+    missing_numbers : tuple of float
+        Numbers that stand for nothing in a column of numbers. True and false are no numbers there.
 
     Raises
     ------
@@ -197,7 +208,7 @@ def as_numbers(
     if kind == CATEGORY:
         return _codes(column, missing)
     if is_text(column.type):
-        return _parsed(column, wanted, missing, where), None
+        return _parsed(column, wanted, missing, where, missing_numbers), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_duration(column.type) and wanted.role == "feature":  # earlier models have it for a time
@@ -214,6 +225,8 @@ def as_numbers(
     if kind == TIME:
         return _seconds(column), None
     values = float_values(column.cast(pa.float64(), safe=False))
+    if not pa.types.is_boolean(column.type):
+        values = without_numbers(values, missing_numbers)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         finite = WEIGHT if wanted.role == "weight" else f"a finite number{' (the label)' * (wanted.role == 'label')}"
@@ -278,7 +291,13 @@ def _seconds(column: pa.ChunkedArray) -> Floats:
     return np.where(_is_present(whole), _numbers_of(whole) / per, np.nan)
 
 
-def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[str], where: Where) -> Floats:
+def _parsed(
+    column: pa.ChunkedArray,
+    wanted: WantedColumn,
+    missing: frozenset[str],
+    where: Where,
+    missing_numbers: tuple[float, ...],
+) -> Floats:
     """Return the numbers or times in cells of text; each word is looked at once."""
     kind = wanted.kind
     codes, words = _as_codes(column)
@@ -296,7 +315,7 @@ def _parsed(column: pa.ChunkedArray, wanted: WantedColumn, missing: frozenset[st
         value = number_of_word(word) if kind == NUMBER else seconds_in(word)
         if value is None:
             faults.setdefault(as_word(word), []).append(k)
-        else:
+        elif kind != NUMBER or value not in missing_numbers or word.lower() in _TRUTH:
             table[k] = value
     if faults:
         word = min(faults)

@@ -12,9 +12,8 @@ from ikmap.methods.kinds import Names
 from ikmap.tables import ColumnPlan, EncodingRequest
 from pipeline.errors import InputError
 from pipeline.record_types import Record, RecordView
+from pipeline.sources.columns.missing import MISSING_WORDS, numbers_of
 
-MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-"""Cells of text that are missing, where the user says nothing else; the empty one always is."""
 SPLIT_KEY = "kept"
 """Name of `split_column` in records, also in those of older runs."""
 
@@ -38,6 +37,9 @@ class TableRequest:
         The column that says how much each row counts: no feature.
     missing : tuple of str
         Cells of text that are missing.
+    missing_as_numbers : bool
+        Whether numbers among them are missing in columns of numbers too, whatever the format; not so in the records of
+        runs of earlier versions.
     categories : tuple of str
         Columns whose values are words, even if they look like numbers.
     above : float or None
@@ -55,6 +57,7 @@ class TableRequest:
     id: str | None = None
     weight: str | None = None
     missing: tuple[str, ...] = MISSING_WORDS
+    missing_as_numbers: bool = False
     categories: tuple[str, ...] = ()
     above: float | None = None
     unlabelled: bool = False
@@ -71,6 +74,11 @@ class TableRequest:
     def missing_cells(self) -> frozenset[str]:
         """Cells of text that are missing, the empty one among them."""
         return frozenset(self.missing) | {""}
+
+    @property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """Numbers that are missing in columns of numbers."""
+        return numbers_of(self.missing) if self.missing_as_numbers else ()
 
     def as_json(self) -> JsonObject:
         """Return what differs from the default."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ikmap.arrays import Floats
 from ikmap.tables import NUMBER, ColumnPlan
+from ikmap.tables.raw import without_numbers
 from pipeline.errors import InputError, in_one_line
 from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.cells import (
@@ -42,6 +43,8 @@ class Wanted:
         So many of the first are features, all of them numbers; 0: the features are of any kind.
     missing : frozenset of str
         Cells of text that are missing.
+    missing_numbers : tuple of float
+        Numbers that are missing in columns of numbers.
     label, weight : str or None
         Names of the columns of the labels and of the weights, where there are such.
     """
@@ -50,6 +53,7 @@ class Wanted:
     kinds: list[str]
     numbers: int
     missing: frozenset[str]
+    missing_numbers: tuple[float, ...] = ()
     label: str | None = None
     weight: str | None = None
 
@@ -78,7 +82,8 @@ def wanted_of(file: Table, plan: Plan) -> Wanted:
     if plan.split_column is not None and plan.split_column.name in own:
         features.setdefault(plan.split_column.name, plan.split_column.kind)
     kinds = {**features, **kinds}
-    return Wanted(list(kinds), list(kinds.values()), count, request.missing_cells, plan.label, request.weight)
+    missing, numbers = request.missing_cells, request.missing_numbers
+    return Wanted(list(kinds), list(kinds.values()), count, missing, numbers, plan.label, request.weight)
 
 
 def rows_of(file: Table, block: ColumnBlock, wanted: Wanted, plan: Plan) -> RawRows:
@@ -115,7 +120,8 @@ class _Cells:
     """The cells of a block by the names of their columns; those that the names of folders give are the same in all."""
 
     def __init__(self, file: Table, block: ColumnBlock, wanted: Wanted) -> None:
-        self.file, self.block, self.missing = file, block, wanted.missing
+        self.file, self.block = file, block
+        self.missing, self.missing_numbers = wanted.missing, wanted.missing_numbers
         self._together = {} if block.numbers is None else {n: k for k, n in enumerate(wanted.names[: wanted.numbers])}
         self._columns = dict(zip(wanted.names[len(self._together) :], block.columns, strict=True))
         self._fixed = dict(file.partition)
@@ -136,7 +142,7 @@ class _Cells:
         """Return numbers or codes, and the words where a column has words."""
         cells, where = self[column.name], self.where(column.name)
         try:
-            return as_numbers(cells, WantedColumn(column.name, column.kind), self.missing, where)
+            return as_numbers(cells, WantedColumn(column.name, column.kind), self.missing, where, self.missing_numbers)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise InputError(
                 f"{where(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
@@ -162,9 +168,11 @@ def _numbers(cells: _Cells, plan: Plan) -> tuple[Floats, None]:
         for k, name in enumerate(names):
             column = cells[name]
             if pa.types.is_float64(column.type) and not column.null_count:
-                X[:, k] = float_values(column)
+                X[:, k] = without_numbers(float_values(column), cells.missing_numbers)
             else:
                 X[:, k] = cells.converted(ColumnPlan(name, NUMBER))[0]
+    else:
+        X = without_numbers(X, cells.missing_numbers)
     if np.isinf(X).any():
         row, k = np.argwhere(np.isinf(X))[0].tolist()
         raise InputError(f"{cells.where(names[k])(row)}: found {X[row, k]}, expected a finite number")

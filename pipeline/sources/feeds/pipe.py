@@ -11,17 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
+from ikmap.arrays import Int64s
 from pipeline.errors import InputError
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.feeds.feed import TICK_SECONDS, Arrival, Feed
 from pipeline.sources.files.compression import compression_of
-from pipeline.sources.files.file import File, LongLine
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import as_utf8
+from pipeline.sources.files.records import LongLine, Quotes, record_ends
 from pipeline.sources.formats import Format, shown_formats
 from pipeline.sources.formats.base import TextFile
 from pipeline.sources.formats.csv import DELIMITERS, CsvTable
-from pipeline.sources.formats.csv_text import SAMPLE_BYTES, quoted_cell
+from pipeline.sources.formats.csv_text import BOM, SAMPLE_BYTES
 from pipeline.sources.open import AUTO, format_by_content, format_of, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location
@@ -70,7 +72,7 @@ class PipeFeed(Feed):
         self._format, self._request = format, request
         self._head_rows, self._handle = head_rows, handle
         # Before the columns are found, any character that may divide them does.
-        self._quoted = quoted_cell(request.csv.delimiter or DELIMITERS) if format in (AUTO, "csv") else None
+        self._quotes = Quotes(request.csv.delimiter or DELIMITERS) if format in (AUTO, "csv") else None
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
         """Yield arrivals as :meth:`Feed.arrivals` does, from the first row on, whatever was taken in before."""
@@ -104,13 +106,13 @@ class PipeFeed(Feed):
         """Return what the text holds."""
         text_format = self._format_of(head)
         if text_format.name != "csv":
-            self._quoted = None
+            self._quotes = None
         sample = head[: self._end_of_sample(head)]
         file = Head(Location(self.url), "", False, len(sample), None, text=sample)
         request = self._request_like_known(self._request)
         opened = text_format.open(file, request)
         if isinstance(opened, CsvTable):
-            self._quoted = quoted_cell(opened.delimiter)
+            self._quotes = opened.quotes
         if (encoding := opened.file.encoding) and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
             raise InputError(
                 f"{self.url}: found {encoding} text, expected an encoding in which a line end is one byte; recode it "
@@ -140,17 +142,15 @@ class PipeFeed(Feed):
 
         They depend on the text, not on how much of it has come by now.
         """
-        text = self._without_quoted_line_ends(head)
-        end, behind = len(head) - len(head.lstrip(b"\r\n")), 0
-        for k in range(self._head_rows + 1):
-            end = text.find(b"\n", end) + 1
-            if not end:
-                return None
+        ends = self._ends(head)
+        ends = ends[ends > len(head) - len(head.lstrip(b"\r\n"))]
+        behind = 0
+        for k, end in enumerate(ends[: self._head_rows].tolist()):
             if k == 1:
                 behind = end  # a header, however long, and a row
             elif k and end - behind >= SAMPLE_BYTES:
-                break
-        return end
+                return int(end)
+        return int(ends[self._head_rows]) if ends.size > self._head_rows else None
 
     def _as_utf8(self, text: bytes, encoding: str | None) -> bytes:
         """Return text in an encoding as UTF-8."""
@@ -172,23 +172,23 @@ class PipeFeed(Feed):
                 break
             waiting += arrived
             if lines == 1 and self._format == AUTO and format_by_content(bytes(waiting[:8])):
-                self._quoted = None
+                self._quotes = None
             # What was looked through in vain is not looked through again before there is twice as much.
             if len(waiting) < max(TEXT_BYTES, 2 * looked) and time.monotonic() - last < TICK_SECONDS:
                 continue
             last = time.monotonic()
-            end = self._without_quoted_line_ends(bytes(waiting)).rfind(b"\n") + 1
+            ends = self._ends(bytes(waiting))
+            end = int(ends[-1]) if ends.size else 0
             looked = 0 if end else len(waiting)
             if looked > limit:
-                raise LongLine(0, quoted=self._quoted is not None and b"\n" in waiting).at(self.url, lines)
+                raise LongLine(0, quoted=self._quotes is not None and b"\n" in waiting).at(self.url, lines)
             yield bytes(waiting[:end]) or None
             lines += waiting.count(b"\n", 0, end)
             del waiting[:end]
         if waiting:
             yield bytes(waiting)
 
-    def _without_quoted_line_ends(self, text: bytes) -> bytes:
-        """Return text that begins with a record, with spaces for the line ends in quotes: the others end records."""
-        if self._quoted is None or b'"' not in text:
-            return text
-        return self._quoted.sub(lambda cell: cell[0].replace(b"\n", b" "), text)
+    def _ends(self, text: bytes) -> Int64s:
+        """Return the places behind records, of text that begins with one."""
+        mark = len(BOM) if text.startswith(BOM) else 0
+        return record_ends(text[mark:], self._quotes) + mark

@@ -1,4 +1,4 @@
-"""Files, local or on any fsspec URL: open, decompress, identify, and cut text into blocks of whole lines."""
+"""Files, local or on any fsspec URL: open, decompress and identify them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from ikmap.json_values import JsonObject
 from pipeline.errors import InputError, NoRows, in_one_line
 from pipeline.sources.files.compression import COMPRESSIONS, compression_of
-from pipeline.sources.files.limits import MEBIBYTE, longest_row, reason
+from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.files.remote import filesystem
 from pipeline.urls import Location, path_and_part
@@ -222,97 +222,3 @@ def file_failures(url: str) -> Iterator[None]:
         if str(error) == "Invalid data stream":  # what the bz2 module says
             raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
         raise InputError(f"{url}: cannot be read: {in_one_line(error, most=None)}") from error
-
-
-class LongLine(Exception):
-    """A line, or quoted text, is longer than a row may be; it begins after so many line ends of what was being read.
-
-    Turned into an `InputError` by those who know the number of the line.
-
-    Parameters
-    ----------
-    lines : int
-    quoted : bool
-        Whether a quote is open in it.
-    """
-
-    def __init__(self, lines: int, *, quoted: bool = False) -> None:
-        super().__init__(lines)
-        self.lines, self.quoted = lines, quoted
-
-    def at(self, url: str, line: int) -> InputError:
-        """The error, where what was being read begins in that line of the file."""
-        where, limit = f"{url}: line {line + self.lines}", f"{longest_row():,} bytes{reason()}"
-        if self.quoted:
-            return InputError(
-                f"{where}: found a quote, here or before, that is not closed within {limit}, expected quotes in pairs; "
-                'write a cell that has a quote as "27"" monitor", or leave out all quotes: tr -d \'"\' < FILE > NEW'
-            )
-        return InputError(f"{where}: found a line longer than {limit}, expected text in lines")
-
-
-def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool = True, limit: int) -> bytes:
-    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record.
-
-    Raises
-    ------
-    LongLine
-        What follows is longer than `limit` bytes.
-    """
-    parts = [chunk]
-    quoted = quotes and chunk.count(b'"') % 2 == 1
-    length = 0
-    while quoted or not parts[-1].endswith(b"\n"):
-        line = stream.readline(limit)
-        length += len(line)
-        if not line:
-            break
-        if length >= limit:
-            begin = max(0, chunk.rfind(b'"')) if quotes and chunk.count(b'"') % 2 == 1 else len(chunk)
-            raise LongLine(chunk.count(b"\n", 0, begin), quoted=quoted or (quotes and line.count(b'"') % 2 == 1))
-        parts.append(line)
-        quoted ^= quotes and line.count(b'"') % 2 == 1
-    return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
-
-
-def text_blocks(
-    stream: io.BufferedReader,
-    url: str,
-    start: int,
-    stop: int | None,
-    size: int,
-    *,
-    line: int = 1,
-    lines_before: Callable[[], int] = int,
-    quotes: bool = False,
-) -> Iterator[tuple[int, bytes]]:
-    """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
-
-    Yields the number of the first line, and the text. Block k holds the whole lines that start in bytes
-    ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
-    `start`, or at the first line start after it, which is counted as `line`.
-
-    Parameters
-    ----------
-    lines_before : callable
-        Gives the number of lines before those; asked in need only.
-    """
-    position = stream.tell()
-    begin = start
-    limit = longest_row()
-    while stop is None or begin < stop:
-        end = begin + size if stop is None else min(begin + size, stop)
-        text = b""
-        if end > position:
-            text = stream.read(end - position)
-            if text:
-                try:
-                    text = read_record(stream, text, quotes=quotes, limit=limit)
-                except LongLine as error:
-                    raise error.at(url, line + lines_before()) from None
-            elif stop is None and position <= begin:
-                return
-            position += len(text)
-        yield line, text
-        line += text.count(b"\n")
-        begin = end

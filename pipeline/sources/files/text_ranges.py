@@ -1,8 +1,9 @@
 """Cut a text file into byte ranges that any process can read by itself, in CSV whatever line ends stand in quotes.
 
-Where a record starts depends on all quotes before it. A survey counts the quotes and line ends of each stretch of the
-file once; their sums tell whether a stretch begins inside quotes, and in which line. This is exact, not a guess: it
-applies the rule by which :func:`~pipeline.sources.files.file.text_blocks` ends records.
+Where a record starts depends on all quotes before it. A survey looks once at each stretch of the file, for the number
+of its line ends, and for the state behind it (:data:`~pipeline.sources.files.records.STATES`) as it depends on the
+state in front of it. Together they tell in which line a stretch begins, and whether within quotes. This is exact, not a
+guess: it applies the rule by which :func:`~pipeline.sources.files.records.text_blocks` ends records.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from io import FileIO
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.read_ahead import read_ahead
+from pipeline.sources.files.records import NEWLINE, PLAIN, QUOTED, STATES, Quotes, record_ends, text_blocks
 
 TEXT_FRAGMENT_BYTES = 16 * MEBIBYTE
 """Aimed-at bytes of a range: several blocks, and several ranges for each worker even where a file is not very large."""
 _PIECE = MEBIBYTE // 4
-"""Bytes that are counted at a time: they stay in the cache of a processor."""
+"""Bytes that are looked at at a time: they stay in the cache of a processor."""
 _SEARCH = 1 << 14
 """Bytes at a time in which the start of a record is looked for: it is nearly always in the first."""
 _THREADS = 2
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 
 class TextRange(NamedTuple):
@@ -55,7 +56,7 @@ def is_divisible(file: File) -> bool:
 
 
 def record_ranges(
-    file: File, start: int, line: int, range_bytes: int, block_bytes: int, *, quotes: bool = True
+    file: File, start: int, line: int, range_bytes: int, block_bytes: int, *, quotes: Quotes | None
 ) -> tuple[TextRange, ...]:
     """Cut the records of a text file into ranges of about `range_bytes` bytes.
 
@@ -68,8 +69,8 @@ def record_ranges(
         Byte and line of the first record.
     block_bytes : int
         Ranges end where a block of the whole file would: together they have the blocks of the file read as one.
-    quotes : bool
-        Whether records may have line ends in quotes, as those of CSV; without, each line is a record.
+    quotes : Quotes or None
+        Which quotes hold line ends; None: every line is a record.
     """
     stretch = max(1, range_bytes // block_bytes) * block_bytes
     if not is_divisible(file) or file.size - start <= stretch:
@@ -80,15 +81,15 @@ def record_ranges(
 
 
 def range_blocks(
-    file: File, part: TextRange, data_start: int, block_bytes: int, *, quotes: bool = True
+    file: File, part: TextRange, data_start: int, block_bytes: int, *, quotes: Quotes | None
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the line and the text of each block of a range, as :func:`~pipeline.sources.files.file.text_blocks` does.
+    """Yield line and text of each block of a range, as :func:`~pipeline.sources.files.records.text_blocks` does.
 
     Parameters
     ----------
     data_start : int
         Byte of the first record of the file, from where blocks are measured.
-    quotes : bool
+    quotes : Quotes or None
         As of :func:`record_ranges`.
     """
     begin = part.start - (part.start - data_start) % block_bytes
@@ -106,57 +107,67 @@ def _survey(
     line: int,
     stretch: int,
     block_bytes: int,
-    in_quotes: bool,
+    quotes: Quotes | None,
 ) -> tuple[TextRange, ...]:
     edges = [*range(start, file.size, stretch), file.size]
     # A failure to read becomes one line in `file.open`.
     with file.open(), open(file.path, "rb", buffering=0) as stream:
         with ThreadPoolExecutor(_THREADS) as pool:
-            counts = list(pool.map(lambda begin, end: _count(file, begin, end), edges[:-1], edges[1:]))
-        quotes, lines = (list(accumulate(column, initial=0)) for column in zip(*counts, strict=True))
-        starts = [(start, line)]
-        for k, (begin, end) in enumerate(pairwise(edges[1:]), start=1):
+            looks = list(pool.map(lambda *of: _look(file, start, *of, quotes), edges[:-1], edges[1:]))
+        starts, state, lines = [(start, line)], PLAIN, line
+        for (begin, end), (behind, n_lines) in zip(pairwise(edges[1:]), looks, strict=False):
+            state, lines = behind[state], lines + n_lines
             # A stretch in which no record starts is part of the range before it.
-            quoted = quotes[k] % 2 == 1 if in_quotes else None
-            if (record := _first_record(stream, begin, end, quoted)) is not None:
-                starts.append((record[0], line + lines[k] + record[1]))
+            if (record := _first_record(stream, begin, end, state, quotes)) is not None:
+                starts.append((record[0], lines + record[1]))
     stops = [at - (at - start) % block_bytes for at, _ in starts[1:]]
     stops.append(file.size)
     return tuple(TextRange(at, stop, first) for (at, first), stop in zip(starts, stops, strict=True))
 
 
-def _count(file: File, begin: int, end: int) -> tuple[int, int]:
-    """Return the number of quotes and of line ends in bytes ``begin .. end - 1``."""
-    quotes = lines = 0
+def _look(file: File, start: int, begin: int, end: int, quotes: Quotes | None) -> tuple[tuple[int, ...], int]:
+    """Return the states behind bytes ``begin .. end - 1``, one for each state in front of them, and their line ends.
+
+    Parameters
+    ----------
+    start : int
+        Byte of the first record, in front of which stands no part of another one.
+    """
+    states, lines, before = STATES, 0, NEWLINE
     buffer = np.empty(min(_PIECE, end - begin), dtype=np.uint8)
     with open(file.path, "rb", buffering=0) as stream:
-        stream.seek(begin)
+        stream.seek(max(start, begin - 1))
+        if begin > start:
+            before = stream.read(1)[0]
         while begin < end and (n := stream.readinto(memoryview(buffer)[: end - begin])):
-            quotes += int(np.count_nonzero(buffer[:n] == _QUOTE))
-            lines += int(np.count_nonzero(buffer[:n] == _NEWLINE))
-            begin += n
-    return quotes, lines
+            piece = buffer[:n]
+            piece.flags.writeable = False
+            lines += int(np.count_nonzero(piece == NEWLINE))
+            if quotes is not None:
+                states = quotes.after_each(piece, before, states)
+            begin, before = begin + n, int(piece[-1])
+    return states, lines
 
 
-def _first_record(stream: FileIO, begin: int, end: int, quoted: bool | None) -> tuple[int, int] | None:
+def _first_record(stream: FileIO, begin: int, end: int, state: int, quotes: Quotes | None) -> tuple[int, int] | None:
     """Return the first byte in ``begin .. end - 1`` at which a record starts, and the number of line ends before it.
 
-    `quoted` tells whether byte `begin` stands inside quotes; None: quotes mean nothing.
+    Parameters
+    ----------
+    state : int
+        State in front of byte `begin`.
     """
     stream.seek(begin - 1)
-    if stream.read(1) == b"\n" and not quoted:
+    before, lines = stream.read(1)[0], 0
+    if before == NEWLINE and state != QUOTED:
         return begin, 0
-    lines = 0
     # A record starts behind a line end, so that the last byte need not be looked at.
     while begin < end - 1 and (text := stream.read(min(_SEARCH, end - 1 - begin))):
-        codes = np.frombuffer(text, dtype=np.uint8)
-        quotes, line_ends = np.flatnonzero(codes == _QUOTE), np.flatnonzero(codes == _NEWLINE)
-        if quoted is None:
-            quotes = quotes[:0]
-        outside = np.flatnonzero((np.searchsorted(quotes, line_ends) + bool(quoted)) % 2 == 0)
-        if outside.size:
-            return begin + int(line_ends[outside[0]]) + 1, lines + int(outside[0]) + 1
-        quoted = None if quoted is None else quoted ^ (quotes.size % 2 == 1)
-        lines += line_ends.size
-        begin += len(text)
+        ends = record_ends(text, quotes, before, state)
+        if ends.size:
+            return begin + int(ends[0]), lines + text.count(b"\n", 0, int(ends[0]))
+        if quotes is not None:
+            state = quotes.after(text, before, state)
+        lines += text.count(b"\n")
+        begin, before = begin + len(text), text[-1]
     return None

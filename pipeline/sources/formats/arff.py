@@ -22,9 +22,10 @@ from pipeline.sources.columns.cells import is_text, number_in
 from pipeline.sources.columns.raw_rows import ColumnBlock
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.rows import Wanted
-from pipeline.sources.files.file import File, LongLine, read_record
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MOST_COLUMNS, longest_row
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.records import LongLine, read_record
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import SAMPLE_BYTES
 from pipeline.sources.formats.text_lines import LinesTable, first_lines, line_of_row
@@ -211,7 +212,7 @@ def open_arff(file: File, request: ReadRequest) -> ArffTable:
 
 def _line(stream: io.BufferedReader, url: str, number: int) -> bytes:
     try:
-        return read_record(stream, quotes=False, limit=longest_row())
+        return read_record(stream, quotes=None, limit=longest_row())
     except LongLine as error:
         raise error.at(url, number) from None
 

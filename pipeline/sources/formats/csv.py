@@ -23,6 +23,7 @@ from pipeline.errors import InputError
 from pipeline.monitoring.plain_text import not_utf8, shown
 from pipeline.sources.columns.cells import LABEL, arrow_floats, boolean_columns, float_values, number_of_word
 from pipeline.sources.columns.kinds import MANY, are_faults, few, plan_of_cells
+from pipeline.sources.columns.missing import is_numeric, numbers_among
 from pipeline.sources.columns.number_formats import (
     formatted_number,
     has_decimal_commas,
@@ -37,6 +38,7 @@ from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
 from pipeline.sources.files.recoded import encoding_of
+from pipeline.sources.files.records import Quotes
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
@@ -44,7 +46,6 @@ from pipeline.sources.formats.csv_text import (
     find_layout,
     first_records,
     is_broken,
-    is_numeric,
     least_records,
     records,
     rows_of_width,
@@ -87,7 +88,6 @@ class CsvTable(TextTable):
     """One CSV file."""
 
     format: ClassVar[str] = "csv"
-    quotes: ClassVar[bool] = True
 
     delimiter: str
     header: tuple[str, ...] | None
@@ -102,6 +102,10 @@ class CsvTable(TextTable):
     @property
     def own_names(self) -> tuple[str, ...]:
         return self.header or tuple(str(j) for j in range(self.width))
+
+    @property
+    def quotes(self) -> Quotes:
+        return Quotes(self.delimiter)
 
     @property
     def has_names(self) -> bool:
@@ -382,12 +386,6 @@ def _floats(cells: Sequence[str]) -> Floats | None:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=16)
-def numbers_among(missing: frozenset[str]) -> tuple[str, ...]:
-    """Return which of the cells that are missing would be read as numbers, such as -999."""
-    return tuple(word for word in sorted(missing) if is_numeric(word) and not np.isnan(float(word)))
 
 
 def open_csv(file: File, request: ReadRequest) -> CsvTable:

@@ -7,19 +7,20 @@ import io
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
+from pipeline.sources.columns.missing import is_numeric
 from pipeline.sources.columns.read_request import CsvFormat
 from pipeline.sources.files.compression import without_ending
-from pipeline.sources.files.file import File, LongLine
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE, MOST_COLUMNS, longest_row
+from pipeline.sources.files.records import LongLine, Quotes, record_ends
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
 
 
@@ -186,8 +187,8 @@ def _first_of(text: bytes, delimiter: str) -> bytes:
 
     A quote within a cell that has none around it, such as a name ``size 15"``, stands for itself.
     """
-    plain = quoted_cell(delimiter).sub(lambda cell: b"-" * len(cell[0]), text)
-    return text[: plain.find(b"\n") + 1 or len(text)]
+    ends = record_ends(text, Quotes(delimiter))
+    return text[: ends[0]] if ends.size else text
 
 
 def first_records(stream: io.BufferedReader, url: str, delimiters: str) -> tuple[int, int, bytes, bytes]:
@@ -206,47 +207,29 @@ def first_records(stream: io.BufferedReader, url: str, delimiters: str) -> tuple
     InputError
         A record is longer than a row may be.
     """
-    pattern, limit = quoted_cell(delimiters), longest_row()
+    quotes, limit = Quotes(delimiters), longest_row()
     position, line = 0, 1
-    if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
-        position = len(stream.read(len(_BOM)))
-    text = plain = b""  # plain: without what is quoted
+    if stream.peek(len(BOM))[: len(BOM)] == BOM:
+        position = len(stream.read(len(BOM)))
+    text, ends = b"", record_ends(b"", quotes)
     end = stop = rest = 0  # behind the first record, behind the sample; bytes of a record whose end is still to come
     while not stop and rest <= limit and (piece := stream.read(max(SAMPLE_BYTES, min(len(text), limit - rest + 1)))):
         text += piece
-        plain = pattern.sub(lambda cell: b"-" * len(cell[0]), text)
-        blank = plain.rfind(b"\n", 0, len(plain) - len(plain.lstrip(b"\r\n"))) + 1
+        blank = text.rfind(b"\n", 0, len(text) - len(text.lstrip(b"\r\n"))) + 1
         position, line = position + blank, line + text.count(b"\n", 0, blank)
-        text, plain = text[blank:], plain[blank:]
-        end = plain.find(b"\n") + 1
-        stop = plain.find(b"\n", end + SAMPLE_BYTES - 1) + 1 if end else 0
-        rest = len(plain) - (plain.rfind(b"\n") + 1)
-    at = 0
-    for record in plain[: stop or None].split(b"\n"):
+        text = text[blank:]
+        ends = record_ends(text, quotes)
+        end = int(ends[0]) if ends.size else 0
+        stop = next(iter(ends[ends >= end + SAMPLE_BYTES].tolist()), 0)
+        rest = len(text) - int(ends[-1]) if ends.size else len(text)
+    edges = [0, *ends[ends <= (stop or len(text))].tolist(), *([] if stop else [len(text)])]
+    for at, behind in pairwise(edges):
+        record = text[at:behind].removesuffix(b"\n")
         if len(record) >= limit:
-            quoted = b"\n" in text[at : at + len(record)]
-            raise LongLine(text.count(b"\n", 0, at), quoted=quoted).at(url, line)
-        at += len(record) + 1
+            raise LongLine(text.count(b"\n", 0, at), quoted=b"\n" in record).at(url, line)
     if not text.strip(b"\r\n"):
         return position, line, b"", b""
     return position, line, text[: end or None], text[end : stop or None] if end else b""
-
-
-def quoted_cell(delimiters: str) -> re.Pattern[bytes]:
-    """Return the pattern of neighbouring quoted cells, of which the end of the text may cut off the last.
-
-    As for :func:`records`, a quote opens a cell only if the cell begins with it; elsewhere in a cell that is not quoted
-    it stands for itself, as in ``27" monitor,1``. The text is to begin with a record.
-
-    Parameters
-    ----------
-    delimiters : str
-        Characters that may stand between columns.
-    """
-    between, rest = re.escape(delimiters.encode()), rb'[^"]*+(?:""[^"]*+)*+"?+'
-    # The quote stands first, and what is before it is looked at then: quotes are found much faster than cells.
-    opening = rb'"(?:(?<![^\r\n' + between + rb']")|(?<=\A' + _BOM + rb'"))'
-    return re.compile(opening + rest + rb"(?:[" + between + rb']"' + rest + rb")*+")
 
 
 def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
@@ -291,12 +274,6 @@ def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
             raise InputError(f"{url}: line {line}, column {j + 1}: {not_utf8('a name')}")
     check_names(f"{url}: line {line}", names)
     return names
-
-
-def is_numeric(cell: str) -> bool:
-    """Return whether a cell is a number, finite or not."""
-    cell = cell.strip()
-    return bool(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell))
 
 
 def is_broken(text: str) -> bool:

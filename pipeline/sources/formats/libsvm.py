@@ -19,9 +19,10 @@ from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.files import bzip2
-from pipeline.sources.files.file import File, text_blocks
+from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.files.read_ahead import read_ahead
+from pipeline.sources.files.records import text_blocks
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, is_divisible
 from pipeline.sources.formats import _libsvm_loops as loops
 from pipeline.sources.formats.base import Fragment, row_fragments

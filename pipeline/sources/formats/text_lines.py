@@ -13,8 +13,8 @@ from typing import ClassVar
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import ColumnBlock, RawRows
 from pipeline.sources.columns.rows import Wanted, rows_of, wanted_of
-from pipeline.sources.files.file import LongLine, read_record
 from pipeline.sources.files.limits import MEBIBYTE, longest_row
+from pipeline.sources.files.records import LongLine, Quotes, read_record
 from pipeline.sources.files.text_ranges import TEXT_FRAGMENT_BYTES, TextRange, range_blocks, record_ranges
 from pipeline.sources.formats.base import Fragment
 from pipeline.sources.formats.inferred_types import InferredTable
@@ -36,11 +36,14 @@ class TextTable(TableFile):
     FRAGMENT: ClassVar[int] = TEXT_FRAGMENT_BYTES
     BLOCK: ClassVar[int] = 4 * MEBIBYTE
     """A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most."""
-    quotes: ClassVar[bool]
-    """True if records may have line ends in quotes."""
 
     data_start: int
     data_line: int
+
+    @property
+    @abstractmethod
+    def quotes(self) -> Quotes | None:
+        """Which quotes hold line ends; None where every line is a record."""
 
     @abstractmethod
     def block(self, text: bytes, line: int, wanted: Wanted) -> ColumnBlock:
@@ -79,9 +82,11 @@ class LinesTable(TextTable, InferredTable):
         Rows near the start of the file.
     """
 
-    quotes: ClassVar[bool] = False
-
     first_rows: int
+
+    @property
+    def quotes(self) -> None:
+        return None
 
     def least_rows(self) -> int:
         return self.first_rows
@@ -101,7 +106,7 @@ def first_lines(stream: io.BufferedReader, url: str, line: int) -> bytes:
     if end := text.rfind(b"\n") + 1:
         return text[:end]
     try:
-        return read_record(stream, text, quotes=False, limit=longest_row())
+        return read_record(stream, text, quotes=None, limit=longest_row())
     except LongLine as error:
         raise error.at(url, line) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -105,6 +106,28 @@ def test_numbers_of_numpy_among_objects_are_numbers() -> None:
     assert (words, kind) == (None, NUMBER)
     np.testing.assert_array_equal(found, [7.0, 0.5, 1.0, np.nan])
     assert cells(np.array([np.int64(7), np.float32(7)], dtype=object), "x", CATEGORY)[1] == ("7",)
+
+
+def test_numbers_stand_for_nothing_in_columns_of_numbers_and_words_in_others() -> None:
+    """Also among objects; true is no number, and a number in a column of words is one of its words."""
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(
+        {
+            "whole": [1, -9, 3],
+            "single": np.array([0.1, -9, 1], dtype=np.float32),
+            "mixed": np.array([Decimal(-9), "-9", True], dtype=object),
+            "flag": [True, False, True],
+            "zip": [-9, 12, 13],
+        }
+    )
+    kinds = [NUMBER] * 4 + [CATEGORY]
+    found = table_by_name(X, list(X.columns), kinds, {"", "-9", "1", "0.1"}, (-9.0, 0.1, float(np.float32(0.1)), 1.0))
+    nan = np.nan
+    expected = [[nan, nan, nan, 1, nan], [nan, nan, nan, 0, 1], [3, nan, 1, 1, 2]]
+    np.testing.assert_array_equal(found.values, expected)
+    assert found.levels[4] == ("-9", "12", "13")
+    of_words_only = table_by_name(X, list(X.columns), kinds, {"", "-9"})
+    np.testing.assert_array_equal(of_words_only.values[:, 0], [1, -9, 3])
 
 
 def test_durations_are_numbers() -> None:

@@ -119,6 +119,37 @@ def test_words_beyond_the_limit_are_counted_only_where_an_encoding_is_asked_for(
     assert prepared(tmp_path / "asked-for") == prepared(run)
 
 
+def test_a_number_stands_for_nothing_in_files_and_frames_of_any_kind(tmp_path: Path) -> None:
+    """A model of CSV, of Parquet and of Parquet with categories predicts the same, whoever has read the cells."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    a, zips = rng.integers(0, 40, N), rng.integers(0, 5, N)
+    gaps = rng.random(N) < 0.2
+    frame = pandas.DataFrame(
+        {
+            "a": np.where(gaps, -999, a),
+            "b": np.where(gaps[::-1], -999.0, rng.normal(size=N)),
+            "zip": np.where(gaps, -999, zips),
+            "y": np.where(gaps | (a > 20), "p", "n"),
+        }
+    )
+    files = {"csv": tmp_path / "t.csv", "parquet": tmp_path / "t.parquet"}
+    frame.to_csv(files["csv"], index=False)
+    frame.to_parquet(files["parquet"])
+    predictions = []
+    for ending, path in files.items():
+        wanted = options(path, label="y", above=None, id=None, missing=("-999",), category=("zip",))
+        Command(wanted).run(tmp_path / ending)
+        model = load_run(tmp_path / ending)
+        predictions += [model.decision_function(rows) for rows in (frame, frame.astype({"a": float, "zip": object}))]
+        for other, scored in files.items():
+            out = tmp_path / f"{ending}-{other}.parquet"
+            score_file(ScoreOptions(model=str(tmp_path / ending), input=str(scored), output=str(out)))
+            predictions.append(np.array(pq.read_table(out)["score"]))
+    for found in predictions[1:]:
+        np.testing.assert_array_equal(found, predictions[0])
+
+
 def test_a_csv_file_comes_to_the_same_in_one_piece_and_in_many(tmp_path: Path) -> None:
     """Names that are ids have line ends in quotes, and predictions of a file in many pieces are in its order."""
     rows = table().set_column(0, "who", pa.array([f'r{k}, "of\n{k % 7}' for k in range(N)]))

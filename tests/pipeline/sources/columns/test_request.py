@@ -15,6 +15,10 @@ def test_a_request_comes_back_from_its_record() -> None:
     assert list(request.as_json()) == list(record)
     assert TableRequest.from_json(record) == request
     assert TableRequest().as_json() == {}
+    numbers = TableRequest(missing=("-9",), missing_as_numbers=True)
+    assert TableRequest.from_json(numbers.as_json()) == numbers
+    assert numbers.missing_numbers == (-9.0,)
+    assert TableRequest.from_json({"missing": ["-9"]}).missing_numbers == ()  # of a run of an earlier version
 
 
 def test_names_are_written_as_they_can_be_typed() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import tracemalloc
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from pipeline.sources import RawRows, Sizes, Source
 from pipeline.sources.columns import table_plan
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.formats.csv import CsvTable
-from pipeline.sources.formats.csv_text import SAMPLE_BYTES, first_records, quoted_cell, records
+from pipeline.sources.formats.csv_text import SAMPLE_BYTES, first_records, records
 from tests.naive.readers import csv_cells
 from tests.support.at_once import AtOnce
 from tests.support.narrow import present
@@ -121,24 +120,6 @@ def test_equals_the_reference_however_it_is_cut(
     assert len(again) == len(blocks)
     assert np.array_equal(joined(again)[0], X)
     assert np.array_equal(present(joined(again)[1]), y)
-
-
-@given(delimiter=st.sampled_from(",;"), parts=st.lists(st.sampled_from(['"', '""', "a", ",", ";", "\n", "\r\n"])))
-def test_line_ends_outside_of_quoted_cells_end_records(delimiter: str, parts: list[str]) -> None:
-    """The pattern of quoted cells finds those that the reader of records finds."""
-
-    def ends(text: bytes) -> list[int]:
-        plain = quoted_cell(delimiter).sub(lambda cell: b"-" * len(cell[0]), text)
-        return [k + 1 for k, byte in enumerate(plain) if byte == ord("\n")]
-
-    def rows(text: bytes) -> list[list[str]]:
-        return [row for _, row in records(text, "a.csv", delimiter, 1)]
-
-    text = "".join(parts).encode()
-    found = [rows(text[start:stop]) for start, stop in pairwise([0, *ends(text), len(text)])]
-    assert all(len(rows_of_piece) <= 1 for rows_of_piece in found)
-    assert [row for rows_of_piece in found for row in rows_of_piece] == rows(text)
-    assert ends(b'\xef\xbb\xbf"a\n",1\n') == [10]  # behind a byte order mark
 
 
 @pytest.mark.parametrize(
