@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ikmap._threads import ahead
+from ikmap.arrays import Bools
 from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
@@ -41,6 +42,8 @@ class CellBlocks(Sequence[Block]):
         Rows of each block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     weigh : callable, optional
         Function for the weights of rows (:func:`~pipeline.rows.row_weights.weight_rule`); default: those of the data.
+    kept : bool array, shape (n,), optional
+        True for the training rows that are learned from; the others are left out of their blocks. Default: all are.
     """
 
     def __init__(
@@ -50,11 +53,17 @@ class CellBlocks(Sequence[Block]):
         offsets: np.ndarray,
         blocks: list[list[tuple[int, int]]],
         weigh: WeightRule | None = None,
+        kept: Bools | None = None,
     ) -> None:
         self._arrays = store.open_arrays(name)
-        self._offsets, self._blocks, self._weigh = offsets, blocks, weigh
+        self._offsets, self._blocks, self._weigh, self._kept = offsets, blocks, weigh, kept
         self._held: tuple[int, Block] | None = None
         self.bytes_read = 0
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows of each block."""
+        return list(map(self._rows_of, self._blocks))
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -66,7 +75,7 @@ class CellBlocks(Sequence[Block]):
         return self._held[1]
 
     def _read(self, ranges: list[tuple[int, int]]) -> Block:
-        rows = sum(stop - start for start, stop in ranges)
+        rows = self._rows_of(ranges)
         codes = np.empty((rows, self._offsets.size - 1), dtype=packed_dtype(self._offsets))
         # A type with a number for "no cell" takes -1; any other is replaced by a wider one at the first -1.
         room = absent_code(codes.dtype, self._offsets) >= 0
@@ -86,10 +95,16 @@ class CellBlocks(Sequence[Block]):
         weights = self._weigh(labels, weights) if self._weigh else weights
         return Block(Cells(codes, self._offsets), labels, weights)
 
+    def _rows_of(self, ranges: list[tuple[int, int]]) -> int:
+        if self._kept is None:
+            return sum(stop - start for start, stop in ranges)
+        return sum(int(np.count_nonzero(self._kept[start:stop])) for start, stop in ranges)
+
     def _read_run(self, run: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Read stored cells, labels and weights of neighbouring rows."""
-        weights = read(self._arrays[WEIGHTS], slice(*run)) if WEIGHTS in self._arrays else None
-        return read(self._arrays["codes"], slice(*run)), read(self._arrays["labels"], slice(*run)), weights
+        kept = slice(None) if self._kept is None else self._kept[slice(*run)]
+        weights = read(self._arrays[WEIGHTS], slice(*run))[kept] if WEIGHTS in self._arrays else None
+        return read(self._arrays["codes"], slice(*run))[kept], read(self._arrays["labels"], slice(*run))[kept], weights
 
 
 def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:

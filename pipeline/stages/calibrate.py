@@ -1,8 +1,9 @@
 """Calibrate the decisions of a learner on training rows that it has not learned from.
 
-Each fold is a task: it trains the learner on the other training rows, in memory, and counts the decision values of the
-rows held out. Where training rows are many, the last fold holds out enough of them, and the others are left out. A
-learner that has found such decisions as it was trained is not trained anew.
+Each fold is a task: it trains the learner on the other training rows and counts the decision values of the rows held
+out. Where training rows are many, the last fold holds out enough of them, and the others are left out. Many cells are
+learned from block by block, as in training: a model of fewer rows has decisions of another scale. A learner that has
+found such decisions as it was trained is not trained anew.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import cast
 import numpy as np
 
 from ikmap import seed_paths
+from ikmap.arrays import Bools
 from ikmap.cells import Cells, packed_dtype
 from ikmap.divisions import TooFewKeys
 from ikmap.learners.out_of_fold import OutOfFold
 from ikmap.learners.rows import Block
-from ikmap.methods import LearnsOutOfFold, Sample
+from ikmap.methods import DualLearner, LearnsOutOfFold, Sample, StreamLearner
 from ikmap.methods.values import Value
 from ikmap.rows import Rows
 from ikmap.seeds import generator
@@ -31,6 +33,8 @@ from ikmap.tasks.classification.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.record_types import CalibrationRecord, CalibrationResult
+from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
+from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.folds import division_of, folds_of, is_divided
 from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
@@ -39,16 +43,18 @@ from pipeline.running.stage import Context, Stage
 from pipeline.stages.select_rows import some_of
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
-from pipeline.storage.models import OUT_OF_FOLD, load_model, save_model
+from pipeline.storage.models import OUT_OF_FOLD, Decider, load_model, save_model
 from pipeline.storage.store import Store
-from pipeline.training.in_memory import train_in_memory
+from pipeline.training.dual_tasks import model_of_kept
+from pipeline.training.in_memory import model_of_stream, train_in_memory
 
 READINGS = "readings"
 """Group of the store with the calibrator of each learner."""
 ENOUGH_ROWS = 50_000
 """Number of held-out rows that is enough, or the last fold that has them."""
 FIT_BYTES = 256 << 20
-"""Bytes of rows, or packed cells, that a fold learns from; of more rows a seeded sample is taken."""
+"""Bytes of rows, or packed cells, that a fold holds in memory. Of more, a learner that goes block by block reads cells
+from the store; for others, and where a map has to be grown anew, a seeded sample is taken."""
 
 
 def is_requested(params: Params) -> bool:
@@ -193,7 +199,9 @@ def _by_folds(
     held_out = np.cumsum([folds[k][1].size for k in order])
     used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
     others = int(folds[used[0]][0].size)
-    learned = int(min(most_rows(rows, params, fitted, store), others))
+    learned = (
+        others if by_blocks(params, learner, value, fitted) else min(most_rows(rows, params, fitted, store), others)
+    )
     tasks = [Task(f"fold-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
     return _Work(decide_fold, tasks, len(used), learned, others)
 
@@ -214,6 +222,14 @@ def most_rows(rows: PreparedRows, params: Params, fitted: Fitted | None, store: 
     if params.map.description.sees_labels:  # whose rows grow a map of the fold
         row_bytes += rows.row_bytes
     return max(1, FIT_BYTES // row_bytes)
+
+
+def by_blocks(params: Params, learner: str, value: Value | None, fitted: Fitted | None) -> bool:
+    """Return whether a learner can learn from the stored cells of a fold block by block, however many they are."""
+    if fitted is None or params.map.description.sees_labels:
+        return False
+    method = params.learner(learner, value)
+    return any(capability(method, kind) is not None for kind in (DualLearner, StreamLearner))
 
 
 def count_out_of_fold(store: Store, learner: str) -> CalibrationRecord:
@@ -246,7 +262,8 @@ def decide_fold(
     thresholds = capability(task, Thresholds)
     held_out = some_of(held_out, None if thresholds is None else thresholds.most_evidence(task))
     most = most_rows(rows, params, fitted, store)
-    if fit.size > most:
+    in_blocks = fit.size > most and by_blocks(params, learner, value, fitted)
+    if fit.size > most and not in_blocks:
         fit = np.sort(
             generator(params.seed, seed_paths.CALIBRATION, fold).choice(fit, most, replace=False, shuffle=False)
         )
@@ -254,26 +271,34 @@ def decide_fold(
     grows = fitted is not None and params.map.description.sees_labels
     if fitted is not None and grows:
         take_rows = taken_by_own_map(rows, params, fitted, fit, n_threads)
-    block = take_rows(fit)
-    if isinstance(block.rows, Cells):
-        size, width = block.rows.codes.nbytes, 4 * block.rows.codes.shape[1] + (rows.row_bytes if grows else 0)
-    else:
-        size, width = fit.size * rows.row_bytes, rows.row_bytes
+    width = rows.row_bytes if fitted is None or grows else 0
+    if fitted is not None:
+        width += 4 * fitted.t
     unknown: CalibrationRecord = {
         "rows": int(held_out.size),
-        "bytes_read": int(size),
+        "bytes_read": int(fit.size * width),
         "bytes_written": 0,
         "evidence": None,
     }
-    if missing_in(task, block.y):
-        return unknown
     fold_params = with_loss_of(params, learner, rows.n_rows / fit.size)
     division = division_of(rows, fit, params) if is_divided(params) else None
-    try:
-        model = train_in_memory(fold_params, learner, value, task, block, n_threads, division)
-    except TooFewKeys as error:
-        return {**unknown, "too_few": str(error)}
-    del block
+    model: Decider
+    if in_blocks:
+        assert fitted is not None
+        kept = np.zeros(rows.n_rows, dtype=np.bool_)
+        kept[fit] = True
+        if missing_in(task, np.concatenate(list(rows.targets()))[kept]):
+            return unknown
+        model = learn_by_blocks(store, fold_params, learner, fitted, value, kept)
+    else:
+        block = take_rows(fit)
+        if missing_in(task, block.y):
+            return unknown
+        try:
+            model = train_in_memory(fold_params, learner, value, task, block, n_threads, division)
+        except TooFewKeys as error:
+            return {**unknown, "too_few": str(error)}
+        del block
     calibratable = calibratable_of(task)
     total = calibratable.evidence_from(task, [])
     step = max(1, READ_BYTES // (8 * task.decisions.outputs + width))
@@ -281,6 +306,29 @@ def decide_fold(
         tested = take_rows(held_out[start : start + step])
         total = total + calibratable.evidence(task, tested.y, model.decision_function(tested.rows))
     return {**unknown, "evidence": total.as_json()}
+
+
+def learn_by_blocks(
+    store: Store, params: Params, learner: str, fitted: Fitted, value: Value | None, kept: Bools
+) -> Decider:
+    """Return the model that a learner makes of the cells of some training rows, read block by block."""
+    if capability(params.learner(learner, value), DualLearner) is not None:
+        return model_of_kept(store, params, learner, fitted, kept)
+    rows, offsets = PreparedRows(store, "train"), fitted.offsets(store)
+    numbers = np.flatnonzero(kept)
+    sample = Sample(
+        numbers.size,
+        fitted.t,
+        rows.preparation.task,
+        lambda some: take(rows, fitted, store, numbers[some]).rows,
+        params.seed,
+        offsets,
+        reaches_all=params.map.description.reaches_all,
+    )
+    shuffled = params.order == "shuffled"
+    ranges = learning_blocks(rows.n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
+    blocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, kept=kept)
+    return model_of_stream(params, learner, value, rows.preparation.task, sample, blocks)
 
 
 def taken_by_own_map(

@@ -10,9 +10,11 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ikmap.arrays import Bools
 from ikmap.json_values import Label
 from ikmap.learners.dual.certificate import certificate
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.linear_model import LinearModel
 from ikmap.methods import DualLearner
 from pipeline.errors import writing
 from pipeline.params import Params
@@ -70,8 +72,28 @@ def solve_classes(
     return {**store_solution(store, learner, number, fit), "rows": rows, "bytes_read": read}
 
 
+def model_of_kept(store: Store, params: Params, learner: str, fitted: Fitted, kept: Bools) -> LinearModel:
+    """Return the model that solves all problems on the cells of some training rows, read block by block.
+
+    Parameters
+    ----------
+    kept : bool array, shape (n,)
+        True for the training rows that are learned from.
+    """
+    classes = PreparedRows(store, "train").preparation.task.codec.classes
+    fit, _, _ = _solve(store, params, learner, fitted, len(classes), None, "block", kept)
+    return svm_model([fit], classes, problem_of(params, learner), divisor=math.sqrt(fitted.t))
+
+
 def _solve(
-    store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int] | None, solver: str
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted,
+    n_classes: int,
+    group: list[int] | None,
+    solver: str,
+    kept: Bools | None = None,
 ) -> tuple[SVMFit, int, int]:
     """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
     offsets, train = fitted.offsets(store), PreparedRows(store, "train")
@@ -80,13 +102,12 @@ def _solve(
     block_size = {"block_bytes": sys.maxsize} if at_once else {}
     ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **block_size)
     weight_of = weight_rule(train.preparation.task)
-    stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weight_of)
+    stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weight_of, kept)
     blocks: CellBlocks | ShuffledBlocks = stored
     if not at_once:
-        sizes = [sum(stop - start for start, stop in block) for block in ranges]
         most_rows = max(1, VISIT_BYTES // row_bytes)
         in_memory = solver == "memory" or row_bytes * train.n_rows <= ROOM * room()
-        blocks = ShuffledBlocks(stored, sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
+        blocks = ShuffledBlocks(stored, stored.sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
     n_threads = None if group is None else 1
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, known by its text: the class takes a second to import, and the gap is in the result.

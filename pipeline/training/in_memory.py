@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
@@ -62,7 +63,7 @@ def train_in_memory(
 
 
 def stream_model(params: Params, learner: str, value: Value | None, task: Task, block: Block) -> Decider:
-    """Learn in one pass over the rows, in the order of a run on these rows: block by block, shuffled within each."""
+    """Learn in one pass over the rows, in the order of a run on these rows."""
     rows = block.rows
     if isinstance(rows, Cells):
         bytes_of_row = packed_row_bytes(rows.offsets)
@@ -71,13 +72,22 @@ def stream_model(params: Params, learner: str, value: Value | None, task: Task, 
     else:
         bytes_of_row = row_bytes(rows.shape[1])
         sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
+    all_ranges = learning_blocks(block.y.size, bytes_of_row, params.seed, shuffled=params.order == "shuffled")
+    places = (np.concatenate([np.arange(*part) for part in ranges]) for ranges in all_ranges)
+    blocks = (Block(rows[of], block.y[of], weights_of(block.sample_weight, of)) for of in places)
+    return model_of_stream(params, learner, value, task, sample, blocks)
+
+
+def model_of_stream(
+    params: Params, learner: str, value: Value | None, task: Task, sample: Sample, blocks: Iterable[Block]
+) -> Decider:
+    """Learn in one pass over blocks of rows, shuffled within each, as a run does."""
     state = params.learner_as(StreamLearner, learner, value).start(sample)
-    shuffled = params.order == "shuffled"
-    for k, ranges in enumerate(learning_blocks(block.y.size, bytes_of_row, params.seed, shuffled=shuffled)):
-        order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
-        if shuffled:
+    for k, block in enumerate(blocks):
+        order = np.arange(block.y.size)
+        if params.order == "shuffled":
             order = generator(params.seed, seed_paths.PASSES, k).permutation(order)
-        state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
+        state.partial_fit(block.rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
     return cast("Decider", state.model(task.codec.classes, {}))
 
 

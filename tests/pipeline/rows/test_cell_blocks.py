@@ -51,6 +51,25 @@ def test_blocks_hold_what_was_stored(stored: tuple[Store, Cells, np.ndarray], bl
         assert ids is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_rows_that_are_not_kept_are_left_out_of_their_blocks(
+    stored: tuple[Store, Cells, np.ndarray], share: float
+) -> None:
+    store, cells, labels = stored
+    kept = np.random.default_rng(1).random(N) < share
+    ranges = learning_blocks(N, packed_row_bytes(cells.offsets), 1, block_bytes=1)
+    blocks = CellBlocks(store, "cells", cells.offsets, ranges, kept=kept)
+    assert sum(blocks.sizes) == np.count_nonzero(kept)
+    for number, block_ranges in enumerate(ranges):
+        rows = np.concatenate([np.arange(start, stop) for start, stop in block_ranges])
+        rows = rows[kept[rows]]
+        found, y, *_ = blocks[number]
+        assert isinstance(found, Cells)
+        assert np.array_equal(found.codes, cells.codes[rows])
+        assert np.array_equal(y, labels[rows])
+        assert blocks.sizes[number] == rows.size
+
+
 def test_neighbouring_ranges_are_read_together() -> None:
     ranges = [(0, 4), (4, 8), (8, 9), (20, 24), (24, 28), (30, 90)]
     assert list(joined(ranges, 8)) == [(0, 8), (8, 9), (20, 28), (30, 90)]

@@ -22,7 +22,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.stages import calibrate
 from pipeline.storage.rundir import read_manifest_or_copy
-from pipeline.training.in_memory import stream_model
+from pipeline.training.in_memory import stream_model, train_in_memory
 from tests.support.narrow import entries
 from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
 from tests.support.sizes import SmallSizes
@@ -125,15 +125,43 @@ def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Pat
 
 
 @pytest.mark.slow
+def test_a_fold_learns_from_all_other_rows_however_many(
+    two_classes: Path, tmp_path: Path, small_sizes: SmallSizes
+) -> None:
+    """Block by block, where they do not fit: the model is that of the same rows in memory."""
+    with one_process():
+        command(two_classes, "--learner ogd,svm --order file --calibration platt --tol 1e-9").run(tmp_path / "run")
+    params = Params(**entries(read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"]))
+    model = load_run(tmp_path / "run")._model
+    rows = PreparedRows(model.store, "train")
+    kept = np.ones(rows.n_rows, dtype=np.bool_)
+    fit, held_out = folds_of(rows, np.arange(rows.n_rows), params)[1]
+    kept[held_out] = False
+    block, tested = (calibrate.take(rows, model.fitted, model.store, numbers) for numbers in (fit, held_out))
+    assert model.fitted is not None
+    arguments = {name: (model.store, params, name, model.fitted, None, 1) for name in ("ogd", "svm")}
+    in_memory = {name: calibrate.decide_fold(*arguments[name]) for name in arguments}
+    small_sizes.learning_blocks(16, 1000)
+    small_sizes.calibration(fit_bytes=16 * 10)
+    for name, error in (("ogd", 0.0), ("svm", 1e-4)):
+        expected = train_in_memory(params, name, None, rows.preparation.task, block).decision_function(tested.rows)
+        found = calibrate.learn_by_blocks(model.store, params, name, model.fitted, None, kept)
+        np.testing.assert_allclose(found.decision_function(tested.rows), expected, rtol=0, atol=error)
+        by_blocks, record = calibrate.decide_fold(*arguments[name]), in_memory[name]
+        assert by_blocks["rows"] == record["rows"] == held_out.size
+        assert (by_blocks["evidence"] == record["evidence"]) == (name == "ogd")
+
+
+@pytest.mark.slow
 def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_sizes: SmallSizes) -> None:
-    """Three classes, few rows of folds learned from, and evidence of some rows only."""
+    """Three classes, folds that are learned from block by block, and evidence of some rows only."""
     small_sizes.calibration(fit_bytes=16 * 100, numbers=60)
     with one_process():
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
         snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
         metrics = run.run(tmp_path / "whole", snapshots)
         assert metrics["learners"]["svm"]["calibration"] == {
-            "how": "isotonic", "rows": 100, "folds": 5, "rows_learned": 100,
+            "how": "isotonic", "rows": 100, "folds": 5, "rows_learned": 154,
         }  # fmt: skip
         expected = results(tmp_path / "whole")
         for name in ("train:svm", "calibrate:svm"):
