@@ -16,7 +16,7 @@ from flows.options.presets import PRESETS
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, Doc, StreamLearner, methods
 from ikmap.methods.composed import names_of
-from ikmap.methods.kinds import Choice, Names, Text
+from ikmap.methods.kinds import Choice, Name, Names, Text
 from ikmap.methods.registry import FAULTS, faults
 from ikmap.tasks import AUTO, criteria, task_named, task_words
 from ikmap.tasks.classification.threshold import Threshold
@@ -89,7 +89,7 @@ class BatchOptions(TableOptions, CommonOptions):
     format: Annotated[str, FORMAT, Doc("format of the files; auto goes by the name"), On(DATA)] = AUTO
     label: Annotated[
         str | None,
-        Text("COLUMN"),
+        Name("COLUMN"),
         Doc(
             "column that holds the label, in tables: a name, or a position from 0, or -1 (default: label, target, "
             "class or y; without names the last, for novelty none)"

@@ -9,7 +9,7 @@ from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.kinds import Place
 from flows.options.option import On
 from ikmap.methods import LEARNERS, Doc
-from ikmap.methods.kinds import Choice, Text
+from ikmap.methods.kinds import Choice, Name
 from pipeline.errors import InputError
 
 _OTHER_FORMATS = (
@@ -68,7 +68,7 @@ class ScoreOptions(CommonOptions):
     format: Annotated[str, FORMAT, Doc("format of the file; auto goes by the name"), On(DATA)] = "auto"
     label: Annotated[
         str | None,
-        Text("COLUMN"),
+        Name("COLUMN"),
         Doc("column that holds the true label, in tables; how good the predictions are is then printed too"),
         On(DATA, page=1),
     ] = None

@@ -8,7 +8,7 @@ from flows.options.command_line import Options
 from flows.options.kinds import Place
 from flows.options.option import On
 from ikmap.methods import Doc
-from ikmap.methods.kinds import Choice, Text
+from ikmap.methods.kinds import Choice, Name, Text
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 from pipeline.errors import InputError
 
@@ -21,13 +21,13 @@ class TableOptions(Options):
     drop: Annotated[tuple[str, ...] | None, Doc("columns of a table that are no features"), On(DATA)] = None
     id: Annotated[
         str | None,
-        Text("COLUMN"),
+        Name("COLUMN"),
         Doc("column of a table that tells rows apart: no feature, and written beside predictions"),
         On(DATA),
     ] = None
     weight: Annotated[
         str | None,
-        Text("COLUMN"),
+        Name("COLUMN"),
         Doc("column of a table that says how much each row counts (3: as three rows): numbers >= 0, and no feature"),
         On(DATA),
     ] = None

@@ -367,7 +367,7 @@ def table_request(options: BatchOptions) -> TableRequest:
         The plan's file cannot be read.
     """
     from ikmap.tables import EncodingRequest
-    from pipeline.rows.split_rule import SplitRule
+    from pipeline.rows.split_rule import STRATIFIED, SplitRule
     from pipeline.sources.columns.missing import numbers_among
     from pipeline.sources.columns.plan_file import read_plan
     from pipeline.sources.columns.request import TableRequest
@@ -382,7 +382,7 @@ def table_request(options: BatchOptions) -> TableRequest:
         weight=options.weight,
         categories=options.category or (),
         above=options.above,
-        split_column=division.column or None if division else None,
+        split_column=None if division is None or division.rule == STRATIFIED else division.column,
         encode=EncodingRequest(options.encode_numbers, options.encode_categories, options.encode_times),
         plan={} if options.columns_plan is None else read_plan(options.columns_plan),
         **more,

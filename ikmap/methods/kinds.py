@@ -6,6 +6,7 @@ Only the standard library is imported here, so that ``--help`` and a mistyped op
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -45,7 +46,7 @@ class Kind(Frozen):
 
     def written(self, flag: str, value: Any) -> list[str]:
         """Return a value as the words of a command line."""
-        text = ",".join(map(_quoted, value)) if isinstance(value, tuple) else str(value)
+        text = ",".join(map(_quoted_in_list, value)) if isinstance(value, tuple) else str(value)
         return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
@@ -194,7 +195,8 @@ class Choice(Kind):
 class Names(Kind):
     """A comma list (in TOML also an array) of distinct words, in the order given.
 
-    The list is a record of CSV: a word that has a comma stands in double quotes.
+    The list of names is a record of CSV: what stands in double quotes is a name as it is, with its commas and blanks,
+    or the empty name. Other words, and those of a choice, lose the blanks around them.
 
     Attributes
     ----------
@@ -217,17 +219,22 @@ class Names(Kind):
 
     @property
     def schema(self) -> dict[str, Any]:
-        word = {"type": "string", **self.choice.schema} if self.choice else {"type": "string", "pattern": r"\S"}
-        return {"type": "array", "items": word, "minItems": 1}
+        return {
+            "type": "array",
+            "items": {"type": "string", **(self.choice.schema if self.choice else {})},
+            "minItems": 1,
+        }
 
     def check(self, value: Any) -> Any:
         return tuple(dict.fromkeys(self._words(value)))
 
     def _words(self, value: Any) -> list[str]:
-        words = _listed(value) if isinstance(value, str) else value
+        words = value
+        if isinstance(value, str):
+            words = value.split(",") if self.choice else _listed(value)
         if not isinstance(words, list | tuple) or not words:
             refuse(value, self.expected)
-        checked = [self._word(word.strip() if isinstance(word, str) else word) for word in words]
+        checked = [self._word(word) for word in words]
         for word in self.alone:
             if word in checked and len(set(checked)) > 1:
                 raise ValueError(f"found {word!r} with others, expected it alone")
@@ -235,27 +242,56 @@ class Names(Kind):
 
     def _word(self, word: Any) -> str:
         if self.choice:
-            return self.choice.check(word)
-        if not isinstance(word, str) or not word:
+            return self.choice.check(word.strip() if isinstance(word, str) else word)
+        if not isinstance(word, str):
             refuse(word, "a name")
         return word
 
 
+_IN_QUOTES = r'"((?:[^"]|"")*)"'
+_QUOTED = re.compile(_IN_QUOTES)
+_WORD = re.compile(rf'\s*(?:{_IN_QUOTES}|([^\s",][^,]*)?)\s*,')
+_EMPTY = "type '\"\"' for the empty name"
+
+
 def _listed(text: str) -> list[str]:
-    """Return the words of a comma list."""
-    if '"' not in text:
-        return text.split(",")
-    import csv
+    """Return the names of a comma list."""
+    words: list[str] = []
+    record, at = f"{text},", 0
+    while at < len(record):
+        match = _WORD.match(record, at)
+        if match is None:
+            refuse(text, 'names with commas between, of which one that has a comma is in double quotes, as in "a, b",c')
+        exact, plain = match.groups()
+        if exact is None and plain is None:
+            refuse("", "a name", _EMPTY)
+        words.append(plain.rstrip() if exact is None else _without_quotes(exact))
+        at = match.end()
+    return words
 
-    try:
-        return next(csv.reader([text.strip()], skipinitialspace=True, strict=True))
-    except csv.Error:
-        refuse(text, 'names with commas between, of which one that has a comma is in double quotes, as in "a, b",c')
+
+def _without_quotes(exact: str) -> str:
+    return exact.replace('""', '"')
 
 
-def _quoted(word: str) -> str:
-    """Return a word as it stands in a comma list."""
-    return '"' + word.replace('"', '""') + '"' if "," in word or '"' in word else word
+def unquoted(text: str) -> str:
+    """Return the name that a text stands for: what is in double quotes, if it all is, else the text itself."""
+    match = _QUOTED.fullmatch(text)
+    return _without_quotes(match[1]) if match else text
+
+
+def quoted(name: str) -> str:
+    """Return a text that stands for a name: in double quotes, where the name alone could not be seen or typed."""
+    return _in_quotes(name) if name != name.strip() or not name or name.startswith('"') else name
+
+
+def _quoted_in_list(name: str) -> str:
+    """Return a name as it stands in a comma list."""
+    return _in_quotes(name) if "," in name or '"' in name else quoted(name)
+
+
+def _in_quotes(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Text(Kind):
@@ -275,6 +311,27 @@ class Text(Kind):
         if not isinstance(value, str) or not value.strip():
             refuse(value, "a text that is not empty")
         return value
+
+
+class Name(Text):
+    """One name; what stands in double quotes on a command line is the name as it is, such as the empty one."""
+
+    @property
+    def schema(self) -> dict[str, object]:
+        return {"type": "string"}
+
+    def parse(self, text: str) -> str:
+        if not text.strip():
+            refuse(text, "a text that is not empty", _EMPTY)
+        return unquoted(text)
+
+    def check(self, value: object) -> str:
+        if not isinstance(value, str):
+            refuse(value, "a text")
+        return value
+
+    def written(self, flag: str, value: object) -> list[str]:
+        return super().written(flag, quoted(str(value)))
 
 
 class Flag(Kind):

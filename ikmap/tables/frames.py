@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
@@ -29,6 +30,8 @@ class FrameModel(Protocol):
     def predict_proba(self, X: Matrix | Frame) -> Array: ...
 
 
+_UNNAMED = re.compile(r"Unnamed: \d+")
+"""Names that pandas gives to columns of CSV whose name is empty."""
 _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 
 
@@ -48,7 +51,8 @@ def columns_of(X: Frame, names: Sequence[str], kinds: Sequence[str | None] = ())
     Parameters
     ----------
     names : sequence of str
-        Texts of the names.
+        Texts of the names. The empty one, which columns of CSV may have, is also found as pandas reads it
+        (``Unnamed: 0``), where a single column is called so.
     kinds : sequence of (str or None), optional
         Kinds that are wanted. A category keeps what only words show, such as the zone of a time.
 
@@ -60,6 +64,10 @@ def columns_of(X: Frame, names: Sequence[str], kinds: Sequence[str | None] = ())
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names_of(X)):
         places.setdefault(name, []).append(j)
+    if "" in names and "" not in places:
+        unnamed = [at for name, at in places.items() if _UNNAMED.fullmatch(name) and name not in names]
+        if len(unnamed) == 1:
+            places[""] = unnamed[0]
     for name in names:
         if name not in places:
             raise ValueError(f"X: found no column {name!r}, expected it as in the training data")

@@ -11,6 +11,7 @@ import numpy as np
 from ikmap import seed_paths
 from ikmap.arrays import Bools, Floats
 from ikmap.json_values import JsonObject
+from ikmap.methods.kinds import quoted
 from ikmap.seeds import generator
 from ikmap.tables.statistics import fold_of
 from ikmap.tasks import Task
@@ -149,7 +150,7 @@ def _cut(split_rule: SplitRule, keys: Iterable[np.ndarray], n_rows: int, n_train
         counts = np.bincount(places, weights=np.concatenate([counts, rows])).astype(np.int64)
     if values.size < 2:
         raise InputError(
-            f"--split-by {split_rule.rule}:{split_rule.column}: found the same value in all {n_rows:,} rows, "
+            f"--split-by {split_rule.rule}:{quoted(split_rule.column)}: found the same value in all {n_rows:,} rows, "
             "expected several"
         )
     before = np.cumsum(counts)[:-1]

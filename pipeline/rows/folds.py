@@ -11,7 +11,7 @@ from ikmap.seeds import generator
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.split_rule import GROUP, TIME, SplitRule, goes_by_time, keeps_groups
+from pipeline.rows.split_rule import GROUP, STRATIFIED, TIME, SplitRule, goes_by_time, keeps_groups
 
 
 def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fold]:
@@ -30,7 +30,7 @@ def folds_of(rows: PreparedRows, numbers: np.ndarray, params: Params) -> list[Fo
         fold_of_row = parts_of_groups(keys, FOLDS) if split_rule.rule == GROUP else parts_of_classes(keys, params.seed)
         all_folds = [(np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k)) for k in range(FOLDS)]
     if not all_folds or not all(fit.size and held_out.size for fit, held_out in all_folds):
-        what = "rows" if not split_rule.column else "times" if split_rule.rule == TIME else "groups"
+        what = "rows" if split_rule.rule == STRATIFIED else "times" if split_rule.rule == TIME else "groups"
         raise InputError(
             f"--split-by {params.split_by}: found {np.unique(keys).size} different {what} among {keys.size:,} training "
             f"rows, expected enough for {FOLDS} folds"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ikmap.methods.kinds import unquoted
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class SplitRule:
     ----------
     rule : {"time", "group", "stratified"}
     column : str
-        Name of the column; empty where rows are split by their targets.
+        Name of the column; means nothing where rows are split by their targets.
     seed : int
     """
 
@@ -43,7 +44,7 @@ class SplitRule:
         rule, _, column = word.partition(":")
         if (rule in (TIME, GROUP)) != bool(column) or rule not in (TIME, GROUP, STRATIFIED):
             raise ValueError(f"found {word!r}, expected {EXPECTED}")
-        return cls(rule, column, seed)
+        return cls(rule, unquoted(column), seed)
 
     @property
     def test_rows(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ikmap.auto.candidates import LINEAR
 from ikmap.methods import MAPS
 from ikmap.methods.composed import names_of
-from ikmap.methods.kinds import Text
+from ikmap.methods.kinds import Name, quoted
 from ikmap.tasks import task_of
 from ikmap.tasks.verdict import EDGE, ID, NOTHING, QUALITY, SCALE, Verdict, Z
 from pipeline.record_types import RecordView
@@ -96,11 +96,11 @@ def on_edges(metrics: Metrics) -> Iterator[Verdict]:
 def on_columns(metrics: Metrics) -> Iterator[Verdict]:
     """Yield a line for each column that looks like an id."""
     for column in metrics["data"].get("ids", ()):
-        only_id, left_out = shlex.join(Text("COLUMN").written("--id", column)), as_typed("--drop", column)
+        only_id, left_out = shlex.join(Name("COLUMN").written("--id", column)), as_typed("--drop", column)
         yield Verdict(
             ID,
-            f"column {column} looks like an id, a different whole number in every row, and is learned from: {only_id} "
-            f"keeps it only to tell rows apart, {left_out} leaves it out",
+            f"column {quoted(column)} looks like an id, a different whole number in every row, and is learned from: "
+            f"{only_id} keeps it only to tell rows apart, {left_out} leaves it out",
         )
 
 

@@ -21,7 +21,7 @@ from flows.options.online import OnlineOptions
 from flows.options.presets import PRESETS
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from flows.runs.batch import batch_params
+from flows.runs.batch import batch_params, table_request
 from ikmap.learners.rows import Block
 from ikmap.methods import (
     KERNELS,
@@ -241,6 +241,17 @@ def test_round_trips(options: Any) -> None:
     sessions = {name: spec.default for name, spec in kind.specs().items() if spec.session}
     assert kind.from_toml(options.to_toml()) == replace(options, **sessions)
     assert kind.parse(shlex.split(options.command(session=False))[3:]) == replace(options, **sessions)
+
+
+def test_names_of_columns_may_be_empty_or_have_blanks_around_them() -> None:
+    words = ["--id", '""', "--weight", ' "a"', "--label", '" y"', "--drop", '""," b"', "--split-by", 'time:""']
+    options = BatchOptions.parse(words)
+    assert (options.id, options.weight, options.label, options.drop) == ("", ' "a"', " y", ("", " b"))
+    assert BatchOptions.parse(shlex.split(options.command())[3:]) == options
+    assert BatchOptions.from_toml(options.to_toml()) == options
+    assert BatchOptions(**json.loads(json.dumps(options.to_dict()))) == options
+    request = table_request(options)
+    assert (request.id, request.split_column) == ("", "")
 
 
 @with_papers

@@ -105,6 +105,13 @@ class ReadRequest:
             return self.count
         return self.columns if isinstance(self.columns, int) else len(self.columns)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Names of all columns that are asked for by name."""
+        features = [column.name for column in self.columns] if isinstance(self.columns, tuple) else []
+        labels = [label for label in (self.label, self.known_label) if isinstance(label, str)]
+        return frozenset(features).union(labels, *self.table.named.values())
+
     def like(self, plan: Plan) -> ReadRequest:
         """Return the request for files that must have the columns of others, such as those of the training data."""
         columns = plan.each if plan.request is not None else plan.n_columns

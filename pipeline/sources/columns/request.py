@@ -80,6 +80,18 @@ class TableRequest:
         """Numbers that are missing in columns of numbers."""
         return numbers_of(self.missing) if self.missing_as_numbers else ()
 
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Names of columns, by the option that names them."""
+        return {
+            "drop": self.drop,
+            "category": self.categories,
+            "id": () if self.id is None else (self.id,),
+            "weight": () if self.weight is None else (self.weight,),
+            "split-by": () if self.split_column is None else (self.split_column,),
+            "columns-plan": tuple(self.plan),
+        }
+
     def as_json(self) -> JsonObject:
         """Return what differs from the default."""
         changed = {
@@ -118,24 +130,11 @@ class TableRequest:
         InputError
             A column that an option names is not among those of the table.
         """
-        for name in self.drop:
-            if name not in names:
-                raise InputError(
-                    f"{url}: found no column {name!r}, which is to be dropped, expected one of {', '.join(names[:50])}"
-                )
-        named = {
-            "category": self.categories,
-            "id": () if self.id is None else (self.id,),
-            "weight": () if self.weight is None else (self.weight,),
-            "split-by": () if self.split_column is None else (self.split_column,),
-            "columns-plan": tuple(self.plan),
-        }
-        for option, columns in named.items():
+        for option, columns in self.named.items():
+            why = ", which is to be dropped" if option == "drop" else f" (--{option})"
             for name in columns:
                 if name not in names:
-                    raise InputError(
-                        f"{url}: found no column {name!r} (--{option}), expected one of {', '.join(names[:50])}"
-                    )
+                    raise InputError(f"{url}: found no column {name!r}{why}, expected one of {', '.join(names[:50])}")
 
 
 DEFAULT = TableRequest()

@@ -28,6 +28,7 @@ from pipeline.sources.formats.typed import (
     columns_of_folders,
     long_texts_in,
     long_texts_of,
+    nameless_index,
     plain_texts,
 )
 
@@ -43,7 +44,7 @@ class ArrowTable(TypedTable):
     format: ClassVar[str] = "arrow"
 
     def batches(self, groups: range, wanted: Wanted, rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        places = {name: k for k, name in enumerate(self.own_names)}
+        places = {name: k for k, (name, _) in enumerate(self.fields)}
         with self.file.open(scattered=True) as stream:
             reader = _reader(self.file, stream, [places[name] for name in wanted.names])
             for k in groups:
@@ -73,7 +74,7 @@ class ArrowStream(TypedColumns):
 
     def blocks(self, fragment: Fragment, wanted: Wanted, skip: int) -> Iterator[ColumnBlock]:  # noqa: ARG002
         per_block = self.rows_of_block(wanted.names)
-        places = {name: k for k, name in enumerate(self.own_names)}
+        places = {name: k for k, (name, _) in enumerate(self.fields)}
         row = skip * per_block
         with self.file.open() as stream:
             reader = _stream_reader(self.file, stream, [places[name] for name in wanted.names])
@@ -146,19 +147,22 @@ def _opened_file(file: File, request: ReadRequest) -> ArrowTable:
         texts = plain_texts(names, types)
         reader = _reader(file, stream, [k for k, name in enumerate(names) if name in texts] or narrowest(types))
         long = long_texts_of(file, texts, rows, partial(_batch, file.url, reader))
-    return ArrowTable(file, request.sizes, columns_of_folders(request.partition, names), fields, rows, long=long)
+    partition, hidden = columns_of_folders(request.partition, names), nameless_index(schema, request)
+    return ArrowTable(file, request.sizes, partition, fields, rows, long=long, hidden=hidden)
 
 
 def _opened_stream(file: File, request: ReadRequest) -> ArrowStream:
     with file.open() as stream:
         with arrow_failures(file.url):
             reader = _stream_reader(file, stream)
-            names, types = reader.schema.names, reader.schema.types
+            schema = reader.schema
+            names, types = schema.names, schema.types
         first = next((batch for batch in _batches_in_order(file.url, reader) if batch.num_rows), None)
     fields = checked_fields(file, names, types, 0 if first is None else first.num_rows)
     assert first is not None  # as there are rows
     partition, long = columns_of_folders(request.partition, names), long_texts_in(first, plain_texts(names, types))
-    return ArrowStream(file, request.sizes, partition, fields, first.num_rows, long=long)
+    hidden = nameless_index(schema, request)
+    return ArrowStream(file, request.sizes, partition, fields, first.num_rows, long=long, hidden=hidden)
 
 
 def narrowest(types: Sequence[pa.DataType]) -> list[int] | None:

@@ -13,6 +13,7 @@ from pipeline.errors import InputError, NoRows
 from pipeline.monitoring.plain_text import not_utf8
 from pipeline.sources.columns.labels import LABEL_NAMES, check_names
 from pipeline.sources.columns.missing import is_numeric
+from pipeline.sources.columns.number_formats import with_point
 from pipeline.sources.columns.read_request import CsvFormat
 from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File
@@ -93,7 +94,7 @@ def find_layout(
         start, line, first, more = first_records(stream, url, known.delimiter or delimiters)
     if not first:
         raise NoRows(f"{url}: found no rows, expected a table")
-    delimiter = known.delimiter or _sniffed(url, first, delimiters)
+    delimiter = known.delimiter or _sniffed(url, line, first, more, delimiters)
     if known.delimiter and delimiter.encode() not in first:
         raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
     text = first + more
@@ -110,7 +111,7 @@ def find_layout(
     own_names, data_line = _given_names(url, line, header, len(rows[0]), features), line
     given = own_names is not None
     if header is None:
-        header = has_all or _is_header(rows[0], rows[1] if len(rows) > 1 else None, label, missing)
+        header = has_all or _is_header(rows[0], rows[1] if len(rows) > 1 else (), label, missing, delimiter)
     if header and own_names is None:
         own_names = tuple(_checked_names(url, rows.pop(0), line))
         start, data_line = start + len(first), line + first.count(b"\n")
@@ -174,12 +175,39 @@ def _given_names(
     return tuple(header)
 
 
-def _sniffed(url: str, first: bytes, delimiters: str) -> str:
-    """Tab for .tsv; else the most frequent of some characters in the first record's plain text."""
+def _sniffed(url: str, line: int, first: bytes, more: bytes, delimiters: str) -> str:
+    """Return the delimiter: tab for .tsv; else the most frequent of some characters in the first record's plain text.
+
+    Commas that would be it belong to numbers or names if there is another of the characters which leaves only numbers
+    between, some with a decimal comma (``1,5;2,5;3``), or which is there as often, but has no blank behind it where all
+    commas have one (``size, cm;price, EUR;y``). Then that is the delimiter, unless it gives fewer records of the width
+    of the first than the comma does.
+    """
     if without_ending(url).lower().endswith(".tsv"):
         return "\t"
     plain = re.sub(rb'"[^"]*"', b"", first)
-    return max(delimiters, key=lambda c: plain.count(c.encode()))
+    counts = {delimiter: plain.count(delimiter.encode()) for delimiter in delimiters}
+    most = max(delimiters, key=lambda delimiter: counts[delimiter])
+    others = [other for other in delimiters if other != most and counts[other]] if most == "," else []
+    for other in others:
+        cells = plain.decode(errors="replace").split(other)
+        numbers = [with_point(cell) for cell in cells]
+        of_numbers = numbers != cells and all(map(is_numeric, numbers))
+        blanks = re.search(rb",(?! )|%b(?= )" % re.escape(other.encode()), plain) is None
+        if of_numbers or (blanks and counts[other] == counts[most]):
+            alike, alike_by_commas = (_alike(first + more, url, delimiter, line) for delimiter in (other, most))
+            if alike >= alike_by_commas:
+                return other
+    return most
+
+
+def _alike(text: bytes, url: str, delimiter: str, line: int) -> int:
+    """Return how many records have as many cells as the first; 0 where they cannot be read."""
+    try:
+        widths = [len(row) for _, row in records(text, url, delimiter, line)]
+    except InputError:
+        return 0
+    return widths.count(widths[0])
 
 
 def _first_of(text: bytes, delimiter: str) -> bytes:
@@ -253,18 +281,26 @@ def records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[
 
 
 def _is_header(
-    first: Sequence[str], second: Sequence[str] | None, label: str | int | None, missing: Collection[str]
+    first: Sequence[str], second: Sequence[str], label: str | int | None, missing: Collection[str], delimiter: str
 ) -> bool:
     """Return whether the first record names the columns.
 
-    It does if it holds the name of a label column, or text only, or text where the second has a number.
+    It does if it holds the name of a label column, or text only, or text where the second has a number, or text beside
+    one empty cell where the second has a number, as an index has no name. Numbers may have a decimal comma where the
+    comma divides no columns.
     """
-    texts = [bool(cell.strip()) and cell.strip() not in missing and not is_numeric(cell) for cell in first]
+
+    def is_number(cell: str) -> bool:
+        return is_numeric(cell if delimiter == "," else with_point(cell))
+
+    texts = [bool(cell.strip()) and cell.strip() not in missing and not is_number(cell) for cell in first]
     if not any(texts):
         return isinstance(label, str) and label in first and not label.lstrip("-").isdigit()
     named = any(cell.strip().lower() in LABEL_NAMES or cell == label for cell in first)
-    differs = second is not None and any(t and is_numeric(c) for t, c in zip(texts, second, strict=False))
-    return named or all(texts) or differs
+    numbers = [is_number(cell) for cell in second]
+    differs = any(text and number for text, number in zip(texts, numbers, strict=False))
+    unnamed = [not cell.strip() and number for cell, number in zip(first, numbers, strict=False)]
+    return named or differs or sum(texts) + (sum(unnamed) == 1) == len(first)
 
 
 def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:

@@ -19,7 +19,7 @@ from pipeline.sources.files.file import File
 from pipeline.sources.files.limits import MEBIBYTE
 from pipeline.sources.formats.arrow_checks import arrow_failures, checked_batch
 from pipeline.sources.formats.groups import long_texts
-from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders
+from pipeline.sources.formats.typed import TypedTable, checked_fields, columns_of_folders, nameless_index
 
 MOST_COLUMNS = 100_000
 """Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
@@ -63,6 +63,7 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
     with file.open(scattered=True) as stream, _opened(file, stream) as parquet:
         names, types, group_rows = _schema_of(file.url, parquet)
         group_bytes, long = _largest_group(file.url, parquet)
+        hidden = nameless_index(parquet.schema_arrow, request)
     if len(names) > MOST_COLUMNS:
         raise InputError(
             f"{file.url}: found {len(names):,} columns, expected at most {MOST_COLUMNS:,} in Parquet, of which each "
@@ -70,7 +71,7 @@ def open_parquet(file: File, request: ReadRequest) -> ParquetTable:
         )
     fields = checked_fields(file, names, types, sum(group_rows))
     partition = columns_of_folders(request.partition, names)
-    return ParquetTable(file, request.sizes, partition, fields, group_rows, group_bytes, long=long)
+    return ParquetTable(file, request.sizes, partition, fields, group_rows, group_bytes, long=long, hidden=hidden)
 
 
 def _opened(file: File, stream: object, words: Sequence[str] = (), *, buffered: bool = True) -> pq.ParquetFile:

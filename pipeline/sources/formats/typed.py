@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ikmap.json_values import Json, list_of, mapping_of
 from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError, NoRows
 from pipeline.sources.columns.cells import is_number, is_text, numbers_together, text_labels
@@ -15,6 +18,7 @@ from pipeline.sources.columns.kinds import plan_of_types
 from pipeline.sources.columns.labels import check_names
 from pipeline.sources.columns.plan import Plan
 from pipeline.sources.columns.raw_rows import ColumnBlock
+from pipeline.sources.columns.read_request import ReadRequest
 from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.columns.rows import Wanted
 from pipeline.sources.files.file import File
@@ -35,6 +39,7 @@ MOST_LOOKED_AT = 64 * MEBIBYTE
 """Bytes of a batch or stripe, about, that are read only to see how long texts are."""
 FRAGMENT_ROWS = 1 << 19
 """Rows of a fragment of a narrow table: few enough for every worker to have some."""
+_NAMELESS = re.compile(r"__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,22 @@ class TypedColumns(TableFile):
         Names and types of its columns.
     long : tuple of (str, int)
         Columns of long texts and the mean bytes of their cells, as far as the file tells.
+    hidden : tuple of str
+        Its columns that are left out: see :func:`nameless_index`.
     """
 
     fields: tuple[tuple[str, pa.DataType], ...]
     long: tuple[tuple[str, int], ...] = field(default=(), kw_only=True)
+    hidden: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.fields)
+        return tuple(name for name, _ in self.fields if name not in self.hidden)
+
+    def said(self) -> str:
+        if not self.hidden:
+            return ""
+        return f"read as {self.format.capitalize()} without the index that pandas wrote ({', '.join(self.hidden)})"
 
     def type_of(self, name: str) -> pa.DataType | None:
         kind = dict(self.fields).get(name)
@@ -172,3 +185,17 @@ def columns_of_folders(
 ) -> tuple[tuple[str, str | None], ...]:
     """Return the columns that the names of folders give and the file does not have."""
     return tuple(pair for pair in partition if pair[0] not in names)
+
+
+def nameless_index(schema: pa.Schema, request: ReadRequest) -> tuple[str, ...]:
+    """Return the columns that are the index of a DataFrame without a name, which pandas does not read as columns.
+
+    One that is asked for by name, such as by a model that was trained with it, is none of them.
+    """
+    names = [name for name in schema.names if _NAMELESS.fullmatch(name) and name not in request.named]
+    try:
+        written: Json = json.loads((schema.metadata or {}).get(b"pandas", b"null")) if names else None
+    except (ValueError, RecursionError):  # not as pandas writes it
+        return ()
+    index = list_of(mapping_of(written).get("index_columns"))
+    return tuple(name for name in names if name in index)

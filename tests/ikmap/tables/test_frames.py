@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
@@ -184,3 +185,17 @@ def test_a_number_and_its_text_are_one_name() -> None:
     for names in ([0, "0"], ["0", "0"], [0, 0]):
         with pytest.raises(ValueError, match=r"^X: column name '0' appears twice \(columns 1 and 2\)"):
             table_by_name(pandas.DataFrame([[1.0, 2.0]], columns=names), ["0"], [NUMBER])
+
+
+@pytest.mark.skipif(not find_spec("pandas"), reason="pandas is not installed")
+def test_a_column_without_a_name_is_found_as_pandas_calls_it() -> None:
+    X = import_module("pandas").read_csv(io.StringIO(",a,y\n7,1.5,0\n8,2.5,1\n"))
+    for frame in (X, X.drop(columns="y"), X[["a", "Unnamed: 0"]]):
+        assert table_by_name(frame, ["", "a"], [NUMBER, NUMBER]).values.tolist() == [[7.0, 1.5], [8.0, 2.5]]
+    own = X.assign(**{"": [5.0, 6.0]})
+    assert table_by_name(own, [""], [NUMBER]).values.tolist() == [[5.0], [6.0]]
+    known = X.rename(columns={"a": "Unnamed: 1"})
+    assert table_by_name(known, ["", "Unnamed: 1"], [NUMBER, NUMBER]).values.tolist() == [[7.0, 1.5], [8.0, 2.5]]
+    for other in (known, X.drop(columns="Unnamed: 0")):  # which of them, or none
+        with pytest.raises(ValueError, match=r"^X: found no column '', expected it as in the training data"):
+            table_by_name(other, [""], [NUMBER])

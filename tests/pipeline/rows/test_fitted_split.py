@@ -176,6 +176,7 @@ def test_encodings_by_targets_know_no_label_that_they_must_not(
 def test_words_of_the_option() -> None:
     assert SplitRule.parse("time:date of it") == SplitRule("time", "date of it")
     assert SplitRule.parse("stratified", 3) == SplitRule("stratified", "", 3)
+    assert [SplitRule.parse(word).column for word in ('time:""', 'time:" x"', "time: x")] == ["", " x", " x"]
     for bad in ("time", "time:", "stratified:x", "random", "groups:x"):
         with pytest.raises(InputError, match=r"--split-by: found '.*', expected time:COLUMN, group:COL"):
             BatchOptions(split_by=bad)

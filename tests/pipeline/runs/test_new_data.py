@@ -74,6 +74,20 @@ def test_some_rows_may_lack_their_number(tmp_path: Path) -> None:
     assert scored(run, rows.set_column(3, "y", none), tmp_path)[0]["rows_labelled"] == 0
 
 
+@pytest.mark.parametrize("name", [None, ""])
+def test_the_index_of_a_frame_in_csv_has_no_name(name: str | None, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    run = trained(tmp_path, table().rename_columns(["", "a", "b", "y"]), id=name)
+    file = tmp_path / "rows.csv"
+    _, out = scored_file(run, str(file))
+    assert ("" in out.column_names) == (name == "")
+    frame = pandas.read_csv(file)
+    assert list(frame.columns) == ["Unnamed: 0", "a", "b", "y"]
+    model = load_run(run)
+    assert model.feature_names_in_ == [*([] if name == "" else [""]), "a", "b"]
+    assert model.predict(frame).tolist() == out["prediction"].to_pylist()
+
+
 def test_labels_are_known_in_another_type(tmp_path: Path) -> None:
     rows = table()
     words = pa.array(np.where(rows["y"].to_numpy() > 0, "2", np.where(rows["b"].to_numpy() > 1, "3+", "1")))

@@ -63,6 +63,11 @@ def test_a_column_is_named_as_it_can_be_typed() -> None:
     (line,) = [verdict["message"] for verdict in verdicts_of(metrics) if verdict["kind"] == "id"]
     assert line is not None
     assert """--id 'number, from 1' keeps it only to tell rows apart, --drop '"number, from 1"' leaves it""" in line
+    metrics["data"]["ids"] = [""]  # as the index that pandas writes to CSV is called
+    (line,) = [verdict["message"] for verdict in verdicts_of(metrics) if verdict["kind"] == "id"]
+    assert line is not None
+    assert line.startswith('column "" looks like an id, ')
+    assert line.endswith(""": --id '""' keeps it only to tell rows apart, --drop '""' leaves it out""")
 
 
 def test_the_first_line_says_how_good_the_best_learner_is() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
+from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError
 from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
@@ -92,6 +94,51 @@ def test_typed_files_give_the_same(kind: str, tmp_path: Path) -> None:
         blocks = list(source.read(fragment))
         after = [block.X.tobytes() for block in source.read(fragment, skip=1)]
         assert after == [block.X.tobytes() for block in blocks[1:]]
+
+
+def of_pandas(kind: str, path: Path, index: Any) -> str:
+    """Write a table as pandas does: its index is a column, of which the metadata speak."""
+    columns = {"__index_level_0__": [7, 9], "a": [1.0, 2.0], "y": [0, 1]}
+    metadata = index if isinstance(index, bytes) else json.dumps({"index_columns": index}).encode()
+    rows_of_pandas = pa.table(columns).replace_schema_metadata({b"pandas": metadata})
+    if kind == "parquet":
+        pq.write_table(rows_of_pandas, path / "t.parquet")
+        return str(path / "t.parquet")
+    make = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    with make(path / "t.arrow", rows_of_pandas.schema) as writer:
+        writer.write_table(rows_of_pandas)
+    return str(path / "t.arrow")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_an_index_without_a_name_is_no_column(kind: str, tmp_path: Path) -> None:
+    url = of_pandas(kind, tmp_path, ["__index_level_0__"])
+    source, name = opened(url), "Parquet" if kind == "parquet" else "Arrow"
+    assert source.column_names == ("a",)
+    assert rows(source) == ([[1.0], [2.0]], [0.0, 1.0])
+    assert source.said() == [f"{url}: read as {name} without the index that pandas wrote (__index_level_0__)"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+def test_an_index_that_is_asked_for_by_name_is_a_column(kind: str, tmp_path: Path) -> None:
+    """As by runs of earlier versions, which learned from it or left it out."""
+    name = "__index_level_0__"
+    url = of_pandas(kind, tmp_path, [name])
+    source = opened(url, columns=[ColumnPlan(name, "number"), ColumnPlan("a", "number")])
+    assert rows(source) == ([[7.0, 1.0], [9.0, 2.0]], [0.0, 1.0])
+    assert source.said() == []
+    assert rows(opened(url, request=TableRequest(drop=(name,)))) == ([[1.0], [2.0]], [0.0, 1.0])
+    assert opened(url, request=TableRequest(id=name)).id_column == name
+    assert rows(opened(url, label=name)) == ([[1.0, 0.0], [2.0, 1.0]], [7.0, 9.0])
+
+
+@pytest.mark.parametrize(
+    "index", [[], [{"kind": "range"}], ["a"], "__index_level_0__", b"{", b"\xff", b"[" * 9999, b""]
+)
+def test_other_columns_of_pandas_are_columns(index: Any, tmp_path: Path) -> None:
+    source = opened(of_pandas("parquet", tmp_path, index))
+    assert source.column_names == ("__index_level_0__", "a")
+    assert rows(source)[0] == [[7.0, 1.0], [9.0, 2.0]]
 
 
 def test_types_of_numbers_and_times(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ def test_a_request_comes_back_from_its_record() -> None:
 def test_names_are_written_as_they_can_be_typed() -> None:
     assert as_typed("--drop", "a", "b") == "--drop a,b"
     assert as_typed("--drop", "-a", "unit price") == "'--drop=-a,unit price'"
+    assert as_typed("--drop", "", " education") == """--drop '""," education"'"""
     names = ("Population, total", '5" pipe', "it's", '"', "a")
     flag, text = shlex.split(as_typed("--drop", *names))
     assert (flag, Names().parse(text)) == ("--drop", names)

@@ -145,6 +145,24 @@ def test_header_is_recognised(folder: Path, text: str, names: tuple[str, ...] | 
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (",text,mood\n0,great movie,good\n1,dull,bad\n", ("", "text")),
+        ('"",text,mood\n5,great movie,good\n', ("", "text")),
+        ("text,,mood\ngreat movie,5,good\n", ("text", "")),
+        (",text,mood\nfirst,great movie,good\n", None),  # a word below: a missing cell of a row
+        ("NA,text,mood\n0,great movie,good\n", None),
+        (",,mood\n0,1,good\n", None),  # no two columns have the same name
+        (",7,mood\n0,great movie,good\n", None),
+        (",text,mood\n", None),
+        (";a b;c\n1,5;u;v\n", ("", "a b")),
+    ],
+)
+def test_an_index_without_a_name_stands_in_a_header(folder: Path, text: str, names: tuple[str, ...] | None) -> None:
+    assert opened(write(folder / "index.csv", text), label="-1").column_names == names
+
+
+@pytest.mark.parametrize(
     ("label", "names", "y"),
     [
         ("b", ("a", "c", "class"), [2.0]),

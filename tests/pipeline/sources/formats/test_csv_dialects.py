@@ -18,6 +18,7 @@ from flows.runs.batch import find_data
 from pipeline.errors import InputError
 from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
+from pipeline.sources.formats.csv import CsvTable
 from tests.pipeline.sources.test_sources_tables import rows
 from tests.support.one_process import Heard
 from tests.support.opening import opened
@@ -153,6 +154,44 @@ def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) ->
     assert refused(path, "a, b;c;y\n1,500;1.5;0\n2,000;2.5;1\n").endswith(
         """if its cells are words: --category '"a, b"'; to leave it out: --drop '"a, b"'"""
     )
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("lines", ["1,5;2,5;3\n1,5;2,5;3,5\n", "1,5;-2,5e1;3,5\n1,5;2;3\n", "1,234;2,345;0\n0,5;1;1\n"])
+def test_decimal_commas_of_a_file_without_names_divide_no_columns(delimiter: str, lines: str, tmp_path: Path) -> None:
+    source = opened(found_file(tmp_path, lines.replace(";", delimiter)), label="-1")
+    assert "no names in the first line, numbers with a decimal comma" in source.said()[0]
+    numbers = [[float(cell.replace(",", ".")) for cell in line.split(";")] for line in lines.split()]
+    assert rows(source) == ([row[:-1] for row in numbers], [row[-1] for row in numbers])
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("size, cm;price, EUR;y\n180;2,5;0\n1,5;3;1\n", ";"),
+        ("size, cm|price, EUR|y\n180|2,5|0\n", "|"),
+        ("a, b; c\n1, 2; 3\n", ","),  # a blank behind each of them
+        ("a,b;c\n1,2;u\n", ","),
+        ("a, b;c\n1, 2\n3, 4\n", ","),  # the rows say it
+        ("12,5;7\n13,5;7;8\n14,9\n", ","),  # lists
+        ('"1,5;2",3\n4,5\n', ","),
+        ("1,5;2,x\n1,5;2,y\n", ","),
+        ("1,5\n2,5\n", ","),
+        ("a\tb, c\n1\t2\n", "\t"),
+        ('a, b;c\n1,"u\rv"\n', ","),
+    ],
+)
+def test_commas_divide_columns_unless_they_belong_to_numbers_or_names(
+    text: str, delimiter: str, tmp_path: Path
+) -> None:
+    (file,) = opened(found_file(tmp_path, text), label="-1").files
+    assert isinstance(file, CsvTable)
+    assert file.delimiter == delimiter
+
+
+def found_file(folder: Path, text: str) -> str:
+    (folder / "t.csv").write_bytes(text.encode())
+    return str(folder / "t.csv")
 
 
 @pytest.mark.parametrize("cell", ["12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5"])
