@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import FileIO
 from itertools import pairwise
 from typing import NamedTuple
@@ -113,7 +113,7 @@ def _survey(
     # A failure to read becomes one line in `file.open`.
     with file.open(), open(file.path, "rb", buffering=0) as stream:
         with ThreadPoolExecutor(_THREADS) as pool:
-            looks = list(pool.map(lambda *of: _look(file, start, *of, quotes), edges[:-1], edges[1:]))
+            looks = list(pool.map(partial(_look, file, quotes, start), edges[:-1], edges[1:]))
         starts, state, lines = [(start, line)], PLAIN, line
         for (begin, end), (behind, n_lines) in zip(pairwise(edges[1:]), looks, strict=False):
             state, lines = behind[state], lines + n_lines
@@ -125,7 +125,7 @@ def _survey(
     return tuple(TextRange(at, stop, first) for (at, first), stop in zip(starts, stops, strict=True))
 
 
-def _look(file: File, start: int, begin: int, end: int, quotes: Quotes | None) -> tuple[tuple[int, ...], int]:
+def _look(file: File, quotes: Quotes | None, start: int, begin: int, end: int) -> tuple[tuple[int, ...], int]:
     """Return the states behind bytes ``begin .. end - 1``, one for each state in front of them, and their line ends.
 
     Parameters
@@ -133,7 +133,8 @@ def _look(file: File, start: int, begin: int, end: int, quotes: Quotes | None) -
     start : int
         Byte of the first record, in front of which stands no part of another one.
     """
-    states, lines, before = STATES, 0, NEWLINE
+    states: tuple[int, ...] = STATES
+    lines, before = 0, NEWLINE
     buffer = np.empty(min(_PIECE, end - begin), dtype=np.uint8)
     with open(file.path, "rb", buffering=0) as stream:
         stream.seek(max(start, begin - 1))

@@ -64,7 +64,8 @@ def rows_as_typed() -> list[dict[str, float | None]]:
 
 
 def cells(source: Source) -> tuple[list[list[float | None]], list[float]]:
-    X, y = [], []
+    X: list[list[float | None]] = []
+    y: list[float] = []
     for fragment in source.fragments():
         for block in source.read(fragment):
             assert isinstance(block.X, np.ndarray)

@@ -32,7 +32,8 @@ def test_line_ends_outside_of_quoted_cells_end_records(delimiter: str, text: byt
 @example(text=b'"a""\nb",c\n"', cuts=[3, 4])
 def test_states_lead_from_piece_to_piece(text: bytes, cuts: list[int]) -> None:
     """A piece is followed from each of three states, of which the right one is known when all in front of it is."""
-    quotes, state, before, ends = Quotes(",;"), PLAIN, NEWLINE, []
+    quotes, state, before = Quotes(",;"), PLAIN, NEWLINE
+    ends: list[int] = []
     for start, stop in pairwise([0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]):
         piece = text[start:stop]
         ends += (record_ends(piece, quotes, before, state) + start).tolist()
