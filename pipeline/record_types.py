@@ -63,6 +63,7 @@ class TaskProgress(TypedDict, total=False):
     bytes_read: int
     bytes_written: int
     total_tasks: int
+    compile_seconds: float
     skipped: bool
     note: str
     left: float
@@ -85,7 +86,8 @@ class TaskRecord(TypedDict, total=False):
     """The record of a task, of any stage.
 
     ``outputs`` names what the task wrote; ``temporary`` outputs serve the rest of the stage only. The last six fields
-    are measured (:func:`pipeline.running.measured.measured`).
+    are measured (:func:`pipeline.running.measured.measured`); seconds and peak memory include those that a task
+    has noted of earlier attempts (:mod:`pipeline.running.attempt`).
     """
 
     rows: int

@@ -234,7 +234,7 @@ def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
 
 
 def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
-    """Return url, size and checksum of the files of a data set."""
+    """Return url, size and checksum of the files of a data set; of a remote file, the tag of its version."""
     return [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
 
 

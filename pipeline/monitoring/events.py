@@ -28,8 +28,8 @@ class Events(Protocol):
         """Take in that a task of stage ``name`` is done.
 
         Of its record, ``rows``, ``skipped`` (done in an earlier run), ``note`` (how it stands, in words), ``left``
-        (seconds, where the stage knows better) and ``total_tasks`` (where there are more than were known at the start)
-        are used, all optional.
+        (seconds, where the stage knows better), ``total_tasks`` (where there are more than were known at the start) and
+        ``compile_seconds`` (of the stage so far) are used, all optional.
         """
 
     def stage_finished(self, name: str, summary: StageProgress) -> None:

@@ -13,6 +13,7 @@ from pipeline.report.scores import training_counts
 from pipeline.report.text import MISSING, count, figure, label, nbytes, percent, setting, shorten
 from pipeline.report.words import words_for_test_rows
 
+_TAGS = {"sha256": "SHA-256", "etag": "ETag", "ukey": "key"}
 # Fields of a learner that have a place of their own on the page, and names of others.
 _SHOWN_ELSEWHERE = {
     "accuracy", "psi", "parameter", "value", "train_seconds", "predict_seconds", "map_seconds", "initial_seconds",
@@ -49,12 +50,17 @@ def data_section(metrics: Metrics) -> str:
 
 
 def _sources(metrics: Metrics) -> list[tuple[str, str, str]]:
-    """Return address, SHA-256 and size of the files."""
+    """Return address, checksum or tag, and size of the files."""
     return [
-        (get_text(source, "url", MISSING), get_text(source, "sha256", MISSING), nbytes(get_number(source, "size")))
+        (get_text(source, "url", MISSING), _tag(source), nbytes(get_number(source, "size")))
         for source in get_list(metrics.get("data"), "sources")
         if isinstance(source, Mapping)
     ]
+
+
+def _tag(source: Mapping[str, object]) -> str:
+    """Return by what the contents of a file are known: a remote one has a tag or a key, others a checksum."""
+    return next((f"{name} {tag}" for key, name in _TAGS.items() if (tag := get_text(source, key))), MISSING)
 
 
 def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:

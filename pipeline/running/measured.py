@@ -25,12 +25,13 @@ def measured[R: TaskRecord](function: Callable[..., R], args: tuple[object, ...]
             record = function(*args)
         seconds = working_clock() - began
         done(record, seconds)
-    late = compiled_since(n)
+    late, noted = compiled_since(n), cast("TaskRecord", record)
     complete = {
         **record,
         **({"compile_seconds": round(compiling()[0] - before, 6), "compiled": late} if late else {}),
-        "seconds": round(seconds, 6),
-        "peak_rss_bytes": peak_rss_bytes(),
+        # A task that goes on from a checkpoint has counted the attempts before it.
+        "seconds": round(noted.get("seconds", seconds), 6),
+        "peak_rss_bytes": max(noted.get("peak_rss_bytes", 0), peak_rss_bytes()),
         "worker": f"{os.uname().nodename}:{os.getpid()}",
     }
     return cast("R", complete)

@@ -76,6 +76,8 @@ class _StageSums:
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys((*COUNTED, "tasks", "tasks_skipped"), 0))
     skipped: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     reported: float = 0.0
+    seconds: float = 0.0
+    compiling: float = 0.0
 
 
 class ReportedEvents:
@@ -95,6 +97,8 @@ class ReportedEvents:
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
         """Report to both."""
         self._events.stage_started(name, total_tasks, total_rows)
+        if (given_up := self._stages.pop(name, None)) is not None:  # an attempt before this one
+            self._report(given_up, running=False)
         sums = _StageSums(stage_label(name), total_tasks or 0, time.monotonic(), f"{self._client.id}-{next(_tokens)}")
         self._stages[name] = sums
         self._report(sums)
@@ -106,6 +110,7 @@ class ReportedEvents:
         if sums is None:
             return
         sums.expected = record.get("total_tasks") or sums.expected
+        sums.compiling = record.get("compile_seconds", sums.compiling)
         skipped = bool(record.get("skipped"))
         sums.sums["tasks_skipped" if skipped else "tasks"] += 1
         counts = sums.skipped if skipped else sums.sums
@@ -145,15 +150,17 @@ class ReportedEvents:
             self._report(sums, running=False)
 
     def _report(self, sums: _StageSums, *, running: bool = True, seconds: float | None = None) -> None:
-        """Report a stage to the scheduler; `seconds`, once they are known, leave compiling out."""
+        """Report a stage to the scheduler, with its `seconds` once they are known; compiling is left out."""
         now = time.monotonic()
         sums.reported = now
+        # Counters never go down: Prometheus would take them to have begun anew.
+        sums.seconds = max(sums.seconds, now - sums.began - sums.compiling if seconds is None else seconds)
         message = {
             **sums.sums,
             "token": sums.token,
             "client": self._client.id,
             "stage": sums.label,
-            "seconds": now - sums.began if seconds is None else seconds,
+            "seconds": sums.seconds,
             "running": int(running),
             "tasks_expected": sums.expected if running else 0,
             "tasks_done": sums.sums["tasks"] + sums.sums["tasks_skipped"] if running and sums.expected else 0,

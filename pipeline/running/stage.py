@@ -171,11 +171,18 @@ class Stage:
                 shown[name] = record.get(name, 0)
         if self.expected is not None:
             shown["total_tasks"] = self.expected
+        if (compiling := self._longest_compiling) > 0.0:
+            shown["compile_seconds"] = compiling
         self.context.events.task_done(self.name, {**shown, **(progress or {}), "skipped": skipped})
 
     def note_compiling(self, record: TaskRecord) -> None:
         """Note the seconds in which a task compiled a loop that nobody had declared: they count for no stage."""
         self._compiling[record.get("worker", "")] += record.get("compile_seconds", 0.0)
+
+    @property
+    def _longest_compiling(self) -> float:
+        """Seconds of compiling that the stage has waited for: workers compile side by side."""
+        return max(self._compiling.values(), default=0.0)
 
     @property
     def key(self) -> str:
@@ -191,8 +198,7 @@ class Stage:
         which are deleted.
         """
         seconds = self.context.elapsed - self.began
-        # Workers compile side by side: the stage has waited for the slowest.
-        compiling = min(max(self._compiling.values(), default=0.0), seconds)
+        compiling = min(self._longest_compiling, seconds)
         if compiling > 0.0:
             self.context.compiled(compiling)
             self.context.events.message(f"{self.name}: {compiling:.1f} s more went to compiling, once per installation")

@@ -124,7 +124,11 @@ def calibrate(
             f"the highest precision there ({calibrator.chosen['precision']:.4f}) is taken"
         )
     if work.learned < work.others:
-        context.events.message(f"calibrate:{learner}: each fold learns from {work.learned:,} of {work.others:,} rows")
+        context.events.message(
+            f"calibrate:{learner}: each fold learns from {work.learned:,} of {work.others:,} rows; its model is "
+            "noisier than that of all rows, so probabilities may be off: compare calibration_error and "
+            "calibration_chance of the test rows"
+        )
     name, n_folds = f"{READINGS}/{learner}", work.folds - (len(records) - len(counted))
     result: CalibrationResult = {
         "reading_hash": save_model(store, name, calibrator),

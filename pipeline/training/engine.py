@@ -31,6 +31,7 @@ from distributed import Client, get_worker
 from pipeline.errors import Damaged
 from pipeline.record_types import TaskRecord
 from pipeline.running import stage as running
+from pipeline.running.attempt import Attempt, with_spent, without_spent
 from pipeline.running.dispatch import Task, worker_addresses
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_arrays, write_arrays
@@ -124,9 +125,14 @@ class Executor(ABC):
     @abstractmethod
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
 
+    @property
     @abstractmethod
-    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
-        """Take up a problem of which so many rounds are done."""
+    def spent(self) -> TaskRecord:
+        """What was spent on the problem so far, also by executors before this one."""
+
+    @abstractmethod
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int, spent: TaskRecord) -> None:
+        """Take up a problem of which so many rounds are done, on which so much was spent."""
 
     @abstractmethod
     def write(self, done: int, state: object) -> None:
@@ -147,8 +153,10 @@ class Executor(ABC):
 def solve(rounds: AnyRounds, executor: Executor, folder: Folder) -> object:
     """Return the state in which a problem is solved, from where an interrupted run stopped."""
     done = folder.begin()
-    state = rounds.restore(folder.read(STATE, done)) if done else rounds.begin()
-    executor.begin(rounds, folder, done)
+    arrays, spent = without_spent(folder.read(STATE, done))
+    state = rounds.restore(arrays) if done else rounds.begin()
+    del arrays  # which may be large
+    executor.begin(rounds, folder, done, spent)
     while (order := rounds.order(state)) is not None:
         executor.write(done, state)
         if (later := executor.leg(done, state)) is not None:
@@ -172,7 +180,7 @@ class InThreads(Executor):
     """
 
     def __init__(self, in_memory: bool, n_threads: int = 1) -> None:
-        self._in_memory, self._pool = in_memory, ThreadPoolExecutor(n_threads)
+        self._in_memory, self._pool, self._attempt = in_memory, ThreadPoolExecutor(n_threads), Attempt()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._pool.shutdown()
@@ -183,20 +191,19 @@ class InThreads(Executor):
         return sum(held.rows for held in self._held)
 
     @property
-    def bytes_read(self) -> int:
-        """Number of bytes that have been read for all pieces."""
-        return sum(held.bytes_read for held in self._held)
+    def spent(self) -> TaskRecord:
+        return self._attempt.spent(sum(held.bytes_read for held in self._held))
 
-    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:  # noqa: ARG002 - no arrays to read
-        assert not rounds.owns
-        self._rounds, self._folder = rounds, folder
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int, spent: TaskRecord) -> None:  # noqa: ARG002
+        assert not rounds.owns  # there are no arrays to read
+        self._rounds, self._folder, self._attempt.before = rounds, folder, spent
         self._held: list[Held[object]] = [rounds.open(k, self._in_memory) for k in range(rounds.n_pieces)]
         self._written = time.monotonic()
 
     def write(self, done: int, state: object) -> None:
         if not done or time.monotonic() - self._written < CHECKPOINT_SECONDS or not self._rounds.rests(state):
             return
-        self._folder.write(STATE, done, self._rounds.checkpoint(state))
+        self._folder.write(STATE, done, with_spent(self._rounds.checkpoint(state), self.spent))
         self._written = time.monotonic()
 
     def shares(self, done: int, order: object) -> Iterator[object]:  # noqa: ARG002
@@ -213,8 +220,7 @@ def solve_in_one(rounds: AnyRounds, folder: str, in_memory: bool, n_threads: int
     """Task: solve a problem and store the solution, going on from the checkpoint of an interrupted attempt."""
     with InThreads(in_memory, n_threads) as executor:
         state = solve(rounds, executor, Folder(Path(folder)))
-        record = {**rounds.finish(state), "rows": executor.rows, "bytes_read": executor.bytes_read}
-    return cast("TaskRecord", record)
+        return {**rounds.finish(state), "rows": executor.rows, **executor.spent}
 
 
 # -------------------------------------------------------------------------------------- a task for each piece and round
@@ -242,16 +248,18 @@ class OnWorkers(Executor):
 
     def solve(self, rounds: AnyRounds, folder: Folder) -> TaskRecord:
         """Solve a problem, store the solution, and return its record with the measures of all tasks."""
-        record = rounds.finish(solve(rounds, self, folder))
-        measures = {"bytes_read": self._bytes_read, "peak_rss_bytes": self._peak_rss_bytes, "busy": self._busy}
-        return cast("TaskRecord", {**record, **measures})
+        return {**rounds.finish(solve(rounds, self, folder)), **self.spent}
 
-    def begin(self, rounds: AnyRounds, folder: Folder, done: int) -> None:
+    @property
+    def spent(self) -> TaskRecord:
+        return {"bytes_read": self._bytes_read, "peak_rss_bytes": self._peak_rss_bytes, "busy": self._busy}
+
+    def begin(self, rounds: AnyRounds, folder: Folder, done: int, spent: TaskRecord) -> None:
         self._rounds, self._folder, self._n_pieces = rounds, folder, rounds.n_pieces
         self._written = time.monotonic()
-        self._bytes_read = self._peak_rss_bytes = self._legs_lost = 0
-        self._next_leg, self._listening = done, set[str]()
-        self._busy: dict[str, float] = {}
+        self._next_leg, self._legs_lost, self._listening = done, 0, set[str]()
+        self._bytes_read, self._peak_rss_bytes = spent.get("bytes_read", 0), spent.get("peak_rss_bytes", 0)
+        self._busy = spent.get("busy", {})
 
     def write(self, done: int, state: object) -> None:
         if not done:
@@ -259,7 +267,7 @@ class OnWorkers(Executor):
         waits = time.monotonic() - self._written < CHECKPOINT_SECONDS or not self._rounds.rests(state)
         if self._rounds.sends_orders and waits:
             return
-        self._folder.write(STATE, done, self._rounds.checkpoint(state))
+        self._folder.write(STATE, done, with_spent(self._rounds.checkpoint(state), self.spent))
         self._written = time.monotonic()
 
     def shares(self, done: int, order: object) -> Iterator[object]:
@@ -458,7 +466,8 @@ def _order(rounds: AnyRounds, folder: Folder, done: int) -> object:
         order = _orders.get((folder, done))
         if order is None:
             _orders.make_room()
-            order = rounds.order(rounds.restore(folder.read(STATE, done)) if done else rounds.begin())
+            arrays, _ = without_spent(folder.read(STATE, done))
+            order = rounds.order(rounds.restore(arrays) if done else rounds.begin())
             _orders.put((folder, done), order)
     return order
 

@@ -23,6 +23,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.values import refusing_steps
+from pipeline.running.attempt import Attempt, with_spent, without_spent
 from pipeline.running.dispatch import Task
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
@@ -74,7 +75,7 @@ def train_online(
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
     """
-    train = PreparedRows(store, "train")
+    attempt, train = Attempt(), PreparedRows(store, "train")
     n_rows, shuffled = train.n_rows, params.order == "shuffled"
     offsets: np.ndarray | None = None
     if fitted is not None:
@@ -90,7 +91,7 @@ def train_online(
     first, scores, traces = 0, np.zeros(0), np.zeros((0, len(online.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
-        arrays = read_arrays(checkpoint)
+        arrays, attempt.before = without_spent(read_arrays(checkpoint))
         first, scores = int(arrays.pop("next_block")), arrays.pop("scores")
         traces = arrays.pop("traces", traces)
         state = state.restore(arrays)
@@ -118,9 +119,9 @@ def train_online(
                 traces = np.concatenate([traces, point_traces])
         if k + 1 < len(blocks):
             recorded = {"traces": traces} if online.traced else {}
-            write_arrays(
-                checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
-            )
+            passed = {"next_block": np.array(k + 1), "scores": scores, **recorded}
+            spent = attempt.spent(blocks.bytes_read)
+            write_arrays(checkpoint, with_spent({**state.checkpoint(), **passed}, spent))
     options = {**params.methods[learner], "order": params.order, "seed": params.seed}
     model = state.model(task.codec.classes, options)
     output = f"{MODELS}/{learner}"
@@ -128,8 +129,8 @@ def train_online(
     ends = np.minimum(np.arange(1, scores.size + 1) * per_point, n_rows)
     so_far = criterion.score(np.cumsum(scores), ends)
     return {
+        **attempt.spent(blocks.bytes_read),
         "rows": n_rows,
-        "bytes_read": blocks.bytes_read,
         "bytes_written": model.nbytes,
         "outputs": [output],
         "content_hash": content_hash,

@@ -426,6 +426,36 @@ def test_the_scheduler_is_not_told_of_every_task() -> None:
     assert wire.said[-1]["rows"] == wire.said[-1]["tasks"] == 1000
 
 
+def test_a_stage_that_is_called_again_is_running_once(before: dict[str, float]) -> None:
+    wire, plugin = Wire(), StageMetrics()
+    with ReportedEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
+        for _ in range(2):  # the first attempt ends in an error
+            events.stage_started("test:stage", 9)
+        for said in wire.said:
+            plugin.log_event(TOPIC, said)
+        assert growth(before, "running") == 1
+        assert growth(before, "tasks_expected") == 9
+    plugin.log_event(TOPIC, wire.said[-1])
+    assert growth(before, "running") == growth(before, "tasks_expected") == 0
+
+
+def test_seconds_of_a_stage_never_go_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling is left out: of that which still went on, it is known later, when it has been told of already."""
+    monkeypatch.setattr("pipeline.running.scheduler_metrics.TELL_SECONDS", 0.0)
+    wire = Wire()
+    with ReportedEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]
+        events.stage_started("cells", 1)
+        events.task_done("cells", {"rows": 1})
+        events.task_done("cells", {"rows": 1, "compile_seconds": 1000.0})
+        events.stage_finished("cells", {"rows": 1, "tasks": 1, "tasks_skipped": 0, "seconds": 0.0})
+        events.stage_started("ingest", 1)
+        events.task_done("ingest", {"rows": 1, "compile_seconds": 1000.0})
+    seconds = [said["seconds"] for said in wire.said if said["stage"] == "cells"]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] == seconds[1] > 0.0
+    assert {said["seconds"] for said in wire.said if said["stage"] == "ingest"} == {wire.said[4]["seconds"]}
+
+
 def test_a_stage_found_done_counts_no_rows() -> None:
     wire = Wire()
     with ReportedEvents(wire, QuietProgress()) as events:  # type: ignore[arg-type]

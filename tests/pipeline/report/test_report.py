@@ -581,6 +581,18 @@ def test_client_memory_and_model_hash_are_shown() -> None:
     assert "process that ran" not in Page(render_report(metrics)).text
 
 
+def test_files_are_known_by_a_checksum_or_a_tag() -> None:
+    metrics = report_examples.binary()
+    metrics["data"]["sources"] = [
+        {"url": "s3://a/b.csv", "size": 8, "etag": "v1-of-b"},
+        {"url": "ftp://a/c.csv", "size": 8, "ukey": "key-of-c"},
+        {"url": "d.csv", "size": 8, "sha256": "5f70" * 16},
+    ]
+    folded = Page(render_report(metrics)).behind_folds
+    for words in ("ETag v1-of-b", "key key-of-c", f"SHA-256 {'5f70' * 16}"):
+        assert words in folded, words
+
+
 def test_a_stage_that_moved_nothing_has_no_rate() -> None:
     metrics = report_examples.unfinished()
     metrics["stages"] = [report_examples.stage("select", 0.0, 5.0, 100, bytes_read=0, bytes_written=0)]

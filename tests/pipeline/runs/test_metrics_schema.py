@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from flows.options.batch import BatchOptions
 from ikmap.methods import fields_of, methods
 from pipeline.runs.schema import metrics_schema, together
 from tests import ROOT
 from tests.support import report_examples
+from tests.support.one_process import Command, one_process, write_rows
 from tests.support.papers import with_papers
 
 PAGE = ROOT / "docs" / "metrics.schema.json"
@@ -62,6 +66,21 @@ def test_every_option_of_every_method_is_in_it() -> None:
             assert option in known, name
             schema = fields_of(one)[option].given_kind.schema
             assert not list(Draft202012Validator(schema).iter_errors(value)) or value is None
+
+
+def test_a_run_on_a_remote_file_is_accepted(tmp_path: Path) -> None:
+    """Check a file without a checksum, which is known by the key of its version, and one with a tag."""
+    remote = fsspec.filesystem("memory")
+    remote.pipe("/schema/rows.libsvm", write_rows(tmp_path).read_bytes())
+    options = BatchOptions(input="memory://schema/rows.libsvm", t=7, psi=8, learner=("ogd",))
+    with one_process():
+        metrics = Command(options).run(tmp_path / "run")
+    remote.rm("/schema", recursive=True)
+    (source,) = metrics["data"]["sources"]
+    assert source.keys() == {"url", "size", "ukey"}
+    assert faults(metrics) == []
+    source["etag"] = source.pop("ukey")
+    assert faults(metrics) == []
 
 
 @pytest.mark.parametrize(
@@ -171,6 +190,8 @@ def put(*path: Any) -> Callable[[dict[str, Any]], None]:
         (put("data", "classes", [1, 1]), "data/classes"),
         (put("data", "test", "mine"), "data/test"),
         (put("data", "sources", 0, "sha256", "abc"), "data/sources/0/sha256"),
+        (put("data", "sources", 0, {"url": "s3://a/b.csv", "size": 8}), "data/sources/0"),
+        (put("data", "sources", 0, {"url": "s3://a/b.csv", "size": 8, "etag": ""}), "data/sources/0/etag"),
         (put("run", "started", "yesterday"), "run/started"),
         (put("run", "started", "2026-08-01T10:15:02"), "run/started"),
         (put("run", "seconds", "41.7"), "run/seconds"),

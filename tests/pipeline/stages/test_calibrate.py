@@ -24,7 +24,7 @@ from pipeline.stages import calibrate
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.training.in_memory import stream_model, train_in_memory
 from tests.support.narrow import entries
-from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
+from tests.support.one_process import Command, Heard, Snapshots, one_process, results, score_file, write_rows
 from tests.support.sizes import SmallSizes
 
 WORDS = "--t 16 --psi 8"
@@ -158,8 +158,11 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_
     small_sizes.calibration(fit_bytes=16 * 100, numbers=60)
     with one_process():
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
-        snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
-        metrics = run.run(tmp_path / "whole", snapshots)
+        snapshots, heard = Snapshots(tmp_path / "whole", tmp_path / "snapshots"), Heard()
+        metrics = run.run(tmp_path / "whole", snapshots, heard)
+        (said,) = (line for line in heard.lines if line.startswith("calibrate:svm: "))
+        assert "each fold learns from 100 of " in said
+        assert said.endswith("compare calibration_error and calibration_chance of the test rows")
         assert metrics["learners"]["svm"]["calibration"] == {
             "how": "isotonic", "rows": 100, "folds": 5, "rows_learned": 154,
         }  # fmt: skip

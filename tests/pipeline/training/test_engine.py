@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,11 +16,22 @@ import pytest
 
 from pipeline.errors import Damaged
 from pipeline.record_types import TaskRecord
+from pipeline.running.attempt import with_spent, without_spent
+from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
 from pipeline.storage.durable import write_arrays
 from pipeline.storage.lru_cache import PROCESS
 from pipeline.training import engine
-from pipeline.training.engine import Executor, Folder, InThreads, OnWorkers, solve, solve_durably, work_on_piece
+from pipeline.training.engine import (
+    Executor,
+    Folder,
+    InThreads,
+    OnWorkers,
+    solve,
+    solve_durably,
+    solve_in_one,
+    work_on_piece,
+)
 from pipeline.training.rounds import Arrays, Generations, Held, Rounds
 from tests.support.calls import counted, kill_at, killed_at
 from tests.support.in_process import InProcess
@@ -249,6 +261,60 @@ def test_compiling_in_a_piece_is_counted_once(tmp_path: Path) -> None:
     assert ctx.run.manifest["stages"]["train:toy"]["record"]["seconds"] == 9.0 - seconds
 
 
+class Second(InProcess):
+    """A client whose tasks take a second each, on a worker of that name."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__()
+        self.worker = worker
+
+    def submit(self, func: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def timed(*args: Any) -> Any:
+            return {**func(*args), "seconds": 1.0, "worker": self.worker}
+
+        return super().submit(timed, *args, **options)
+
+
+@pytest.mark.parametrize("kind", [Drifting, Sent])
+def test_a_record_of_workers_counts_processes_that_were_killed(
+    kind: type[Drifting], tmp_path: Path, small_sizes: SmallSizes
+) -> None:
+    """It is killed in the fourth round, and each process reads all pieces."""
+    small_sizes.rounds_checkpoints()
+    problem, folder = problem_in(kind, tmp_path), Folder(tmp_path / "folder")
+
+    def solved_on(worker: str) -> TaskRecord:
+        with OnWorkers(Stage(context(tmp_path / worker, client=Second(worker)), "train:toy", None)) as executor:
+            return executor.solve(problem, folder)
+
+    with killed_at(kind.absorb, 4):
+        solved_on("one")
+    PROCESS.forget()
+    record = solved_on("two")
+    assert record["busy"] == {"one": 3.0 * N_PIECES, "two": 3.0 * N_PIECES}
+    assert record["bytes_read"] == 2 * 8 * N_PIECES
+
+
+def test_a_record_of_one_task_counts_attempts_that_were_killed(tmp_path: Path, small_sizes: SmallSizes) -> None:
+    """The first attempt has read all pieces, and taken long; a checkpoint of an earlier version does not say so."""
+    small_sizes.rounds_checkpoints()
+    problem, folder = problem_in(Settled, tmp_path), Folder(tmp_path / "folder")
+    args = problem, str(folder.path), True, 1
+    with killed_at(Settled.absorb, 4):
+        measured(solve_in_one, args)
+    arrays, spent = without_spent(folder.read(engine.STATE, 3))
+    assert arrays.keys() == {"state"}
+    assert spent["bytes_read"] == 8 * N_PIECES
+    for before, n_read in (({**spent, "seconds": 1000.0, "peak_rss_bytes": 1 << 60}, 2), (None, 1)):
+        shutil.rmtree(folder.path)
+        folder.begin()
+        folder.write(engine.STATE, 3, arrays if before is None else with_spent(arrays, cast("TaskRecord", before)))
+        record = measured(solve_in_one, args)
+        assert record["bytes_read"] == n_read * 8 * N_PIECES
+        assert (record["seconds"] > 1000.0) == (before is not None)
+        assert (record["peak_rss_bytes"] == 1 << 60) == (before is not None)
+
+
 class Coming(InProcess):
     """Workers that come and go."""
 
@@ -270,7 +336,7 @@ def test_a_piece_stays_with_its_worker(tmp_path: Path) -> None:
     executor = OnWorkers(Stage(context(tmp_path / "run", client=client), "train:toy", None))
     problem, folder = problem_in(Settled, tmp_path), Folder(tmp_path / "folder")
     folder.begin()
-    executor.begin(problem, folder, 0)
+    executor.begin(problem, folder, 0, {})
     homes = []
     for addresses in (["a", "b"], ["a", "b", "c"], ["b", "c"], [], ["c"]):
         client.addresses, client.homes = addresses, []

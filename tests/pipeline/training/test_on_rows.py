@@ -34,6 +34,7 @@ from pipeline.params import Params
 from pipeline.record_types import SelectResult
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows, count_targets
+from pipeline.running.attempt import with_spent, without_spent
 from pipeline.running.stage import Context
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.batch import run_batch
@@ -48,7 +49,7 @@ from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import partition
-from pipeline.storage.durable import write_arrays
+from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.rundir import RunDirectory
@@ -128,13 +129,18 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
 
 def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, small_sizes: SmallSizes) -> None:
     small_sizes.learning_blocks(60, 1)
-    _, whole, _, _ = learned(tmp_path / "whole", "kernel-ogd")
+    uninterrupted, whole, _, _ = learned(tmp_path / "whole", "kernel-ogd")
     with killed_at(write_arrays, 2, end=True):  # a checkpoint
         learned(tmp_path / "killed", "kernel-ogd")
-    assert list((tmp_path / "killed").rglob("checkpoint.npz"))
+    (checkpoint,) = (tmp_path / "killed").rglob("checkpoint.npz")
+    arrays, spent = without_spent(read_arrays(checkpoint))
+    write_arrays(checkpoint, with_spent(arrays, {**spent, "seconds": 1000.0}))
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0))
     result = train(ctx, "kernel-ogd", None, ctx.params.value("kernel-ogd"))
     assert result["content_hash"] == whole.content_hash
+    records = [entries(each.run.stage("train:kernel-ogd"))["record"] for each in (uninterrupted, ctx)]
+    assert records[1]["bytes_read"] >= records[0]["bytes_read"] > 0
+    assert [record["workers"][0]["seconds_busy"] > 1000.0 for record in records] == [False, True]
     assert not list((tmp_path / "killed").rglob("checkpoint.npz"))
 
 
