@@ -32,6 +32,8 @@ STACKING_CHOICE = 1_000_021
 """Rows on which stacking chooses psi and C."""
 STACKING_REFITS = 1_000_022
 """Seeds of further models of the same part of a sum."""
+EPOCHS = 1_000_023
+"""Order of the rows in each pass of an estimator that learns row after row."""
 PERMUTATION = 2_000_001
 """The permutation that splits the rows of a run and puts them in order."""
 BLOCKS = 2_000_002

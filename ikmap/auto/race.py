@@ -750,9 +750,12 @@ class Race:
         return min(filter(None, map(self._sum, affordable)), key=self._worth, default=None)
 
     def _sum(self, parts: Sequence[Candidate]) -> Entry | None:
-        """Return the sum of some candidates, without those that add nothing; None if one alone is left."""
+        """Return the sum of some candidates, without those that add nothing; None if one alone is left.
+
+        There is none either where a single row was held out so far, as no other row can decide its weights.
+        """
         n = self.n_done
-        if len(parts) < 2:
+        if len(parts) < 2 or np.ptp(self._parts(n)) == 0:
             return None
         blended, rows = self._blend([own.name for own in parts]), self._held_out(n)
         weights = {own.name: weight for own, weight in zip(parts, blended.weights.tolist(), strict=True) if weight > 0}

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from ikmap._threads import usable_cores
 from ikmap.arrays import Array, Floats, Int32s, Matrix
 from ikmap.cells import Cells
-from ikmap.estimators.parameters import configured
+from ikmap.estimators.parameters import NOT_NEGATIVE, checked, configured, plain
 from ikmap.estimators.table_encoder import TableEncoder, check_targets_are_there, not_numbers
 from ikmap.json_values import Label
 from ikmap.learners.linear_model import decision_to_index
@@ -27,11 +27,13 @@ from ikmap.methods.method import Method
 from ikmap.rows import Rows as FeatureRows
 from ikmap.rows import check_finite
 from ikmap.tables.frames import Frame
-from ikmap.tasks import CLASSIFICATION, REGRESSION, TaskKind
+from ikmap.tasks import CLASSIFICATION, REGRESSION, BadLabel, TaskKind
+from ikmap.tasks.regression.codec import finite_numbers
 
 type Table = Matrix | Frame | Cells
 """Rows that estimators take: an array, a sparse matrix, a DataFrame, an Arrow table, or cells."""
 type ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
+type NumberedClassWeight = dict[int, float] | Literal["balanced"] | None
 type RandomState = int | np.random.RandomState | None
 
 
@@ -217,8 +219,7 @@ class Regressor(RegressorMixin, Supervised):
     _task = REGRESSION
 
     def _checked_targets(self, y: ArrayLike) -> Floats:
-        targets: Floats = _check_y(y, y_numeric=True, estimator=self).astype(np.float64)
-        return targets
+        return checked_numbers(y, self)
 
     def predict(self, X: Table) -> Floats:
         """Return the predictions, shape (n,).
@@ -308,3 +309,46 @@ class CellEstimator(Estimator):
         if isinstance(rows, Cells) != self.on_cells_:
             raise ValueError("rows that are not one-hot cannot follow one-hot rows: give the kind of the first call")
         return rows
+
+
+def checked_numbers(y: ArrayLike, estimator: Estimator) -> Floats:
+    """Return targets that are numbers, float64 of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        A target is not a finite number, or is so large that its square leaves the range of float64.
+    """
+    numbers = _check_y(y, y_numeric=True, estimator=estimator).astype(np.float64)
+    try:
+        return finite_numbers(numbers)
+    except BadLabel as error:
+        raise ValueError(f"row {error.row}: {error}") from None
+
+
+def numbered_class_weight(given: ClassWeight, classes: Array) -> NumberedClassWeight:
+    """Return the weights of classes by their numbers; classes that are not named have weight 1.
+
+    Names of further classes are taken only if all classes are named, as where a fold lacks one.
+
+    Raises
+    ------
+    ValueError
+        They are no weights of these classes.
+    """
+    if given is None or (isinstance(given, str) and given == "balanced"):
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"class_weight: found {given!r}, expected a dict, 'balanced' or None")
+    labels = classes.tolist()
+    known = set(labels)
+    unknown = [plain(key) for key in given if key not in known]
+    without = [label for label in labels if label not in given]
+    if unknown and without:
+        raise ValueError(
+            f"class_weight: found a weight of {unknown[0]!r}, which is no class, and none of class {without[0]!r}; "
+            "expected labels as they are in y"
+        )
+    return {
+        k: checked(f"class_weight of {label!r}", given.get(label, 1.0), NOT_NEGATIVE) for k, label in enumerate(labels)
+    }

@@ -8,11 +8,20 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.class_weight import compute_class_weight
 
 from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
-from ikmap.estimators.base import CellEstimator, Classifier, ClassWeight, RandomState, Regressor, Supervised, Table
+from ikmap.estimators.base import (
+    CellEstimator,
+    Classifier,
+    ClassWeight,
+    NumberedClassWeight,
+    RandomState,
+    Regressor,
+    Supervised,
+    Table,
+    numbered_class_weight,
+)
 from ikmap.estimators.parameters import COUNT, checked
 from ikmap.estimators.probabilities import probabilities
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
@@ -31,7 +40,7 @@ class DualEstimator(CellEstimator, Supervised):
     fit_intercept: bool | Literal["auto"]
 
     def _solve(
-        self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array, class_weight: ClassWeight
+        self, rows: Rows, y: Array, sample_weight: Floats | None, labels: Array, class_weight: NumberedClassWeight
     ) -> SVMFit:
         """Solve the problem for rows and targets that have been checked; `labels` are of classes, else empty."""
         # A class weight of the method knows no single classes.
@@ -73,10 +82,7 @@ class DualClassifier(Classifier, DualEstimator):
         """
         rows, labels, weight = self._training(X, y, sample_weight)
         self._set_classes(labels)
-        by_class = self.class_weight
-        if isinstance(by_class, Mapping):
-            numbers = compute_class_weight(dict(by_class), classes=self.classes_, y=labels)
-            by_class = dict(enumerate(numbers.tolist()))
+        by_class = numbered_class_weight(self.class_weight, self.classes_)
         fit = self._solve(rows, self._encode(labels), weight, self.classes_, by_class)
         self.coef_, self.intercept_ = fit.coef.T, fit.intercept
         self.dual_gap_, self.n_iter_ = fit.gap, int(fit.n_iter.max())

@@ -12,13 +12,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_y
 
 from ikmap.arrays import Array, Floats
-from ikmap.estimators.base import RandomState, Table
+from ikmap.estimators.base import RandomState, Table, checked_numbers
 from ikmap.estimators.cell_map import CellMap
-from ikmap.estimators.parameters import checked, subsample_size
+from ikmap.estimators.parameters import checked, naming_parameters, subsample_size
 from ikmap.estimators.table_encoder import plain_targets
 from ikmap.methods import Sample
-from ikmap.methods.capabilities import DoesNotFit
-from ikmap.methods.fields import with_options
 from ikmap.methods.forest import Forest
 from ikmap.methods.kinds import Choice
 from ikmap.rows import Rows, as_rows
@@ -161,14 +159,12 @@ class ForestMap(CellMap):
             labels, targets = np.unique(targets, return_inverse=True)
             learned = CLASSIFICATION.of(labels.tolist())
         else:
-            learned, targets = REGRESSION.of(), _check_y(targets, y_numeric=True, estimator=self).astype(np.float64)
+            learned, targets = REGRESSION.of(), checked_numbers(targets, self)
         self.max_samples_ = subsample_size(self.max_samples, n, max(1, min(AUTOMATIC, n // 2)))
         forest = self._method(
             Forest, psi=self.max_samples_, max_depth="none" if self.max_depth is None else self.max_depth
         )
         sample = Sample(n, d, learned, rows.__getitem__, self._draw_seed(), targets=targets.__getitem__)
-        try:
+        with naming_parameters(PARAMETERS):
             self.partitions_ = forest.fit(sample, self._n_threads)
-        except DoesNotFit as error:
-            raise ValueError(with_options(str(error), lambda field: PARAMETERS.get(field, field))) from None
         return rows

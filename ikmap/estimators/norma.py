@@ -12,7 +12,7 @@ from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.estimators.base import Detector, RandomState, Table
 from ikmap.estimators.online import OnlineClassifier, OnlineEstimator, OnlineRegressor
-from ikmap.estimators.parameters import POSITIVE, checked
+from ikmap.estimators.parameters import POSITIVE, checked, plain
 from ikmap.learners.online.norma import NormaState
 from ikmap.learners.online.norma_rule import OF_CLASSES, OF_NUMBERS, NormaRule
 from ikmap.learners.rows import Rows, n_columns
@@ -51,7 +51,7 @@ class NormaEstimator(OnlineEstimator):
             for name in ("nu", "eta", "regularization", "threshold")
         }
         for field, name in {"schedule": "decreasing", "offset": "offset", "iterate": "average"}.items():
-            value = parameters.get(name)
+            value = plain(parameters.get(name))
             if value is not None and (not isinstance(value, bool | str) or value not in WORDS[field]):
                 raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, WORDS[field]))}")
             values[field] = "auto" if value is None else WORDS[field][value]
@@ -64,7 +64,7 @@ class NormaEstimator(OnlineEstimator):
         """Return the state before the first row."""
         rule = self._rule()
         if isinstance(rows, Cells):
-            rule.check_norm(1.0)
+            rule.check_norm(rows.n_partitions / self._divisor)
         return NormaState.start(rule, n_columns(rows), self._divisor, n_classes, center=center, unit=unit)
 
 
@@ -181,7 +181,8 @@ class CellNormaRegressor(OnlineRegressor, NormaEstimator):
     nu : float or None, default=None
         In [0, 1]; None: 0.5 for "epsilon", 0.2 for "trimmed".
     eta, decreasing, regularization, offset, average, n_epochs, shuffle, random_state
-        As of :class:`CellNormaClassifier`. With squared errors eta times k(x, x) + lambda has to stay below 2.
+        As of :class:`CellNormaClassifier`. With squared errors eta times k(x, x) + lambda has to stay below 2; k(x, x)
+        is 1 for cells, and t for rows of t ones.
     threshold : float or None, default=None
         epsilon of "insensitive" (None: 0.1), sigma of "huber"; what epsilon or sigma is at first, where it is learned.
         In units of `unit`.

@@ -8,16 +8,15 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ikmap.arrays import Array, Floats
 from ikmap.cells import Cells
-from ikmap.estimators.base import ClassWeight, RandomState, Table
+from ikmap.estimators.base import ClassWeight, RandomState, Table, numbered_class_weight
 from ikmap.estimators.online import OnlineClassifier, OnlineEstimator, OnlineRegressor
 from ikmap.learners.online.ogd import OGDState, ogd_divisor
 from ikmap.learners.online.squared_ogd import SquaredOGDState
-from ikmap.learners.rows import Rows, n_columns
+from ikmap.learners.rows import Rows, balanced_weights, n_columns
 from ikmap.methods.ogd import OGD
 
 
@@ -111,13 +110,15 @@ class CellOGDClassifier(OnlineClassifier, GradientDescent):
         self.state_ = OGDState.start(columns, self.classes_.size, self._method(OGD).eta, self._divisor)
 
     def _weights(self, labels: Array, sample_weight: Floats | None) -> tuple[Floats | None, ...]:
-        if self.class_weight is None:
+        given = numbered_class_weight(self.class_weight, self.classes_)
+        if given is None:
             return (sample_weight,)
-        if not isinstance(self.class_weight, str | Mapping):
-            raise ValueError(f"class_weight: found {self.class_weight!r}, expected a dict, 'balanced' or None")
-        weight = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
-        by_class = compute_class_weight(weight, classes=self.classes_, y=labels, sample_weight=sample_weight)
-        by_row: Floats = by_class[self._encode(labels)]
+        numbers = self._encode(labels)
+        if isinstance(given, str):
+            by_class = balanced_weights(np.bincount(numbers, sample_weight, self.classes_.size))
+        else:
+            by_class = np.array(list(given.values()))
+        by_row: Floats = by_class[numbers]
         return (by_row if sample_weight is None else by_row * sample_weight,)
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
 from ikmap.estimators.base import CellEstimator, Classifier, Regressor, Supervised, Table
 from ikmap.estimators.parameters import COUNT, checked
@@ -41,7 +42,7 @@ class OnlineEstimator(CellEstimator, Supervised):
         rows, seed = self._state_rows(rows), self._draw_seed() if shuffle else 0
         for epoch in range(epochs):
             if shuffle:
-                order = generator(seed, epoch).permutation(n_rows(rows))
+                order = generator(seed, seed_paths.EPOCHS, epoch).permutation(n_rows(rows))
                 self.state_.partial_fit(rows[order], *(None if part is None else part[order] for part in targets))
             else:
                 self.state_.partial_fit(rows, *targets)

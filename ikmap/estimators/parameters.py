@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
-from ikmap.methods import Configured, FieldError, fields_of
+from ikmap.methods import Configured, DoesNotFit, FieldError, fields_of
+from ikmap.methods.fields import with_options
 from ikmap.methods.kinds import Integer, Kind, Real
 
 COUNT = Integer(1)
 POSITIVE = Real(0.0)
+NOT_NEGATIVE = Real(0.0, with_low=True)
 
 
 def plain(value: object) -> object:
@@ -59,6 +62,26 @@ def configured[M: Configured](
         return kind(**given | {field: plain(value) for field, value in values.items()})
     except FieldError as error:
         raise ValueError(error.worded(lambda name: names.get(name, name))) from None
+
+
+@contextmanager
+def naming_parameters(names: Mapping[str, str]) -> Iterator[None]:
+    """Name parameters in the error of a model that does not fit into memory.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        By name of a field, the name of its parameter where that is another.
+
+    Raises
+    ------
+    ValueError
+        The model does not fit.
+    """
+    try:
+        yield
+    except DoesNotFit as error:
+        raise ValueError(with_options(str(error), lambda field: names.get(field, field))) from None
 
 
 def subsample_size(value: object, n_rows: int, automatic: int) -> int:

@@ -13,6 +13,7 @@ from ikmap.cells import Cells
 from ikmap.estimators.base import Classifier, RandomState, Regressor, Table
 from ikmap.estimators.boosting import PARAMETERS
 from ikmap.estimators.kernels import RowsEstimator
+from ikmap.estimators.parameters import naming_parameters
 from ikmap.estimators.probabilities import probabilities
 from ikmap.learners.cells_model import CellsModel
 from ikmap.learners.rows import Block, Rows
@@ -97,11 +98,14 @@ class StackingEstimator(RowsEstimator):
         classes = [] if labels is None else labels.tolist()
         training = Training(Block(rows, y, sample_weight), classes, self._draw_seed(), self._n_threads)
         self.__dict__.pop("out_of_fold_", None)
+        names = {**self.renamed, "partitioner": "base_models"}
         if stacking.is_weighed:
-            self.model_, _ = stacking.fit(training)
+            with naming_parameters(names):
+                self.model_, _ = stacking.fit(training)
             self.weights_ = {name: part.weight for name, part in stacking.parts.items() if part.weight is not None}
             return
-        self.model_, _, stacked = stacking.fit_out_of_fold(training)
+        with naming_parameters(names):
+            self.model_, _, stacked = stacking.fit_out_of_fold(training)
         self.out_of_fold_ = stacked.decisions
         self.weights_ = dict(zip(stacking.parts, stacked.weights.tolist(), strict=True))
 

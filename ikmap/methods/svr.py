@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt
 
 from ikmap.methods.about import LearnerAbout
 from ikmap.methods.fields import Doc, Searched
@@ -28,7 +28,7 @@ class LinearSVR(DualLearner):
         C_SYMBOL,
     ] = 1.0
     epsilon: Annotated[
-        float, Gt(0), Doc("errors of svr up to so many standard deviations of the target cost nothing")
+        float, Ge(0), Doc("errors of svr up to so many standard deviations of the target cost nothing")
     ] = 0.1
     svr_loss: Annotated[
         Literal["squared_epsilon_insensitive", "epsilon_insensitive"],

@@ -239,7 +239,8 @@ class Boosting:
     def _take_up(self, looked: Looked) -> None:
         problem, loss = self._problem, self._problem.loss
         if not looked.kept:
-            why = ", as all such rows are held out; expected a smaller held_out" if looked.weights[1].any() else ""
+            all_held_out = ", as all such rows are held out; give a smaller --held-out (validation_fraction in Python)"
+            why = all_held_out if looked.weights[1].any() else ""
             raise ValueError(f"boosting: found no row to learn from whose weight is above 0{why}")
         layout = Layout.of(_joined(looked.rows), problem.settings.max_bins, problem.n_threads)
         kept, self._held = (math.fsum(weights) for weights in looked.weights)

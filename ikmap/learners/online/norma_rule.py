@@ -109,7 +109,8 @@ class NormaRule:
         if not 0 <= self.threshold < math.inf:
             raise ValueError(f"threshold: found {self.threshold:g}, expected a finite number >= 0")
         if self.loss in ("huber", "trimmed") and self.threshold < SMALLEST_SIGMA:
-            raise ValueError(f"sigma: found {self.threshold:g}, expected a number >= {SMALLEST_SIGMA:g}")
+            expected = f"expected a number >= {SMALLEST_SIGMA:g}"
+            raise ValueError(f"threshold: found {self.threshold:g} with the loss {self.loss}, {expected}")
         if self.loss == "novelty" and self.offset:
             raise ValueError("offset: found one with the loss novelty, which has none: rho stands in its place")
 

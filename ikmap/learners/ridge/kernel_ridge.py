@@ -66,6 +66,7 @@ def fit_kernel_ridge(
         except sl.LinAlgError:
             raise ValueError(
                 f"alpha {np.max(alpha):g} is lost in the rounding of kernel values up to {largest:.3g}: bring the "
-                "columns to one range (--scale minmax), or give a larger alpha (a smaller C)"
+                "columns to one range (--scale minmax, or MinMaxScaler in Python), or give a smaller --C (in Python a "
+                "larger alpha)"
             ) from None
         return KernelRidge(kernel, rows, sl.cho_solve(factor, y, check_finite=False))

@@ -413,6 +413,14 @@ def test_a_budget_of_nothing_still_ends_with_a_model() -> None:
     assert choice.entry.folds >= 1
 
 
+def test_a_single_row_that_is_held_out_makes_no_sum() -> None:
+    race = race_of(3)
+    while len(race.results) < len(CANDIDATES):
+        race.add_round([(own, outcome_of(race, own)) for own in race.next_round()])
+    assert race.n_done == 1
+    assert len(race.choice().entry.parts) == 1
+
+
 def test_a_race_that_took_too_long_leaves_seconds_for_a_quick_model() -> None:
     """The best model is made if it takes a small share of the budget, also where trials took more than all of it."""
     race = race_of(budget=10.0)

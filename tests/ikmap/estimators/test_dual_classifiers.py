@@ -167,6 +167,27 @@ def test_class_weight_is_a_sample_weight(estimator: Any) -> None:
 
 
 @each
+def test_class_weights_of_words_that_look_like_numbers(estimator: Any) -> None:
+    cells, y = data(n_classes=3)
+    digits = np.array(["007", "10", "7"])[np.unique(y, return_inverse=True)[1]]
+    given = clone(estimator).set_params(class_weight={"007": 3.0, "7": 0.5}).fit(cells, digits)
+    expected = clone(estimator).set_params(class_weight={"no": 3.0, "yes": 0.5}).fit(cells, y)
+    np.testing.assert_array_equal(given.coef_, expected.coef_)
+    with pytest.raises(ValueError, match=r"^class_weight: found a weight of 7, which is no class"):
+        clone(estimator).set_params(class_weight={7: 0.5}).fit(cells, digits)
+
+
+@each
+def test_balanced_weights_where_all_rows_of_a_class_weigh_nothing(estimator: Any) -> None:
+    """Bagging draws rows by such weights."""
+    cells, y = data(n_classes=3)
+    weight = (y != "some").astype(float)
+    found = clone(estimator).set_params(class_weight="balanced").fit(cells, y, sample_weight=weight)
+    assert np.isfinite(found.coef_).all()
+    assert np.abs(found.coef_).max() > 0
+
+
+@each
 def test_last_step_of_a_pipeline(estimator: Any) -> None:
     cells, y = data()
     to_csr = FunctionTransformer(lambda codes: Cells(codes, cells.offsets).to_csr())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVR
 
 from ikmap import CellSVR
 from ikmap.cells import Cells
@@ -39,3 +41,18 @@ def test_bad_parameters(wrong: dict[str, Any]) -> None:
     cells, y, _ = rows_of()
     with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: found .*, expected "):
         CellSVR(**wrong).fit(cells, y)
+
+
+@pytest.mark.parametrize("loss", ["squared_epsilon_insensitive", "epsilon_insensitive"])
+def test_with_epsilon_0_all_errors_cost(
+    loss: Literal["squared_epsilon_insensitive", "epsilon_insensitive"],
+) -> None:
+    """With squares that is ridge regression."""
+    cells, y, _ = rows_of()
+    X, z = cells.to_csr(), (y - y.mean()) / y.std()
+    exact: Any = Ridge(alpha=1 / (2 * 0.7), fit_intercept=False)
+    if loss == "epsilon_insensitive":
+        exact = LinearSVR(epsilon=0.0, C=0.7, loss=loss, fit_intercept=False, tol=1e-10, max_iter=10**6, random_state=0)
+    expected = exact.fit(X, z).predict(X)
+    found = CellSVR(epsilon=0.0, C=0.7, loss=loss, tol=1e-10, max_iter=20_000).fit(cells, y)
+    np.testing.assert_allclose(found.predict(cells), y.mean() + y.std() * expected, atol=1e-3)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from ikmap import CellRidge
+from ikmap import CellBoostingRegressor, CellOGDRegressor, CellRidge, CellSVR, ForestMap
 from ikmap.cells import Cells
 
 
@@ -39,3 +39,17 @@ def test_bad_parameters(wrong: dict[str, Any]) -> None:
     cells, y, _ = rows_of()
     with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: found .*, expected "):
         CellRidge(**wrong).fit(cells, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [CellBoostingRegressor(), CellOGDRegressor(), CellRidge(), CellSVR(), ForestMap(task="regression")],
+    ids=repr,
+)
+def test_targets_whose_squares_are_no_numbers(model: Any) -> None:
+    X, y = np.random.default_rng(0).random((20, 2)), np.arange(20.0)
+    y[3] = -1e200
+    with pytest.raises(ValueError, match=r"^row 3: found target -1e\+200, expected a number of at most 1e\+150$"):
+        model.fit(X, y)
+    y[3] = -1e150
+    model.fit(X, y)

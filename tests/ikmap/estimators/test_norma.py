@@ -68,6 +68,10 @@ def test_what_is_novel() -> None:
     [
         (CellNormaClassifier("squared"), "loss: found 'squared', expected one of hinge, nu, perceptron"),
         (CellNormaRegressor(eta=2.0), "eta: found 2 with the squared loss, expected a number below 1.99998"),
+        (
+            CellNormaRegressor("huber", threshold=0.0),
+            "threshold: found 0 with the loss huber, expected a number >= 1e-06",
+        ),
         (CellNormaRegressor(unit=0.0), "unit: found 0.0, expected a number > 0"),
         (CellNormaRegressor(n_epochs=0), "n_epochs: found 0, expected an integer >= 1"),
         (
@@ -127,3 +131,28 @@ def test_first_rows_that_are_all_alike_have_no_spread_of_rounding() -> None:
     cells = Cells(np.zeros((49, 1), dtype=np.int32), np.array([0, 1]))
     model = CellNormaRegressor("huber").partial_fit(cells, np.full(49, 0.1))
     assert model.unit_ == 1.0
+
+
+def test_steps_suit_the_entries_of_one_hot_rows_as_those_of_dense_rows() -> None:
+    """With ones k(x, x) is the number of entries, and the usual steps would grow without bound."""
+    cells, y = rows_of()
+    ones = cells.to_csr(normalize=False)
+    for rows in (ones, ones.toarray()):
+        with pytest.raises(ValueError, match=r"^eta: found 0\.5 with the squared loss, expected a number below 0\.22"):
+            CellNormaRegressor().fit(rows, y)
+    small = 0.1 * ones  # k(x, x) = 0.09
+    found = CellNormaRegressor(eta=5.0).fit(small, y)
+    assert found.on_cells_
+    dense = CellNormaRegressor(eta=5.0).fit(small.toarray(), y)
+    np.testing.assert_allclose(found.predict(small), dense.predict(small.toarray()), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["decreasing", "offset", "average"])
+@pytest.mark.parametrize("value", [True, False])
+def test_booleans_of_numpy_are_those_of_python(name: str, value: bool) -> None:
+    cells, y = rows_of(60)
+    found, expected = (
+        CellNormaRegressor().set_params(**{name: given}).fit(cells, y).predict(cells)
+        for given in (np.bool_(value), value)
+    )
+    np.testing.assert_array_equal(found, expected)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from ikmap import CellOGDRegressor
+from ikmap import CellOGDRegressor, seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.online.squared_ogd import SquaredOGDState
+from ikmap.seeds import generator
 
 
 def rows_of(n: int = 200) -> tuple[Cells, np.ndarray]:
@@ -48,6 +49,17 @@ def test_rows_of_any_length() -> None:
     y = 3 + X @ [1.0, 2.0, -1.0, 0.5]
     found = CellOGDRegressor(n_epochs=20).fit(X, y)
     assert np.allclose(found.coef_, LinearRegression().fit(X, y).coef_, atol=0.05)
+
+
+def test_each_pass_has_an_order_that_no_partitioning_is_drawn_by() -> None:
+    cells, y = rows_of()
+    state = SquaredOGDState.start(cells.offsets, 0.5, 9.0)
+    for epoch in range(3):
+        order = generator(7, seed_paths.EPOCHS, epoch).permutation(y.size)
+        assert not np.array_equal(order, generator(7, epoch).permutation(y.size))
+        state.partial_fit(cells.packed()[order], y[order])
+    found = CellOGDRegressor(n_epochs=3, shuffle=True, random_state=7).fit(cells, y)
+    assert np.array_equal(found.state_.weights, state.weights)
 
 
 @pytest.mark.parametrize("wrong", [{"eta": 0.0}, {"eta": 2.0}, {"n_epochs": 0}, {"scale": "big"}])

@@ -37,7 +37,20 @@ def test_a_whole_number_is_taken_as_it_is() -> None:
         checked("b", 4, Integer(1, 3))
 
 
-@pytest.mark.parametrize("value", [0, 1.5])
-def test_class_weights_that_are_none_are_named(value: Any) -> None:
+WEIGHED = pytest.mark.parametrize("kind", [ikmap.CellOGDClassifier, ikmap.CellSVC, ikmap.CellLogisticRegression])
+
+
+@WEIGHED
+@pytest.mark.parametrize("value", [0, 1.5, [1, 5], np.array([1.0, 5.0]), "even"], ids=str)
+def test_class_weights_that_are_none_are_named(kind: Any, value: Any) -> None:
     with pytest.raises(ValueError, match=r"^class_weight: found .*, expected a dict, 'balanced' or None"):
-        ikmap.CellOGDClassifier(class_weight=value).fit(np.eye(4), [0, 1, 0, 1])
+        kind(class_weight=value).fit(np.eye(4), [0, 1, 0, 1])
+
+
+@WEIGHED
+def test_class_weights_of_other_labels_and_below_0_are_named(kind: Any) -> None:
+    with pytest.raises(ValueError, match=r"^class_weight: found a weight of 2, which is no class, and none of class 1"):
+        kind(class_weight={0: 2.0, 2: 3.0}).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"^class_weight of 1: found -1\.0, expected a number >= 0$"):
+        kind(class_weight={1: -1.0}).fit(np.eye(4), [0, 1, 0, 1])
+    kind(class_weight={0: 2.0, 1: 1.0, 2: 3.0}).fit(np.eye(4), [0, 1, 0, 1])  # a fold may lack a class

@@ -72,6 +72,17 @@ def test_a_base_model_that_is_none_is_named(names: str) -> None:
         CellStackingClassifier(base_models=names).fit([[0.0], [1.0]], [0, 1])
 
 
+@pytest.mark.parametrize("names", ["boosting,forest:16:1", "boosting@0.5,forest:16:1@0.5"])
+def test_a_forest_that_is_too_large_is_refused_with_names_of_parameters(
+    monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    monkeypatch.setattr("ikmap.methods.forest.MOST_BYTES", 1000)
+    with pytest.raises(
+        ValueError, match=r"^base_models forest: .* n_partitions or a smaller max_samples, or base_models"
+    ):
+        CellStackingClassifier(n_estimators=2, base_models=names, cv=2, **FEW).fit(*load_iris(return_X_y=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_stacking_learns_many_classes_of_which_some_are_in_one_fold_only(weighted: bool) -> None:

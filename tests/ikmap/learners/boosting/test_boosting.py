@@ -533,7 +533,7 @@ def test_weights_of_zero_leave_no_row_to_learn_from() -> None:
         boost(X, y, problem, sample_weight=np.zeros(MANY))
     times, late = np.arange(MANY) / 7, np.arange(MANY) >= MANY - 50
     problem = replace(problem, settings=replace(problem.settings, held_out=0.2))
-    with pytest.raises(ValueError, match="as all such rows are held out; expected a smaller held_out"):
+    with pytest.raises(ValueError, match=r"as all such rows are held out; give a smaller --held-out \(validation_frac"):
         boost(X, y, problem, sample_weight=late.astype(float), division=Division(times, in_time=True))
 
 

@@ -558,7 +558,7 @@ def test_gross_outliers_hurt_robust_losses_less() -> None:
         ({"loss": "nu", "nu": 0.0}, "nu: found 0 and rho 0 at first: nothing is ever below rho"),
         ({"loss": "nu", "eta": 2.0}, "eta: found 2 with regularization 1, expected a product of at most 1, as eta 1"),
         ({"loss": "squared", "eta": -1.0}, "eta: found -1, expected a finite number > 0"),
-        ({"loss": "huber", "threshold": 0.0}, "sigma: found 0, expected a number >= 1e-06"),
+        ({"loss": "huber", "threshold": 0.0}, "threshold: found 0 with the loss huber, expected a number >= 1e-06"),
         ({"loss": "novelty", "offset": True}, "offset: found one with the loss novelty, which has none"),
         ({"loss": "hinges"}, "loss: found 'hinges', expected one of hinge, nu, perceptron, logistic, novelty"),
         ({"loss": "hinge", "regularization": -1.0}, "regularization: found -1, expected a finite number >= 0"),
