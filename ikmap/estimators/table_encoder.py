@@ -61,7 +61,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Takes DataFrames of pandas and polars, tables of Arrow and arrays; columns are found by name, in any order.
+    Takes DataFrames of pandas and polars, tables of Arrow and arrays; columns are found by name, in any order, and
+    those that are left out may be lacking.
     ``fit_transform(X, y)`` encodes the words of a row by the targets of the other folds only, so that it differs from
     ``fit(X, y).transform(X)``, which is for rows that were not learned from; pipelines call the former.
 

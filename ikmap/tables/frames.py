@@ -54,7 +54,8 @@ def columns_of(X: Frame, names: Sequence[str], kinds: Sequence[str | None] = ())
         Texts of the names. The empty one, which columns of CSV may have, is also found as pandas reads it
         (``Unnamed: 0``), where a single column is called so.
     kinds : sequence of (str or None), optional
-        Kinds that are wanted. A category keeps what only words show, such as the zone of a time.
+        Kinds that are wanted. A category keeps what only words show, such as the zone of a time. A column that is left
+        out (:data:`DROP`) may be lacking, and its cells count as missing.
 
     Raises
     ------
@@ -68,17 +69,18 @@ def columns_of(X: Frame, names: Sequence[str], kinds: Sequence[str | None] = ())
         unnamed = [at for name, at in places.items() if _UNNAMED.fullmatch(name) and name not in names]
         if len(unnamed) == 1:
             places[""] = unnamed[0]
-    for name in names:
-        if name not in places:
+    kinds = kinds or [None] * len(names)
+    for name, kind in zip(names, kinds, strict=True):
+        if name not in places and kind != DROP:
             raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
-        if len(places[name]) > 1:
+        if len(places.get(name, ())) > 1:
             first, second, *_ = places[name]
             raise ValueError(
                 f"X: column name {name!r} appears twice (columns {first + 1} and {second + 1}), expected names whose "
                 "texts differ; rename one of them, as by X.columns = [...]"
             )
-    for name, kind in zip(names, kinds or [None] * len(names), strict=True):
-        yield _column(X, places[name][0], name, as_words=kind == CATEGORY)
+    for name, kind in zip(names, kinds, strict=True):
+        yield np.full(len(X), np.nan) if kind == DROP else _column(X, places[name][0], name, as_words=kind == CATEGORY)
 
 
 def _column(X: Frame, j: int, name: str, as_words: bool) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ikmap.json_values import JsonObject, Label, labels_of, plain_label
+from ikmap.json_values import JsonObject, Label, labels_of, plain_label, whole_numbers
 from ikmap.tasks.classification.kind import CLASSIFICATION, MOST_LABELS, MULTICLASS, distinct
 from ikmap.tasks.registry import AUTO, DEFAULT, TASKS, choosable, task_from
 from ikmap.tasks.regression.kind import REGRESSION, Regression
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 MOST_WHOLE = 100
 """Largest number of different whole numbers that are taken for classes."""
+FEW_WHOLE = 10
+"""Largest number of different whole numbers that are taken for classes however few rows have each of them."""
+ROWS_OF_CLASS = 5
+"""More of them are taken for classes only if at least so many rows have each of them on average."""
 
 
 class ByLabels(TaskKind):
-    """Takes labels for classes, or for numbers to predict if there are fractions or more than a hundred numbers.
+    """Takes labels for classes, or for numbers to predict if there are fractions, many numbers, or few rows for each.
 
     Rows are stored in a form that both kinds of task can read.
     """
@@ -41,7 +45,8 @@ class ByLabels(TaskKind):
 
     def find(self, parts: Sequence[PartLabels], request: LabelRequest) -> Task:
         labels = _labels(parts)
-        numbers = _are_numbers(labels) and (_has_fractions(labels) or len(labels) > MOST_WHOLE)
+        rare = not request.initial and _are_rare(labels, parts)
+        numbers = _are_numbers(labels) and (_has_fractions(labels) or len(labels) > MOST_WHOLE or rare)
         return (REGRESSION if numbers else CLASSIFICATION).find(parts, request)
 
     def from_json(self, values: JsonObject) -> Task:
@@ -53,8 +58,11 @@ class ByLabels(TaskKind):
         if not _are_numbers(labels):
             return f"labels: {len(labels)} different words, taken as classes"
         count = f"more than {MOST_LABELS:,}" if len(labels) > MOST_LABELS else f"{len(labels):,}"
-        counted = f"{count} different numbers, {'not all whole' if _has_fractions(labels) else 'all whole'}"
+        fractions = _has_fractions(labels)
+        counted = f"{count} different numbers, {'not all whole' if fractions else 'all whole'}"
         if isinstance(kind, Regression):
+            if not fractions and len(labels) <= MOST_WHOLE:
+                counted = f"{counted}, fewer than {ROWS_OF_CLASS} rows for each on average"
             return f"labels: {counted}, taken as numbers to predict; if they are classes, give --task {MULTICLASS}"
         return f"labels: {counted}, taken as classes; to predict them as numbers, give --task {REGRESSION.name}"
 
@@ -93,3 +101,9 @@ def _are_numbers(labels: set[Label]) -> bool:
 
 def _has_fractions(labels: set[Label]) -> bool:
     return any(float(label) % 1 for label in labels)
+
+
+def _are_rare(labels: set[Label], parts: Sequence[PartLabels]) -> bool:
+    """Return whether labels are too many to be classes of so few rows."""
+    rows = sum(sum(whole_numbers(part["label_counts"])) for part in parts)
+    return len(labels) > FEW_WHOLE and rows < ROWS_OF_CLASS * len(labels)

@@ -49,12 +49,15 @@ class LabelRequest:
         Labels that count as +1 and as -1.
     inliers : sequence of str, or None
         Labels, as words, of the rows that are normal.
+    initial : bool
+        True if only the initial rows of a stream are known: how many rows have a label says nothing then.
     """
 
     word: str = "auto"
     source: str = ""
     two_class: Sequence[Sequence[Label]] | None = None
     inliers: Sequence[str] | None = None
+    initial: bool = False
 
 
 @dataclass(frozen=True)

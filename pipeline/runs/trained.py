@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ikmap.arrays import Matrix
 from ikmap.rows import Rows, as_dense, as_rows, check_finite
+from ikmap.tables.column_plan import DROP
 from ikmap.tables.frames import Frame, is_frame, table_by_name, table_of_columns
 from ikmap.tables.raw import Levels
 from pipeline.errors import Damaged, InputError
@@ -48,8 +49,8 @@ class RunModel:
         ----------
         X : DataFrame, Arrow table, array-like or sparse matrix, shape (n, n_features_in_)
             Values as they stand in a file: they are encoded, scaled and divided as in the run. A table with names may
-            have its columns in any order, and further columns; without names they stand in the order of the training
-            data.
+            have its columns in any order, further columns, and lack those that the model left out; without names they
+            stand in the order of the training data.
 
         Returns
         -------
@@ -136,7 +137,8 @@ class RunModel:
         named = is_frame(X) and self._columns is not None
         if named or self._preparation.encoded:
             columns = self._columns or []
-            names, kinds = [column.name for column in columns], [column.kind for column in columns]
+            names = [column.name for column in columns]
+            kinds = [DROP if column.encoding == DROP else column.kind for column in columns]
             request = self._model.table
             missing, numbers = request.missing_cells, request.missing_numbers
             if named:

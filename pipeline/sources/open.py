@@ -10,8 +10,10 @@ from pipeline.monitoring.plain_text import shown
 from pipeline.sources.columns.read_request import CsvFormat, ReadRequest
 from pipeline.sources.files.compression import without_ending
 from pipeline.sources.files.file import File, find_file
+from pipeline.sources.files.recoded import encoding_of
 from pipeline.sources.formats import Format, known_formats, shown_formats, with_faults
 from pipeline.sources.formats.base import DataFile
+from pipeline.sources.formats.csv_text import DELIMITERS, SAMPLE_BYTES
 from pipeline.sources.formats.libsvm_text import first_row, looks_like_libsvm
 from pipeline.sources.named import Named, named_files
 from pipeline.sources.source import Source
@@ -153,10 +155,12 @@ def _by_name(file: File) -> Format | None:
 
 
 def _text_format(file: File) -> str:
-    first = first_row(file, 64 * 1024)
-    if b"\0" in first or (first and not first.isascii() and not _is_utf8(first)):
+    with file.open() as stream:
+        recoded = replace(file, encoding=encoding_of(stream.read(SAMPLE_BYTES)))
+    first = first_row(recoded, 64 * 1024)
+    if b"\0" in first or not _is_utf8(first):
         raise InputError(f"{file.url}: line 1, column 1: found {first[:12]!r}, expected {shown_formats()}")
-    if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
+    if not looks_like_libsvm(first) and any(delimiter.encode() in first for delimiter in DELIMITERS):
         return "csv"
     if first.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         raise InputError(f"{file.url}: line 1: found a web page, expected a file with data; give its own address")

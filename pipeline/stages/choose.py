@@ -131,13 +131,16 @@ def begin(stage: Stage, rows: PreparedRows, n_used: int) -> Race:
     # On a worker: which rows are in the sample is found out by compiled loops, which this process would have to load.
     draw = Task("sample", (stage.context.store, params, n_used))
     ((_, sample),) = run_tasks(client, stage.key, draw_sample, [draw])
+    classes = preparation.task.codec.classes
     if n_used == rows.n_rows and (missing := missing_in(preparation.task, sample["y"])):
-        raise InputError(f"found no training row of {missing}; give --split-by stratified, or another --seed or split")
-    n_classes = len(preparation.task.codec.classes)
+        instead = "give --split-by stratified, or another --seed or split"
+        if len(classes) > 2 and not any(isinstance(label, str) for label in classes):
+            instead = f"{instead}, or --task regression, which predicts labels as numbers"
+        raise InputError(f"found no training row of {missing}; {instead}")
     return Race(
         _candidates(preparation),
         sample["y"],
-        n_classes,
+        len(classes),
         sample["folds"],
         rows.n_rows,
         preparation.n_columns,

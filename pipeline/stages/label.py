@@ -86,9 +86,20 @@ def refuse_unlike(train: StoredFile, test: StoredFile, task: LearningTask) -> No
 
 
 def find_task(
-    url: str, parts: list[PartRecord], data: ResolvedDataset, params: Params, say: Callable[[str], None]
+    url: str,
+    parts: list[PartRecord],
+    data: ResolvedDataset,
+    params: Params,
+    say: Callable[[str], None],
+    *,
+    initial: bool = False,
 ) -> LearningTask:
     """Return the task, by the labels of all parts; where the labels alone decide it, say so.
+
+    Parameters
+    ----------
+    initial : bool
+        True if the parts are the initial rows of a stream, and not all rows to learn from.
 
     Raises
     ------
@@ -97,7 +108,7 @@ def find_task(
     """
     kind = requested_task(params, data)
     try:
-        request = LabelRequest(*requested_word(params, data), data.two_class, data.inliers)
+        request = LabelRequest(*requested_word(params, data), data.two_class, data.inliers, initial)
         labels = [part["found"] for part in parts]
         task = kind.find(labels, request)
     except ValueError as error:

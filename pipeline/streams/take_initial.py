@@ -66,7 +66,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         n_columns=columns,
         column_names=list(names) if names else None,
         dense=is_dense(sparse, n_initial, columns, nnz),
-        task=find_task(url, parts, data, params, context.events.message),
+        task=find_task(url, parts, data, params, context.events.message, initial=True),
         weighted=data.table.weight is not None,
         label=None if source is None else source.label_name,
         label_last=source is not None and source.label_last,

@@ -63,7 +63,8 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
         import numpy as np
 
         if values.size > MOST_LABELS:
-            raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes{_or_numbers()}")
+            instead = _instead(values.tolist())
+            raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes; {instead}")
         plain = [plain_label(value) for value in values]
         return codes.astype(np.int32), {
             "labels": plain,
@@ -83,8 +84,8 @@ class Classification(TaskKind, NeedsLoops, Calibratable, Thresholds, HasClasses)
         fractional = [label for label in labels if isinstance(label, float)]
         if len(labels) > MOST_LABELS or (fractional and len(labels) > MOST_FRACTIONS and request.word == AUTO):
             raise ValueError(
-                f"found {len(labels)} different labels such as {(fractional or labels)[0]!r}, expected classes"
-                f"{_or_numbers(f'--task {MULTICLASS} takes each number for a class')}"
+                f"found {len(labels)} different labels such as {(fractional or labels)[0]!r}, expected classes; "
+                f"{_instead(labels)}"
             )
         return self.of(labels)
 
@@ -187,14 +188,13 @@ def distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, codes
 
 
-def _or_numbers(more: str = "") -> str:
-    """Return advice for labels that may be numbers to predict."""
-    kind = TASKS.get("regression")
-    known = "regression is not available yet"
-    if kind is not None:
-        learner = f" --learner {kind.usual.learner}" if kind.usual.learner else ""
-        known = f"--task {kind.name}{learner} predicts them as numbers"
-    return f" ({known})" if not more else f"; {known} ({more})"
+def _instead(labels: Sequence[Label]) -> str:
+    """Return what to type where labels are too many for classes."""
+    if any(isinstance(label, str) for label in labels):
+        return "--label names another column"
+    kind = TASKS["regression"]
+    numbers = f"--task {kind.name} --learner {kind.usual.learner} predicts them as numbers"
+    return numbers if len(labels) > MOST_LABELS else f"{numbers} (--task {MULTICLASS} takes each number for a class)"
 
 
 CLASSIFICATION = Classification()

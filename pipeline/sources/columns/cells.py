@@ -260,6 +260,8 @@ def _as_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     if not column.num_chunks:
         return np.empty(0, dtype=np.int64), pa.array([], pa.string())
     words = column.chunk(0).dictionary
+    if pa.types.is_string_view(words.type):  # as polars writes text; Arrow takes no views by their places
+        words = words.cast(pa.string())
     indices = pa.chunked_array([chunk.indices for chunk in column.chunks]).cast(pa.int64())
     codes = _numbers_of(indices)
     return np.where(_is_present(indices), codes, len(words)) if indices.null_count else codes, words

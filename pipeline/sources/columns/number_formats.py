@@ -6,6 +6,7 @@ A column of such cells would else be taken for words, and nobody would know.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -19,9 +20,21 @@ from pipeline.sources.columns.request import TableRequest, as_typed
 
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-_THOUSANDS = r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?"
-_SIGN = r"[%\u2030$\u20ac\u00a3\u00a5]"
-_FORMATTED = re.compile(rf"[+-]?{_SIGN}?\s*[+-]?({_THOUSANDS}|\d+([.,]\d+)?)\s*{_SIGN}?")
+_NUMBER = r"(\d{1,3}([,.' \u00a0\u202f\u2019]\d{3})+([.,]\d+)?|\d+([.,]\d+)?)"
+_CODES = (
+    "AED|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KES|KRW|KWD|KZT|MXN|MYR|"
+    "NGN|NOK|NZD|PHP|PKR|PLN|QAR|RSD|RUB|SEK|SGD|THB|TWD|UAH|USD|VND|ZAR"
+)
+"""Codes of currencies, without those that are words too: TOP 10 and TRY 2 are no amounts of money."""
+_UNIT = rf"([A-Z]{{0,2}}\$|[%\u2030]|{_CODES})"
+"""What tells that a number is one of money or of shares; any sign of a currency stands as $."""
+_FORMATTED = re.compile(
+    rf"[+-]?{_UNIT}?\s*[+-]?{_NUMBER}\s*(-\s*)?{_UNIT}?-?"
+    rf"|[+-]?{_UNIT}\s*[+-]?{_NUMBER}\s*[kKmM]-?|[+-]?{_NUMBER}\s*[kKmM]\s*{_UNIT}-?"
+)
+_PARENTHESES = re.compile(r"\((.+)\)")
+LONGEST_NUMBER = 50
+"""Characters of the longest cell that is looked at as a number."""
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _NAMED = re.compile(
     rf"([a-z]{{3,9}},? )?({_MONTH}\.? \d{{1,2}}[a-z]{{0,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}\.?[ -]\d{{2,4}})( .*)?",
@@ -102,8 +115,21 @@ def formatted_number(cells: Counter[str]) -> tuple[str, str] | None:
 
     None where some cells are no numbers in any format, more than a few of them, or all are plain.
     """
-    expected = "plain numbers such as 1234.5, without signs or marks between thousands"
-    return _formatted(cells, number_in, _FORMATTED.fullmatch, expected)
+    expected = "plain numbers such as 1234.5 or -1234.5, without other signs or marks between thousands"
+    return _formatted(cells, number_in, _is_formatted_number, expected)
+
+
+def _is_formatted_number(word: str) -> bool:
+    """Return whether a word is a number with a sign, a currency, marks between thousands, or a minus elsewhere."""
+    if len(word) > LONGEST_NUMBER:
+        return False
+    plain = word if word.isascii() else "".join(map(_plain_sign, word))
+    return bool(_FORMATTED.fullmatch(_PARENTHESES.sub(r"-\1", plain)))
+
+
+def _plain_sign(character: str) -> str:
+    """Return $ for the sign of any currency, a hyphen for a minus, and any other character as it is."""
+    return "-" if character == "\u2212" else "$" if unicodedata.category(character) == "Sc" else character
 
 
 def _formatted_date(cells: Counter[str]) -> tuple[str, str] | None:

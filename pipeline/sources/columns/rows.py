@@ -117,7 +117,10 @@ def rows_of(file: Table, block: ColumnBlock, wanted: Wanted, plan: Plan) -> RawR
 
 
 class _Cells:
-    """The cells of a block by the names of their columns; those that the names of folders give are the same in all."""
+    """The cells of a block by the names of their columns.
+
+    Those that the names of folders give are the same in all rows; those of a column that the file lacks are missing.
+    """
 
     def __init__(self, file: Table, block: ColumnBlock, wanted: Wanted) -> None:
         self.file, self.block = file, block
@@ -131,7 +134,7 @@ class _Cells:
             return column
         if (place := self._together.get(name)) is not None and self.block.numbers is not None:
             return arrow_floats(self.block.numbers[:, place])
-        return pa.chunked_array([pa.repeat(pa.scalar(self._fixed[name], pa.string()), self.block.rows)])
+        return pa.chunked_array([pa.repeat(pa.scalar(self._fixed.get(name), pa.string()), self.block.rows)])
 
     def where(self, name: str) -> Callable[[int], str]:
         """Return the function that names a row of a column for people."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan
+from ikmap.tables.column_plan import DROP
 from pipeline.errors import InputError
 from pipeline.sources.columns.cells import number_in
 from pipeline.sources.columns.checks import check_columns
@@ -51,7 +52,8 @@ def plan_of_table(given: str, files: Sequence[Table], wanted: ReadRequest) -> Pl
             if isinstance(columns, int)
             else _inferred(files, features, request)
         )
-    _refuse_lacking(files, [column.name for column in columns], label, request)
+    # Nothing is learned from columns that are left out, so files may lack them.
+    _refuse_lacking(files, [column.name for column in columns if column.encoding != DROP], label, request)
     text = label is not None and (wanted.text_labels or _is_text(first, label, request))
     if text and request.above is not None:
         raise InputError(
@@ -143,9 +145,10 @@ def _refuse_lacking(files: Sequence[Table], features: Sequence[str], label: str 
     Raises
     ------
     InputError
-        A file has no column of the name of a feature, the label, the ids or the weights.
+        A file lacks a feature, the label, the ids, the weights, or the column that rows are split by.
     """
-    needed = [*features, *(name for name in (label, request.id, request.weight) if name is not None)]
+    beside = (label, request.id, request.weight, request.split_column)
+    needed = [*features, *(name for name in beside if name is not None)]
     width = len(files[0].own_names)
     for file in files:
         if not file.has_names and len(file.own_names) != width:  # more cannot be told from others in their places

@@ -22,8 +22,8 @@ from pipeline.sources.files.recoded import as_utf8
 from pipeline.sources.files.records import LongLine, Quotes, record_ends
 from pipeline.sources.formats import Format, shown_formats
 from pipeline.sources.formats.base import TextFile
-from pipeline.sources.formats.csv import DELIMITERS, CsvTable
-from pipeline.sources.formats.csv_text import BOM, SAMPLE_BYTES
+from pipeline.sources.formats.csv import CsvTable
+from pipeline.sources.formats.csv_text import BOM, DELIMITERS, SAMPLE_BYTES
 from pipeline.sources.open import AUTO, format_by_content, format_of, requested_format
 from pipeline.sources.source import Source
 from pipeline.urls import Location

@@ -42,6 +42,7 @@ from pipeline.sources.files.records import Quotes
 from pipeline.sources.files.sample import SAMPLE_ROWS, stretches
 from pipeline.sources.formats.arrow_checks import ARROW_FAILURES
 from pipeline.sources.formats.csv_text import (
+    DELIMITERS,
     SAMPLE_BYTES,
     find_layout,
     first_records,
@@ -52,8 +53,6 @@ from pipeline.sources.formats.csv_text import (
 )
 from pipeline.sources.formats.text_lines import TextTable
 from pipeline.sources.formats.typed import columns_of_folders
-
-DELIMITERS = ",\t;|"
 
 
 @dataclass

@@ -23,6 +23,8 @@ from pipeline.sources.files.records import LongLine, Quotes, record_ends
 _SURROGATE = re.compile("[\ud800-\udfff]")
 BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
+DELIMITERS = ",\t;|"
+"""Characters that divide the columns of a file where nothing is said of it."""
 
 
 @dataclass(frozen=True)

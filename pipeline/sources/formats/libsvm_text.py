@@ -13,7 +13,7 @@ def looks_like_libsvm(line: bytes) -> bool:
     tokens = line.partition(b"#")[0].split()[:50]
     if not tokens:
         return False
-    pair = re.compile(rb"(qid|\d+):\S+")
+    pair = re.compile(rb"(qid|\d+):[^\s|]+")  # nor is a time of day in text that | divides
     return _parses(tokens[0]) and all(pair.fullmatch(token) for token in tokens[1:])
 
 

@@ -39,6 +39,8 @@ def test_arrow_tables_by_name_in_any_order() -> None:
     assert "same" not in " ".join(names)
     more = table.append_column("other", pa.array(["x"] * table.num_rows)).select(["other", *table.column_names[::-1]])
     np.testing.assert_array_equal(encoder.transform(more), encoder.transform(table))
+    less = table.drop_columns(["same"])  # which was left out
+    np.testing.assert_array_equal(encoder.transform(less), encoder.transform(table))
     with pytest.raises(ValueError, match=r"^X: found no column 'colour', expected it as in the training data$"):
         encoder.transform(table.drop_columns(["colour"]))
     with pytest.raises(ValueError, match=r"^column 'size': found words, expected numbers as in the rows it was fitted"):
@@ -53,6 +55,8 @@ def test_frames_of_other_packages_give_the_same(package: str) -> None:
     frame = frames.DataFrame(columns())
     np.testing.assert_array_equal(TableEncoder().fit(frame).transform(frame), encoder.transform(table))
     np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(table))
+    less = frames.DataFrame({name: cells for name, cells in columns().items() if name != "same"})
+    np.testing.assert_array_equal(encoder.transform(less), encoder.transform(table))
     if package == "pandas":
         found = TableEncoder().set_output(transform="pandas").fit_transform(frame)
         assert list(found.columns) == encoder.get_feature_names_out().tolist()

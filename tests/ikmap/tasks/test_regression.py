@@ -180,12 +180,25 @@ def test_what_auto_means() -> None:
     # Found in all rows, however they are cut: a block of whole numbers says nothing.
     assert isinstance(find(BY_LABELS, np.arange(2.0), halves).kind, Regression)
     assert isinstance(find(BY_LABELS, np.arange(2000.0), halves).kind, Regression)
-    assert isinstance(find(BY_LABELS, np.arange(100.0)).kind, Classification)
+    assert isinstance(find(BY_LABELS, np.arange(100.0).repeat(5)).kind, Classification)
     assert isinstance(find(BY_LABELS, np.arange(101.0)).kind, Regression)
     assert isinstance(find(BY_LABELS, np.arange(60.0), np.arange(50.0, 110.0)).kind, Regression)
     assert isinstance(find(BY_LABELS, np.arange(2000.0)).kind, Regression)
     assert isinstance(find(BY_LABELS, np.array([0.5, 1.0])).kind, Regression)
     assert isinstance(find(BY_LABELS, np.array([f"a{k}" for k in range(200)], dtype=object)).kind, Classification)
+
+
+def test_whole_numbers_of_few_rows_each_are_no_classes() -> None:
+    """Nobody knows how many rows a stream has that began with so few of each."""
+    prices = np.arange(80.0)
+    assert isinstance(find(BY_LABELS, prices).kind, Regression)
+    assert isinstance(find(BY_LABELS, prices.repeat(5)[:-1]).kind, Regression)
+    assert isinstance(find(BY_LABELS, *[prices] * 5).kind, Classification)
+    assert isinstance(find(BY_LABELS, np.arange(11.0)).kind, Regression)
+    assert isinstance(find(BY_LABELS, np.arange(10.0)).kind, Classification)
+    assert isinstance(find(CLASSIFICATION, prices).kind, Classification)
+    _, part = BY_LABELS.read(prices, prices.size)
+    assert isinstance(BY_LABELS.find([part], LabelRequest(initial=True)).kind, Classification)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +215,10 @@ def test_what_auto_means() -> None:
         (
             np.arange(5000.0),
             "labels: more than 1,000 different numbers, all whole, taken as numbers to predict; if the",
+        ),
+        (
+            np.arange(80.0),
+            "labels: 80 different numbers, all whole, fewer than 5 rows for each on average, taken as numbers to pr",
         ),
         (np.array(["a", "b"], dtype=object), "labels: 2 different words, taken as classes"),
     ],

@@ -88,6 +88,27 @@ def test_the_index_of_a_frame_in_csv_has_no_name(name: str | None, tmp_path: Pat
     assert model.predict(frame).tolist() == out["prediction"].to_pylist()
 
 
+def test_columns_that_the_model_left_out_may_be_lacking(tmp_path: Path) -> None:
+    more = {"word": ["u", "v"] * (N // 2), "same": [7] * N, "note": [f"n{k}" for k in range(N)]}
+    rows, new = (pa.table({**table(seed).drop_columns(["id"]).to_pydict(), **more}) for seed in (0, 1))
+    run = trained(tmp_path, rows)
+    _, expected = scored(run, new, tmp_path)
+    less = new.drop_columns(["same", "note"])
+    said, out = scored(run, less, tmp_path)
+    assert out.equals(expected)
+    assert said["rows_labelled"] == N
+    pa.csv.write_csv(less, tmp_path / "less.csv")
+    score_file(ScoreOptions(model=str(run), input=str(tmp_path / "less.csv"), output=str(tmp_path / "csv.parquet")))
+    assert pq.read_table(tmp_path / "csv.parquet")["score"].equals(expected["score"])
+    model = load_run(run)
+    assert model.decision_function(less).tolist() == expected["score"].to_pylist()
+    assert model.feature_names_in_ == ["a", "b", "word", "same", "note"]
+    with pytest.raises(ValueError, match="found no column 'word', expected it as in the training data"):
+        model.predict(less.drop_columns(["word"]))
+    with pytest.raises(InputError, match=r"found no column 'b', expected it as in the training data"):
+        scored(run, less.drop_columns(["b"]), tmp_path)
+
+
 def test_labels_are_known_in_another_type(tmp_path: Path) -> None:
     rows = table()
     words = pa.array(np.where(rows["y"].to_numpy() > 0, "2", np.where(rows["b"].to_numpy() > 1, "3+", "1")))

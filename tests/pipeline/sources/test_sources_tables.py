@@ -16,7 +16,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from ikmap.tables import ColumnPlan
+from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.sources import CsvFormat, ReadRequest, Sizes, Source, open_source
 from pipeline.sources.columns.request import TableRequest
@@ -272,6 +272,17 @@ def test_what_is_wrong_is_said_with_file_row_and_column(tmp_path: Path) -> None:
     )
     (tmp_path / "bad.arrow").write_bytes(b"ARROW1\0\0" + b"x" * 50)
     assert "bad.arrow: not an Arrow file, or a truncated one" in refused(tmp_path / "bad.arrow")
+
+
+def test_a_file_may_lack_columns_that_are_left_out(tmp_path: Path) -> None:
+    """But not the column that rows are split by, whether it is a feature or not."""
+    pq.write_table(typed(), tmp_path / "a.parquet")
+    pq.write_table(typed().drop_columns(["size"]), tmp_path / "b.parquet")
+    plan = {"size": ColumnPlan("size", NUMBER, "drop")}
+    found, _ = rows(opened(str(tmp_path), label="label", request=TableRequest(plan=plan)))
+    assert found == [*EXPECTED, *([name, None, *others] for name, _, *others in EXPECTED)]
+    for request in (TableRequest(plan=plan, split_column="size"), TableRequest(drop=("size",), split_column="size")):
+        assert "b.parquet: found no column 'size', expected it as in" in refused(tmp_path, request=request)
 
 
 def test_labels_by_a_rule(tmp_path: Path) -> None:

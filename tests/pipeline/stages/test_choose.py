@@ -183,13 +183,24 @@ def test_a_candidate_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> N
     assert "failed: these rows have no cells" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_class_without_a_training_row_is_told_before_the_race(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (("in", "out", "new"), "class 'new'; give --split-by stratified, or another --seed or split"),
+        (("0", "1", "7"), "class 7; give --split-by stratified, or another --seed or split, or --task regression, wh"),
+    ],
+)
+def test_a_class_without_a_training_row_is_told_before_the_race(
+    labels: tuple[str, str, str], said: str, tmp_path: Path
+) -> None:
     file, heard = write_table(tmp_path), Heard()
-    with file.open("a") as lines:
-        lines.write("1,1,1,1,2002-01-01,new\n")
+    inside, outside, new = labels
+    text = file.read_text().replace(",in\n", f",{inside}\n").replace(",out\n", f",{outside}\n")
+    file.write_text(f"{text}1,1,1,1,2002-01-01,{new}\n")
     words = ["--drop", "heavy,family", "--split-by", "time:day"]
-    with pytest.raises(InputError, match="found no training row of class 'new'; give --split-by stratified, or"):
+    with pytest.raises(InputError) as error:
         run(asked(file, *words), tmp_path / "run", heard)
+    assert f"found no training row of {said}" in str(error.value)
     assert not list((tmp_path / "run" / "records" / "choose").glob("boosting*"))
 
 

@@ -60,6 +60,19 @@ def test_the_number_of_classes() -> None:
         find([4.0, 4.0])
 
 
+def test_too_many_words_are_no_numbers_to_predict() -> None:
+    """Advice for numbers that are too many says only what can work."""
+    words = [f"a{k}" for k in range(1001)]
+    for parts in ([words], [words[:600], words[600:]], [np.arange(900.0), words[:600]]):
+        with pytest.raises(ValueError, match=r"^found .*different labels.*, expected classes; --label names another"):
+            find(*parts)
+    for numbers in ([np.arange(1001.0)], [np.arange(600.0), np.arange(500.0, 1001.0)]):
+        with pytest.raises(ValueError, match=r", expected classes; --task regression --learner ridge predicts them"):
+            find(*numbers)
+    with pytest.raises(ValueError, match=r"as numbers \(--task multiclass takes each number for a class\)$"):
+        find(np.arange(21) / 2)
+
+
 def test_labels_that_count_as_two_classes() -> None:
     task = find(np.arange(5.0), two_class=[[1, 3], [0]])
     assert task.codec.classes == [-1, 1]

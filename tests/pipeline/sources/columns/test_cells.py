@@ -22,6 +22,7 @@ from pipeline.sources.columns.cells import (
     as_numbers,
     float_values,
     kind_of_type,
+    label_words,
     numbers_together,
 )
 from tests import ROOT
@@ -142,3 +143,20 @@ def test_words_of_a_dictionary_of_numbers_are_those_of_the_numbers() -> None:
     wanted = WantedColumn("a", CATEGORY)
     for same in (column, column.dictionary_encode(), pa.chunked_array([pa.array([7.0, 1.5]).dictionary_encode()])):
         assert as_numbers(same, wanted, frozenset(), str)[1] == ("1.5", "7")
+
+
+@pytest.mark.parametrize("codes", [False, True])
+def test_views_of_text_are_words_numbers_and_times(codes: bool) -> None:
+    """Text that polars has written as Arrow, or codes of such text."""
+
+    def column(*cells: str | None) -> pa.ChunkedArray:
+        views = pa.array(cells, pa.string_view())
+        return pa.chunked_array([views.dictionary_encode() if codes else views])
+
+    def cells_of(kind: str, *cells: str | None) -> list[float]:
+        return as_numbers(column(*cells), WantedColumn("a", kind), frozenset(), str)[0].tolist()
+
+    np.testing.assert_array_equal(cells_of(NUMBER, "1", None, "2.5"), [1.0, np.nan, 2.5])
+    np.testing.assert_array_equal(cells_of(TIME, "1970-01-02", None, "00:01"), [86400.0, np.nan, 60.0])
+    np.testing.assert_array_equal(cells_of(CATEGORY, "b", None, "a"), [1.0, np.nan, 0.0])
+    assert label_words(column("b", None, "a"), None, str).tolist() == ["b", None, "a"]

@@ -112,6 +112,24 @@ def test_content_does_not_matter_when_the_format_is_given(tmp_path: Path, kind: 
     assert opened(url).format == kind
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.txt", "nameless"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("delimiter", [",", "|"])
+def test_csv_is_recognised_whatever_its_name(name: str, encoding: str, delimiter: str, tmp_path: Path) -> None:
+    """In each encoding that is found out, and with times of the day, whose colons are those of LIBSVM text too."""
+    text = "größe,um,y\n1,12:30,0\n2,13:00,1\n".replace(",", delimiter)
+    source = opened(write(tmp_path / name, text.encode(encoding)))
+    assert source.format == "csv"
+    assert source.column_names == ("größe", "um")
+    assert [present(block.y).tolist() for block in read_all(source)] == [[0.0, 1.0]]
+
+
+def test_times_between_bars_are_no_pairs_of_libsvm_text(tmp_path: Path) -> None:
+    source = opened(write(tmp_path / "t.txt", b"20010531 12:30:00|5|0\n20010601 12:31:00|6|1\n"))
+    assert source.format == "csv"
+    assert source.n_columns == 2
+
+
 def test_delimiters(tmp_path: Path) -> None:
     for name, c in (("a.tsv", "\t"), ("a.csv", ";"), ("b.csv", "\t"), ("data", ";")):
         source = opened(write(tmp_path / name, CSV.replace(b",", c.encode())))

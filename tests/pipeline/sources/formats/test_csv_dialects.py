@@ -148,8 +148,8 @@ def test_decimal_commas_are_read_where_they_divide_no_columns(tmp_path: Path) ->
     assert [column.kind for column in source.column_plans] == ["number", "number"]
     # Points elsewhere: then the commas are no decimals.
     assert refused(path, "a;b;y\n1,500;1.5;0\n2,000;2.5;1\n") == (
-        f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5, without signs or marks "
-        "between thousands; if its cells are words: --category a; to leave it out: --drop a"
+        f"{path}: line 2, column 'a': found '1,500', expected plain numbers such as 1234.5 or -1234.5, without other "
+        "signs or marks between thousands; if its cells are words: --category a; to leave it out: --drop a"
     )
     assert refused(path, "a, b;c;y\n1,500;1.5;0\n2,000;2.5;1\n").endswith(
         """if its cells are words: --category '"a, b"'; to leave it out: --drop '"a, b"'"""
@@ -194,14 +194,26 @@ def found_file(folder: Path, text: str) -> str:
     return str(folder / "t.csv")
 
 
-@pytest.mark.parametrize("cell", ["12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5"])
+NUMBERS_AS_WRITTEN = [
+    *("12%", "$3.50", "1,234,567", "1.234,5", "1 234", "-€5", "₹1500", "US$ 5", "12,50 EUR", "CHF 1'234.50"),
+    *("1.234,56-", "1.234,56- EUR", "(1,234.00)", "$(5)", "(€5)", "\u22125", "€110.5M", "$5 k", "5K USD"),
+]
+
+
+@pytest.mark.parametrize("cell", NUMBERS_AS_WRITTEN)
 def test_formatted_numbers_are_refused_unless_they_are_words(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     content = f'a,b,y\n5,"7",0\n5,"{cell}",1\n'
-    assert f"{path}: line 3, column 'b': found '{cell}', expected plain numbers" in refused(path, content)
+    assert f"{path}: line 3, column 'b': found {cell!r}, expected plain numbers" in refused(path, content)
     assert found_in(path, content, category=("b",)).column_plans[1].kind == "category"
     assert found_in(path, content, drop=("b",)).column_names == ("a",)
     assert found_in(path, content + "1,some,0\n").column_plans[1].kind == "category"
+
+
+@pytest.mark.parametrize("cell", ["A4", "EUR", "M", "12M", "ABC 12", "TOP 10", "5k", "(a)", "5 (3)", "1-2", "-", "4+"])
+def test_codes_with_digits_and_capitals_are_words(cell: str, tmp_path: Path) -> None:
+    source = found_in(tmp_path / "t.csv", f'a,b,y\n5,"7",0\n5,"{cell}",1\n')
+    assert [column.kind for column in source.column_plans] == ["number", "category"]
 
 
 def test_a_few_words_among_formatted_numbers_do_not_make_words_of_them(tmp_path: Path) -> None:
@@ -236,8 +248,8 @@ def test_labels_that_are_formatted_numbers_are_refused_where_they_are_many(tmp_p
     path = tmp_path / "t.csv"
     prices = labelled([f"{k},500" for k in range(1, 40)])
     assert refused(path, prices) == (
-        f"{path}: line 2, column 'y' (the label): found '1,500', expected plain numbers such as 1234.5, without signs "
-        "or marks between thousands; if labels are words, train with --category y"
+        f"{path}: line 2, column 'y' (the label): found '1,500', expected plain numbers such as 1234.5 or -1234.5, "
+        "without other signs or marks between thousands; if labels are words, train with --category y"
     )
     assert rows(found_in(path, prices, category=("y",)))[1][:2] == ["1,500", "2,500"]
     named = prices.replace("a,y", "a,my y", 1)
