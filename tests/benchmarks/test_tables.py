@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import budgets, defaults, encodings, environment, peers, records, runner, table_peers, tables
+from benchmarks import budgets, encodings, environment, peers, records, runner, table_peers, tables
 from benchmarks.harness import Options
 from benchmarks.table_sets import RESERVED, SETS, TEST, TRAIN, capped_rows, draw, read_table, sets_of, write_sides
 from flows import batch
@@ -314,33 +314,3 @@ def test_encodings_are_measured_once(options: Options, tmp_path: Path, monkeypat
         assert encodings.run(both, tmp_path, unset=[]) == 0
     assert not scores.number
     assert "| adult | iforest |" in (tmp_path / "encodings.md").read_text(encoding="utf-8")
-
-
-def test_nothing_but_the_label(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command of each set has no option beside; figures of both sides stand in one line of the table."""
-    words = {of.name: of.command(tmp_path, options) for of in defaults.ALL}
-    assert words["adult"][4:] == ["--label", "income"]
-    assert words["flights-3m-above-15"][4:] == ["--label", "delay", "--above", "15"]
-    assert words["sector"][:2] == ["--dataset", "sector"]
-    for of in words.values():
-        asked = BatchOptions.parse(of)
-        assert (asked.learner, asked.partitioner, asked.psi, asked.t) == (("auto",), "auto", "auto", None)
-    actual = subprocess.run
-
-    def run(command: list[str], **given: Any) -> Any:
-        if "benchmarks.table_peers" in command:
-            return SimpleNamespace(returncode=0, stdout='{"seconds": 1.0, "r2": 0.25}\n', stderr="")
-        if "--run-dir" not in command:
-            return actual(command, **given)
-        given_dir = Path(command[command.index("--run-dir") + 1])
-        given_dir.mkdir()
-        metrics = {"learners": {"ridge": {"r2": 0.5}}, "params": {"psi": 8, "C": 1}}
-        (given_dir / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
-        return SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    folder = tmp_path / "measured"
-    folder.mkdir()
-    assert defaults.run(replace(options, datasets=("flights-3m",)), folder, unset=[]) == 0
-    line = "| flights-3m | R2 | 0.5000 | 0.2500 | +0.2500 | ridge, 8, 1 |"
-    assert any(row.startswith(line) for row in (folder / "defaults.md").read_text().splitlines())

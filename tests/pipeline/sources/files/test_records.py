@@ -16,6 +16,11 @@ from tests.naive.readers import csv_record_ends
 texts = st.lists(st.sampled_from(['"', '""', "a", ",", ";", "\n", "\r\n"])).map(lambda parts: "".join(parts).encode())
 
 
+def buffered(text: bytes) -> io.BufferedReader:
+    stream: io.BufferedReader = io.BufferedReader(io.BytesIO(text))
+    return stream
+
+
 @given(delimiter=st.sampled_from(",;"), text=texts)
 def test_line_ends_outside_of_quoted_cells_end_records(delimiter: str, text: bytes) -> None:
     def rows(text: bytes) -> list[list[str]]:
@@ -47,7 +52,7 @@ def test_states_lead_from_piece_to_piece(text: bytes, cuts: list[int]) -> None:
 @given(text=texts, size=st.integers(0, 40))
 def test_a_record_is_read_to_its_end(text: bytes, size: int) -> None:
     """It is the first that ends behind some bytes, which may stop within it, or within its quotes."""
-    stream = io.BufferedReader(io.BytesIO(text))
+    stream = buffered(text)
     chunk = stream.read(size)
     ends = [end for end in csv_record_ends(text) if end >= max(len(chunk), 1)]
     expected = ends[0] if ends else len(text)
@@ -57,4 +62,4 @@ def test_a_record_is_read_to_its_end(text: bytes, size: int) -> None:
 def test_without_quotes_every_line_is_a_record() -> None:
     assert record_ends(b'"a\nb"\n', None).tolist() == [3, 6]
     assert record_ends(b'"a\nb"\n', Quotes(",")).tolist() == [6]
-    assert read_record(io.BufferedReader(io.BytesIO(b'"a\nb"\n')), quotes=None, limit=10) == b'"a\n'
+    assert read_record(buffered(b'"a\nb"\n'), quotes=None, limit=10) == b'"a\n'
