@@ -86,10 +86,15 @@ def own_address() -> str:
         return str(get_ip())
 
 
+def shared_parent(values: Mapping[str, Any]) -> Path:
+    """Return the folder of the user that all nodes see, in which the cluster has one of its own."""
+    return Path(values.get("shared", "~")).expanduser().absolute()
+
+
 @contextmanager
 def shared_folder(values: Mapping[str, Any]) -> Iterator[Path]:
     """A folder that all nodes see and nobody else may look into, for as long as the cluster lives."""
-    parent = Path(values.get("shared", "~")).expanduser().absolute()
+    parent = shared_parent(values)
     if not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"{parent}: not a folder to write to, expected --cluster-option shared=DIR that all nodes see")
     with scratch_folder(parent) as folder:

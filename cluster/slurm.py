@@ -6,6 +6,8 @@ A job that ends, at its limit or by hand, is asked for again as long as the run 
 from __future__ import annotations
 
 import logging
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -46,6 +48,8 @@ WORK_SECONDS = "0.5s"
 IDLE_LOOKS = 60
 #: Between two looks for jobs that ended before their workers came.
 LOST_JOBS_SECONDS = 15.0
+#: Blanks and quotes: dask-jobqueue writes paths into job scripts as they are, for Slurm and the shell to read.
+_NOT_IN_SCRIPTS = re.compile(r"[\s\"'\\]")
 
 
 def start(
@@ -56,9 +60,11 @@ def start(
     Raises
     ------
     InputError
-        Where there is no Slurm, for a job that it does not take, or when no worker comes.
+        Where there is no Slurm, for a folder that no job script can name, for a job that Slurm does not take, or when
+        no worker comes.
     """
     fewest, most = scale("slurm", workers, values)
+    _check_folders(values)
     memory = remote.memory_of(memory_limit)
     SLURMCluster = _jobqueue().SLURMCluster
     if shutil.which("sbatch") is None:
@@ -123,8 +129,8 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
         "memory": remote.size_word(memory * processes),
         "interface": values.get("interface"),
         "death_timeout": remote.DEATH_TIMEOUT,
-        "python": f"{dask.config.get('jobqueue.slurm.python', None) or sys.executable} -m {remote.LAUNCHER}",
-        "local_directory": "${TMPDIR:-/tmp}",
+        "python": f"{_python()} -m {remote.LAUNCHER}",
+        "local_directory": '"${TMPDIR:-/tmp}"',  # a word of the script
         "log_directory": str(_logs(values)),
         "worker_command": "dask_cuda.cli" if gpus else "distributed.cli.dask_worker",
         "worker_extra_args": remote.worker_words(gpus=bool(gpus), values=values),
@@ -217,6 +223,32 @@ def _last_words(jobs: Iterable[str], values: Mapping[str, Any]) -> str:
 
 def _logs(values: Mapping[str, Any]) -> Path:
     return Path(values.get("logs", LOGS)).expanduser().absolute()
+
+
+def _python() -> str:
+    """Command of Python in a job script: the configured one, else this Python."""
+    return str(dask.config.get("jobqueue.slurm.python", None) or shlex.quote(sys.executable))
+
+
+def _check_folders(values: Mapping[str, Any]) -> None:
+    """Refuse folders that no job script can name.
+
+    Raises
+    ------
+    InputError
+    """
+    folders = {"logs": _logs(values)}
+    tls = values.get("tls")
+    if tls is None:  # jobs are told of temporary certificates in it
+        folders["shared"] = remote.shared_parent(values)
+    elif tls != certificates.OFF:
+        folders["tls"] = Path(tls).expanduser().absolute()
+    for option, folder in folders.items():
+        if sign := _NOT_IN_SCRIPTS.search(str(folder)):
+            raise InputError(
+                f"--cluster slurm: {folder}: found {sign[0]!r}, expected a path without blanks and quotes, which "
+                f"the scripts of worker jobs cannot name; type --cluster-option {option}=DIR with another folder"
+            )
 
 
 def _walltime(values: Mapping[str, Any]) -> str:

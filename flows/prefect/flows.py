@@ -112,7 +112,8 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:
-        metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
+        options = _resumable(options)
+        metrics = run(options, call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
         show_metrics(task_of(metrics), metrics["learners"], result_in_words(metrics))
         path = paths[0] if paths else Path(os.path.expanduser(options.run_dir or ""))  # a finished run starts nothing

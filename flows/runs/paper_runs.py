@@ -27,7 +27,7 @@ from pipeline.errors import ClusterLost, Damaged, DoesNotFit, InputError, Negati
 from pipeline.monitoring.events import Events, QuietProgress
 from pipeline.monitoring.plain_text import printable
 from pipeline.params import Params
-from pipeline.record_types import FinishedStage
+from pipeline.record_types import FinishedStage, Record
 from pipeline.reproduce.paper import Entry, Outcome, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rows.prepared import DATA
@@ -231,8 +231,11 @@ class Runs:
                 if left <= 0:
                     raise TimeLimitReached
                 with time_limit(left), reported_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
-                    context = Context(cluster.client, directory, params, told, share)
-                    work = partial(run_study, context, self.options.paper, entry.options)
+
+                    def work() -> Record:
+                        context = Context(cluster.client, directory, params, told, share)
+                        return run_study(context, self.options.paper, entry.options)
+
                     metrics = self._with_rows(work, entry.dataset, "none", True, cluster) if entry.dataset else work()
                 stopped.unlink(missing_ok=True)
             return Outcome("finished", self._command(entry), metrics)
@@ -270,11 +273,13 @@ class Runs:
         asked = replace(invocation(options, sources_of(data), cluster), dask_report=False)
         quiet = _Quiet(self.events, entry.key)
         with time_limit(left), reported_to_scheduler(cluster.client, quiet) as told:
-            context = Context(cluster.client, directory, params, told, share)
-            work: Callable[[], dict[str, Any]] = partial(run_batch, context, data, asked, call=self._named(entry))
-            if isinstance(options, OnlineOptions):
-                online_asked = online_params(options)
-                work = partial(run_online, context, data, asked, online_asked, call=self._named(entry))
+
+            def work() -> Record:
+                context, call = Context(cluster.client, directory, params, told, share), self._named(entry)
+                if isinstance(options, OnlineOptions):
+                    return run_online(context, data, asked, online_params(options), call=call)
+                return run_batch(context, data, asked, call=call)
+
             metrics = self._with_rows(work, entry.dataset, "none" if online else params.scale, online, cluster)
         stopped.unlink(missing_ok=True)
         return metrics
@@ -282,7 +287,13 @@ class Runs:
     def _with_rows(
         self, work: Callable[[], dict[str, Any]], dataset: str, scale: str, online: bool, cluster: ClusterHandle
     ) -> dict[str, Any]:
-        """Make a run; where rows that it shares with others are damaged, have these read again first."""
+        """Make a run; where rows that it shares with others are damaged, have these read again first.
+
+        Parameters
+        ----------
+        work : callable
+            Function that takes up the run, in a new context: each has a clock, and its seconds are added to the run's.
+        """
         for _ in range(ATTEMPTS):
             try:
                 return work()

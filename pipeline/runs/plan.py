@@ -14,14 +14,18 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
+from pipeline.running.repair import STORE
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.calibrate import FIT_BYTES, is_requested
+from pipeline.storage.models import MODELS
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 
 COMPRESSION = 2.6
 """Factor by which cells are compressed in the store, as measured; their entropy allows hardly more."""
+OUTPUT = ("partitions", "cells", MODELS)
+"""Groups of the store whose size is estimated as the output of a run."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,15 @@ class Plan:
             remedy = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
             raise refusal(what, self.worker_bytes, memory_limit, remedy)
         free = shutil.disk_usage(directory).free
-        if self.output_bytes > free:
-            raise InputError(
-                f"{directory}: the run would write about {size(self.output_bytes)}, found {size(free)} free"
-            )
+        # A run that goes on has written some of it already, which is looked for only where it matters.
+        if self.output_bytes > free and (left := self.output_bytes - _written_bytes(directory)) > free:
+            raise InputError(f"{directory}: the run would write about {size(left)}, found {size(free)} free")
+
+
+def _written_bytes(directory: Path) -> int:
+    """Return the bytes of what a run has written so far of its output."""
+    files = (path for group in OUTPUT for path in (directory / STORE / group).rglob("*"))
+    return sum(path.stat().st_size for path in files if path.is_file())
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +33,8 @@ SETTLED_NS = 100_000_000
 KEPT_IN_MIND = 10_000
 """Number of files and directories that a process remembers to be on the disk as they are."""
 _SHA256_BYTES = 32
+_RUN = "of run"
+"""Name of the array with the id of the run that a file of arrays belongs to."""
 type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
@@ -66,6 +68,19 @@ def written(*paths: str | Path) -> None:
         flush({str(path) for path in paths})
     else:
         pending.update(map(str, paths))
+
+
+@contextmanager
+def flushed_at_once() -> Iterator[None]:
+    """Flush files inside the ``with`` block as they are written, whatever is promised around it.
+
+    A thread in a copy of another's context would else add to what the other one takes over at any moment.
+    """
+    token = _promise.set(None)
+    try:
+        yield
+    finally:
+        _promise.reset(token)
 
 
 def taken() -> set[str]:
@@ -157,9 +172,10 @@ def replacing(
         folder = os.path.dirname(folder) or os.curdir
         folders.add(folder)
     os.makedirs(parent, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=parent, prefix=f".{entry_name}.", suffix=UNFINISHED)
+    name = os.path.join(parent, f".{entry_name}.{secrets.token_hex(8)}{UNFINISHED}")
+    # mkstemp would make a file for its owner only, and the umask cannot be read without setting it for all threads.
+    handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
         with writing(path), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
@@ -176,12 +192,6 @@ def replacing(
         raise
     if entry:
         flush(folders)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(path: Path, text: str) -> None:
@@ -323,23 +333,35 @@ def _why(error: Exception) -> str:
 # --- arrays that a task goes on from
 
 
-def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays by name into one file, which is either the old or the whole new one: npz followed by its SHA-256."""
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray], run: str = "") -> None:
+    """Write arrays by name into one file, which is either the old or the whole new one: npz followed by its SHA-256.
+
+    Parameters
+    ----------
+    run : str
+        Id of the run that goes on from the arrays; empty: any may.
+    """
+    of_run = {_RUN: np.array(run)} if run else {}
     with replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, allow_pickle=False, **arrays, **of_run)
         size = file.seek(0, os.SEEK_END)
         digest = _sum(file, size)
         file.seek(size)
         file.write(digest)
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+def read_arrays(path: str | Path, run: str = "") -> dict[str, np.ndarray]:
     """Read a file that :func:`write_arrays` wrote.
+
+    Parameters
+    ----------
+    run : str
+        Id of the run that goes on from the arrays; empty: files of all runs are read. Earlier versions wrote none.
 
     Raises
     ------
     Damaged
-        The file is not as it was written.
+        The file is not as it was written, or belongs to another run.
     FileNotFoundError
         There is no such file.
     """
@@ -349,8 +371,12 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         if size < 0 or _sum(file, size) != file.read(_SHA256_BYTES):
             raise Damaged(str(path), "its SHA-256 is wrong")
         file.seek(0)
-        with np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        of_run = str(arrays.pop(_RUN, run))
+        if run and of_run != run:
+            raise Damaged(str(path), f"it is of another run, {of_run}")
+        return arrays
 
 
 def _sum(file: IO[bytes], size: int) -> bytes:

@@ -333,8 +333,11 @@ class RunDirectory:
         return records
 
     def task_record(self, stage: str, task: str) -> Path:
-        """Return the file with the record of a finished task."""
-        return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
+        """Return the file with the record of a finished task, by its absolute path.
+
+        Checkpoints stand beside it, and workers that write them may have another working directory.
+        """
+        return self.path.absolute() / RECORDS / stage.replace(":", "-") / f"{task}.json"
 
     def close(self) -> None:
         """Let other processes have the directory, which is as it was if the run has not begun."""

@@ -93,11 +93,11 @@ class Checkpoints[S]:
 def write_checkpoint(place: Place, chunks: int, arrays: Mapping[str, np.ndarray]) -> None:
     """Write the arrays of a state after so many chunks, once what those have left is on the disk."""
     flush(taken())
-    write_arrays(place.file, {**arrays, _NEXT: np.array(chunks)})
+    write_arrays(place.file, {**arrays, _NEXT: np.array(chunks)}, place.run)
 
 
 def read_checkpoint(place: Place) -> tuple[int, dict[str, np.ndarray]]:
     """Return the number of chunks before the checkpoint, and the arrays of the state."""
-    arrays = read_arrays(place.file)
+    arrays = read_arrays(place.file, place.run)
     with reading(place.file):
         return int(arrays.pop(_NEXT)), arrays

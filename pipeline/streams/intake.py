@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.stages.read import beside_of, store_block
 from pipeline.stages.shuffle import chunk_rows_of
+from pipeline.storage.durable import flushed_at_once
 from pipeline.storage.store import Store
 from pipeline.streams.arrived import check, ids_of, joined, place
 from pipeline.streams.label_file import LabelFile, stored
@@ -189,7 +191,8 @@ class Intake(StreamSupply):
             self._items = self.feed.arrivals(taken)
         if starts_anew and self.feed.replays:
             self._replayed, self._n_replayed = deque(names), sum(taken.values())
-        self._thread = Thread(target=self._work, name="intake", daemon=True)
+        # In a copy of the context, by which Prefect knows whose lines the thread says.
+        self._thread = Thread(target=copy_context().run, args=(self._work,), name="intake", daemon=True)
         self._thread.start()
 
     def _labelled(self, chunks: Sequence[str], first: int) -> Iterator[np.ndarray]:
@@ -257,21 +260,27 @@ class Intake(StreamSupply):
 
     def _work(self) -> None:
         try:
-            preparation = PreparedRows(self.store, "train").preparation
-            if self._replay():
-                while not self._stopping and not self._exhausted:
-                    self._next()
-                    while self._n_waiting >= (self.block_rows if self._hungry() else self._chunk_rows):
-                        n_rows = self._n_waiting // self.block_rows * self.block_rows
-                        self._append(min(n_rows, self._chunk_rows), preparation)
-                        if not self._room():
-                            return
-                if self._n_waiting and not self._stops_with_source():
-                    self._append(self._n_waiting, preparation)
-            if not self._stopping:
-                self._end()
+            # The stage has not promised these chunks: they are on the disk before a learner is given them.
+            with flushed_at_once():
+                self._take_in()
         except BaseException as error:
             self._error = error
+
+    def _take_in(self) -> None:
+        """Store the rows of the source in chunks, until it ends or the run stops."""
+        preparation = PreparedRows(self.store, "train").preparation
+        if self._replay():
+            while not self._stopping and not self._exhausted:
+                self._next()
+                while self._n_waiting >= (self.block_rows if self._hungry() else self._chunk_rows):
+                    n_rows = self._n_waiting // self.block_rows * self.block_rows
+                    self._append(min(n_rows, self._chunk_rows), preparation)
+                    if not self._room():
+                        return
+            if self._n_waiting and not self._stops_with_source():
+                self._append(self._n_waiting, preparation)
+        if not self._stopping:
+            self._end()
 
     def _end(self) -> None:
         """End the stream: take in the labels that are there by now."""

@@ -72,9 +72,15 @@ class Folder:
 
     Files of the last two numbers of rounds are kept: work may need the arrays of both, and the next round may be half
     done.
+
+    Attributes
+    ----------
+    run : str
+        Id of the run; files of another one are refused as damaged.
     """
 
     path: Path
+    run: str = ""
 
     def begin(self) -> int:
         """Return the number of rounds that are done, and remove files that are worth nothing without a state."""
@@ -88,7 +94,7 @@ class Folder:
         """Return the arrays of a name after so many rounds, none before the first; if damaged, so is the folder."""
         path = self._file(name, done)
         try:
-            return read_arrays(path) if done > 0 else {}
+            return read_arrays(path, self.run) if done > 0 else {}
         except FileNotFoundError:
             raise Damaged(str(path), "it is missing", str(self.path)) from None
         except Damaged as damaged:
@@ -96,7 +102,7 @@ class Folder:
 
     def write(self, name: str, done: int, arrays: Arrays) -> None:
         """Write the arrays of a name after so many rounds. The state is last: then files that are too old go."""
-        write_arrays(self._file(name, done), arrays)
+        write_arrays(self._file(name, done), arrays, self.run)
         if name == STATE:
             for path in self.path.glob("*-*.npz"):
                 if _done(path) < done - 1:
@@ -216,10 +222,10 @@ class InThreads(Executor):
         yield from self._pool.map(work, range(len(self._held)))
 
 
-def solve_in_one(rounds: AnyRounds, folder: str, in_memory: bool, n_threads: int) -> TaskRecord:
+def solve_in_one(rounds: AnyRounds, folder: Folder, in_memory: bool, n_threads: int) -> TaskRecord:
     """Task: solve a problem and store the solution, going on from the checkpoint of an interrupted attempt."""
     with InThreads(in_memory, n_threads) as executor:
-        state = solve(rounds, executor, Folder(Path(folder)))
+        state = solve(rounds, executor, folder)
         return {**rounds.finish(state), "rows": executor.rows, **executor.spent}
 
 

@@ -70,8 +70,8 @@ class RoundsRunner(Runner):
 def _solved(stage: Stage, executor: OnWorkers, rounds: AnyRounds) -> TaskRecord:
     """Return the record of a problem, which workers solve unless that is done; its files are removed then."""
     folder = _folder(stage, rounds.name)
-    record = stage.once(rounds.name, partial(executor.solve, rounds, Folder(folder)))
-    _remove_files(folder.parent)
+    record = stage.once(rounds.name, partial(executor.solve, rounds, folder))
+    _remove_files(folder.path.parent)
     return record
 
 
@@ -79,17 +79,18 @@ def _in_one_task(job: TrainingJob, problems: Sequence[AnyRounds], solver: str) -
     """Solve each problem in rounds, in one task."""
     stage = job.stage(len(problems))
     tasks = [
-        Task(rounds.name, (rounds, str(_folder(stage, rounds.name)), solver == "memory", job.n_threads))
+        Task(rounds.name, (rounds, _folder(stage, rounds.name), solver == "memory", job.n_threads))
         for rounds in problems
     ]
     records = stage.run(solve_in_one, tasks)
-    _remove_files(_folder(stage, "").parent)
+    _remove_files(_folder(stage, "").path.parent)
     return stage, records
 
 
-def _folder(stage: Stage, name: str) -> Path:
+def _folder(stage: Stage, name: str) -> Folder:
     """Return the folder of the files from which a problem goes on."""
-    return stage.context.run.task_record(stage.name, f"rounds-{name}").with_suffix("")
+    run = stage.context.run
+    return Folder(run.task_record(stage.name, f"rounds-{name}").with_suffix(""), run.manifest["id"])
 
 
 def _remove_files(folder: Path) -> None:

@@ -53,10 +53,11 @@ class StreamRunner(Runner):
 
     def train(self, job: TrainingJob) -> TrainResult:
         context, stage = job.context, job.stage(1)
-        checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-        task_args = (job.learner, job.fitted, job.value, job.rows.preparation.task, checkpoint, job.n_threads)
-        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *task_args))])
-        Path(checkpoint).unlink(missing_ok=True)
+        checkpoint = context.run.task_record(stage.name, "checkpoint").with_suffix(".npz")
+        task_args = (job.learner, job.fitted, job.value, job.rows.preparation.task, str(checkpoint), job.n_threads)
+        run = context.run.manifest["id"]
+        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *task_args, run))])
+        checkpoint.unlink(missing_ok=True)
         return stage.finish(job.result(record["content_hash"], record["learner"]))
 
 
@@ -69,11 +70,19 @@ def train_online(
     task: LearningTask,
     checkpoint: str,
     n_threads: int = 1,
+    run: str = "",
 ) -> TrainedRecord:
     """Task: train an online learner in one pass, going on from the checkpoint of an interrupted attempt.
 
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
+
+    Parameters
+    ----------
+    checkpoint : str
+        Path of the checkpoint.
+    run : str
+        Id of the run; a checkpoint of another one is refused as damaged.
     """
     attempt, train = Attempt(), PreparedRows(store, "train")
     n_rows, shuffled = train.n_rows, params.order == "shuffled"
@@ -91,7 +100,7 @@ def train_online(
     first, scores, traces = 0, np.zeros(0), np.zeros((0, len(online.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
-        arrays, attempt.before = without_spent(read_arrays(checkpoint))
+        arrays, attempt.before = without_spent(read_arrays(checkpoint, run))
         first, scores = int(arrays.pop("next_block")), arrays.pop("scores")
         traces = arrays.pop("traces", traces)
         state = state.restore(arrays)
@@ -121,7 +130,7 @@ def train_online(
             recorded = {"traces": traces} if online.traced else {}
             passed = {"next_block": np.array(k + 1), "scores": scores, **recorded}
             spent = attempt.spent(blocks.bytes_read)
-            write_arrays(checkpoint, with_spent({**state.checkpoint(), **passed}, spent))
+            write_arrays(checkpoint, with_spent({**state.checkpoint(), **passed}, spent), run)
     options = {**params.methods[learner], "order": params.order, "seed": params.seed}
     model = state.model(task.codec.classes, options)
     output = f"{MODELS}/{learner}"

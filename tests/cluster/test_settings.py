@@ -343,6 +343,33 @@ def test_script_of_a_gpu_worker_job(tmp_path: Path) -> None:
     assert "--cpus-per-task=8" in job_script(["gpus=2", "cores=8", f"logs={tmp_path}"])
 
 
+@needs("dask_jobqueue")
+def test_paths_with_blanks_are_words_of_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/a b/bin/python")
+    script = job_script([f"logs={tmp_path}"])
+    assert shlex.split(script.splitlines()[-1])[:2] == ["/a b/bin/python", "-m"]
+    assert ' --local-directory "${TMPDIR:-/tmp}" ' in script
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["logs=/a b"], "logs"),
+        (["shared=/it's"], "shared"),
+        (["tls=/a b", "shared=/a b"], "tls"),
+        (["tls=off"], "logs"),
+    ],
+)
+def test_folders_that_no_script_can_name_are_refused(
+    words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a job is submitted. The default of `logs` lies in the working directory."""
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path / "a b" if words == ["tls=off"] else tmp_path)
+    with pytest.raises(InputError, match=rf"path without blanks and quotes.*type --cluster-option {option}=DIR"):
+        slurm.start(workers=1, memory_limit=None, values=check("slurm", words), say=print)
+
+
 @pytest.mark.slow
 @needs("dask_jobqueue")
 def test_dask_jobqueue_leaves_interrupts_alone() -> None:

@@ -30,6 +30,7 @@ from flows.runs.batch import find_data
 from pipeline.errors import ClusterLost, InputError
 from pipeline.monitoring.events import QuietProgress
 from pipeline.storage.rundir import read_manifest
+from tests.support.calls import counted
 from tests.support.narrow import present
 from tests.support.one_process import commands_find
 from tests.support.prefect_database import empty_database, one_authority
@@ -504,6 +505,28 @@ def test_run_as_a_deployment_does_it(api: Any, small: Path, tmp_path: Path, monk
     assert set(bars) == {f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")}
     assert {(bar["type"], bar["data"]) for bar in bars.values()} == {("progress", 100.0)}
     assert bars["progress-cells"]["description"].startswith("cells: 2/2 tasks, 120 rows, ")
+
+
+@prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
+def test_a_retry_of_a_finished_run_shows_its_report(
+    api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is done when the first attempt fails, at the first artifact after the link to the dashboard."""
+    from flows.prefect import artifacts as prefect_artifacts
+    from flows.prefect import flows as prefect_flows
+
+    def fail(call: int) -> None:
+        if call == 2:
+            raise OSError("odd")
+
+    monkeypatch.chdir(tmp_path)
+    with counted(prefect_artifacts.show_report, fail):  # all of them are called by one function
+        prefect_flows.batch.with_options(retries=1)(input=str(small), psi=4, t=5, learner=["ogd"], workers=1)
+    run = last_run(api)
+    path = tmp_path / "runs" / f"{run.name}-{str(run.id)[:8]}"
+    assert read_manifest(path)["status"] == "finished"
+    assert f"`{path / 'report.html'}`" in artifacts(api, run)["report"]["data"]
 
 
 def _has_prefect() -> bool:

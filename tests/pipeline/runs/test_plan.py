@@ -19,6 +19,7 @@ from ikmap.methods import LEARNERS
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.rows.block_sizes import choose_parts, choose_solver, packed_bytes
 from pipeline.rows.density import is_dense
+from pipeline.running.repair import STORE
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
 from pipeline.sources.datasets.spec import Split
@@ -131,6 +132,23 @@ def test_what_does_not_fit_the_disk_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 10**15, output - 1))  # noqa: ARG005
     with pytest.raises(InputError, match=r"the run would write about [\d.]+ MB, found [\d.]+ MB free"):
         plan().check(None, tmp_path)
+
+
+def test_a_run_that_goes_on_needs_no_disk_for_what_it_has_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 10**15, 60_000_000))  # noqa: ARG005
+    begun = Plan((), 0, 100_000_000)
+    for name in ("cells/anne-psi-8/train/codes/c/0", "data/train/x/c/0"):
+        (tmp_path / STORE / name).parent.mkdir(parents=True)
+    with open(tmp_path / STORE / "data/train/x/c/0", "wb") as rows:
+        rows.truncate(50_000_000)
+    with open(tmp_path / STORE / "cells/anne-psi-8/train/codes/c/0", "wb") as shard:
+        shard.truncate(30_000_000)
+        with pytest.raises(InputError, match="the run would write about 70 MB, found 60 MB free"):
+            begun.check(None, tmp_path)
+        shard.truncate(50_000_000)
+    begun.check(None, tmp_path)
 
 
 @pytest.mark.parametrize(("psi", "size"), [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)])

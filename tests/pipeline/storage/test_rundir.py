@@ -70,7 +70,7 @@ def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o750
 
 
-def test_the_store_of_a_run_is_found_from_any_working_directory(
+def test_the_store_and_the_records_of_a_run_are_found_from_any_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers may have another one than the command, in which the directory was named."""
@@ -79,10 +79,13 @@ def test_the_store_of_a_run_is_found_from_any_working_directory(
     run = make(Path("runs/one"))
     assert run.path == Path("runs/one")
     sent = pickle.dumps(run.store)
+    record = run.task_record("ingest", "0")
     monkeypatch.chdir(tmp_path / "elsewhere")
+    write_json(record, {"rows": 3})
     pickle.loads(sent).write_group("data", {}, {"mine": 1})
     monkeypatch.chdir(tmp_path)
     assert run.store.need("data")["mine"] == 1
+    assert run.records("ingest") == {"0": {"rows": 3}}
     assert list((tmp_path / "elsewhere").iterdir()) == []
     # Nothing in the directory says where it lies.
     Path("runs/one").rename("moved")
@@ -381,6 +384,14 @@ def test_files_are_as_readable_as_the_users_others(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == 0o640
+
+
+def test_the_umask_of_the_process_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads may be making files."""
+    masks: list[int] = []
+    monkeypatch.setattr(os, "umask", masks.append)
+    write_json(tmp_path / "x.json", {"a": 1})
+    assert masks == []
 
 
 def contents(folder: Path) -> dict[str, bytes]:

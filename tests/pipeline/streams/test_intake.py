@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -35,6 +36,7 @@ from pipeline.sources.feeds.directory import DirectoryFeed
 from pipeline.sources.feeds.feed import Arrival, Feed
 from pipeline.sources.feeds.pipe import PipeFeed
 from pipeline.sources.named import named_files
+from pipeline.storage.durable import promised, taken
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.streams import intake as intake_module
@@ -367,6 +369,40 @@ def test_rows_that_are_replayed_must_be_those_of_before(again: str, tmp_path: Pa
         wanted = "rows 201 to" if again == "other rows" else "found 250 rows, expected the 380 taken in before"
         with pytest.raises(InputError, match=wanted):
             resumed.check()
+
+
+speaker: ContextVar[str] = ContextVar("speaker", default="nobody")
+
+
+def test_lines_of_the_thread_are_said_in_the_context_of_the_stage(tmp_path: Path) -> None:
+    """By it Prefect knows of which run a line is; without it, it takes none."""
+    ctx, intake = begun(tmp_path, Given([INITIAL, 190, N], {2: Event()}))
+    with intake:
+        intake.learned(0)
+        intake.start()
+        until(lambda: intake.rows == 180)
+    said: list[str] = []
+    resumed = Intake(ctx.store, piped(b""), BLOCK, CLASSIFICATION, lambda _: said.append(speaker.get()))
+    token = speaker.set("stage")
+    try:
+        with resumed:
+            resumed.start()
+            until(lambda: resumed.ended or resumed._error is not None)
+    finally:
+        speaker.reset(token)
+    assert said == ["stage"]
+
+
+def test_chunks_are_on_the_disk_before_learners_see_them(tmp_path: Path) -> None:
+    """The stage, whose thread flushes what was written as it likes, does not promise them."""
+    _, intake = begun(tmp_path, Given([INITIAL, 190]))
+    with promised():
+        with intake:
+            intake.learned(1000)
+            intake.start()
+            until(lambda: intake.ended)
+        intake.check()
+        assert not [path for path in taken() if chunk_name(0) in path]
 
 
 def damage(ctx: Context, chunk: int) -> None:

@@ -222,6 +222,24 @@ def test_a_damaged_or_missing_file_withdraws_the_whole_folder(lost: str, tmp_pat
     assert error.value.withdrawn == (str(folder.path),)
 
 
+def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
+    """Files of earlier versions, which name no run, are gone on from."""
+    problem, path = problem_in(Drifting, tmp_path), tmp_path / "folder"
+    for run in ("", "one"):
+        shutil.rmtree(path, ignore_errors=True)
+        with killed_at(Drifting.absorb, 4):
+            solve(problem, executor_of("workers", tmp_path), Folder(path, run))
+        PROCESS.forget()
+        executor, folder = executor_of("workers", tmp_path), Folder(path, "two")
+        if not run:
+            state: Any = solve(problem, executor, folder)
+            assert state.tobytes() == expected(problem)
+            continue
+        with pytest.raises(Damaged, match="it is of another run, one") as error:
+            solve(problem, executor, folder)
+        assert error.value.withdrawn == (str(path),)
+
+
 def test_stored_shares_are_not_worked_on_again(tmp_path: Path) -> None:
     problem, done = problem_in(Durable, tmp_path), 0
     for at in (6, 7, 9):
