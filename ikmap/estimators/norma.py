@@ -64,8 +64,13 @@ class NormaEstimator(OnlineEstimator):
         """Return the state before the first row."""
         rule = self._rule()
         if isinstance(rows, Cells):
-            rule.check_norm(1.0)
+            rule.check_norm(rows.n_partitions / self._divisor)
         return NormaState.start(rule, n_columns(rows), self._divisor, n_classes, center=center, unit=unit)
+
+    def _decisions(self, rows: Rows) -> Floats:
+        if self.on_cells_ and not isinstance(rows, Cells):
+            rows = rows / self._divisor  # a model divides nothing where rows bring their values
+        return super()._decisions(rows)
 
 
 class CellNormaClassifier(OnlineClassifier, NormaEstimator):
@@ -73,7 +78,7 @@ class CellNormaClassifier(OnlineClassifier, NormaEstimator):
 
     Takes :class:`~ikmap.cells.Cells` and one-hot CSR, as the maps' ``transform`` gives, at O(t) a row however many rows
     came before; other dense or CSR rows are learned from with the linear kernel, and should have norms of about 1.
-    None stands for what serves the loss.
+    One-hot and other CSR rows may follow each other. None stands for what serves the loss.
 
     Parameters
     ----------

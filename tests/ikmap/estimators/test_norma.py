@@ -127,3 +127,12 @@ def test_first_rows_that_are_all_alike_have_no_spread_of_rounding() -> None:
     cells = Cells(np.zeros((49, 1), dtype=np.int32), np.array([0, 1]))
     model = CellNormaRegressor("huber").partial_fit(cells, np.full(49, 0.1))
     assert model.unit_ == 1.0
+
+
+def test_steps_that_are_too_large_for_one_hot_rows_of_ones() -> None:
+    """Nine ones in a row are nine times as much as what the usual step is meant for, and errors would grow."""
+    cells, y = rows_of(20)
+    X = cells.to_csr(normalize=False)
+    with pytest.raises(ValueError, match=r"^eta: found 0.5 with the squared loss, expected a number below 0.222"):
+        CellNormaRegressor().fit(X, y)
+    assert CellNormaRegressor(eta=0.05, n_epochs=20).fit(X, y).score(X, y) > 0.5
