@@ -307,7 +307,7 @@ class CellEstimator(Estimator):
     def _same_kind(self, rows: Rows) -> Rows:
         """Return the rows, or refuse those that are cells where the first were not, or the other way round."""
         if isinstance(rows, Cells) != self.on_cells_:
-            raise ValueError("rows that are not one-hot cannot follow one-hot rows: give the kind of the first call")
+            raise ValueError("dense rows cannot follow one-hot rows: give CSR, or the kind of the first call")
         return rows
 
 

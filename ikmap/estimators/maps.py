@@ -38,7 +38,7 @@ class IsolationKernelMap(CellMap):
     max_depth : None, "log2" or int, default=None
         Depth limit of the trees, for "iforest" only.
     disjoint : bool, default=False
-        Draw subsamples that do not overlap while t * psi is at most the number of rows.
+        Draw subsamples of one method that do not overlap while its t * psi is at most the number of rows.
     normalize : bool, default=True
         Entries of the transformed rows are 1/sqrt(t), so that inner products are kernel values; else 1.
     n_jobs : int or None, default=None

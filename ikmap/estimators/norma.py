@@ -67,13 +67,18 @@ class NormaEstimator(OnlineEstimator):
             rule.check_norm(rows.n_partitions / self._divisor)
         return NormaState.start(rule, n_columns(rows), self._divisor, n_classes, center=center, unit=unit)
 
+    def _decisions(self, rows: Rows) -> Floats:
+        if self.on_cells_ and not isinstance(rows, Cells):
+            rows = rows / self._divisor  # a model divides nothing where rows bring their values
+        return super()._decisions(rows)
+
 
 class CellNormaClassifier(OnlineClassifier, NormaEstimator):
     """Regularised online learning of classes (NORMA), one against the rest.
 
     Takes :class:`~ikmap.cells.Cells` and one-hot CSR, as the maps' ``transform`` gives, at O(t) a row however many rows
     came before; other dense or CSR rows are learned from with the linear kernel, and should have norms of about 1.
-    None stands for what serves the loss.
+    One-hot and other CSR rows may follow each other. None stands for what serves the loss.
 
     Parameters
     ----------

@@ -173,7 +173,8 @@ class CellOGDRegressor(OnlineRegressor, GradientDescent):
 
     The intercept is the mean of the targets seen so far. Each row then moves the weights by ``eta`` times what is left
     of its error. Takes :class:`~ikmap.cells.Cells` and one-hot CSR (as the maps' ``transform`` gives), which are worked
-    on as integers, and other dense or CSR rows, which should be scaled to norms of about 1.
+    on as integers, and other dense or CSR rows, which should be scaled to norms of about 1. One-hot and other CSR
+    rows may follow each other.
 
     Parameters
     ----------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ikmap import seed_paths
 from ikmap.arrays import Array, Floats
+from ikmap.cells import Cells
 from ikmap.estimators.base import CellEstimator, Classifier, Regressor, Supervised, Table
 from ikmap.estimators.parameters import COUNT, checked
 from ikmap.learners.rows import Rows, n_rows
@@ -34,8 +36,10 @@ class OnlineEstimator(CellEstimator, Supervised):
         return not hasattr(self, "state_")
 
     def _state_rows(self, rows: Rows) -> Rows:
-        """Return the rows as the state takes them."""
-        return self._same_kind(rows)
+        """Return the rows in the units of the state, in which cells count 1; dense rows must be of the first kind."""
+        if isinstance(rows, Cells) or not self.on_cells_ or not sp.issparse(rows):
+            return self._same_kind(rows)
+        return rows / self.cell_value_
 
     def _learn(self, rows: Rows, *targets: Array | None, epochs: int = 1, shuffle: bool = False) -> None:
         """Learn from the rows with their targets and weights, so many times."""

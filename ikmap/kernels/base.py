@@ -27,9 +27,17 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
     """A symmetric function of two rows.
 
     Subclasses are frozen dataclasses of JSON values, whose ``name`` stands for them in a store.
+
+    Attributes
+    ----------
+    name : str
+    normalized : bool
+        True if values are at most 1 and near 1 for rows that are alike; False if they are as small or as large as the
+        numbers in the columns make them.
     """
 
     name: ClassVar[str]
+    normalized: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -60,17 +68,19 @@ class Kernel[R: Cells | Rows, P: Sized](ABC):
     @property
     def unit(self) -> float:
         """Number of steps that make a value of 1 (:meth:`steps`)."""
-        return QUANTUM
+        return QUANTUM if self.normalized else 1.0
 
     def steps(self, left: P, right: P, out: Floats) -> None:
-        """Write the kernel values of all pairs to `out`, in whole steps of ``1 / unit``.
+        """Write the kernel values of all pairs to `out`, in steps of ``1 / unit``: whole ones if it is normalized.
 
         Sums of whole numbers are exact in float64, up to 2^53: they do not depend on the order of their terms, and
-        so neither on blocks nor on threads. The rounding, of at most 2^-33, is the price.
+        so neither on blocks nor on threads. The rounding, of at most 2^-33, is the price. Values of other kernels may
+        all be smaller than that, or too large: they stay as they are, and their sums depend on the order.
         """
         self.values(left, right, out)
-        out *= QUANTUM
-        np.rint(out, out=out)
+        if self.normalized:
+            out *= QUANTUM
+            np.rint(out, out=out)
 
     def matrix(self, X: Matrix | Cells, Y: Matrix | Cells | None = None, n_threads: int | None = None) -> Floats:
         """Return the kernel matrix between the rows of X and of Y (default: X), float64 of shape (n, m).

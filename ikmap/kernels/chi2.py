@@ -42,6 +42,7 @@ class AdditiveChi2Kernel(NonNegativeKernel[Points], PointKernel):
     """K(x, y) = sum_j 2 x_j y_j / (x_j + y_j), where a term 0 / 0 counts 0."""
 
     name: ClassVar[str] = "chi2"
+    normalized: ClassVar[bool] = False
     words: ClassVar[str] = "chi-square"
 
     def values(self, left: Points, right: Points, out: Floats) -> None:

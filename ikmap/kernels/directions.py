@@ -44,6 +44,7 @@ class LinearKernel(PointKernel):
     """K(x, y) = x y."""
 
     name: ClassVar[str] = "linear"
+    normalized: ClassVar[bool] = False
 
     def values(self, left: Points, right: Points, out: Floats) -> None:
         """Write the kernel values of all pairs to `out`."""
@@ -55,6 +56,7 @@ class CosineKernel(LinearKernel):
     """K(x, y) = cos(x, y): the linear kernel of rows of unit length, where rows of zeros stay zero."""
 
     name: ClassVar[str] = "cosine"
+    normalized: ClassVar[bool] = True
 
     def points(self, rows: Rows) -> _Directions:
         """Return prepared rows."""

@@ -20,6 +20,7 @@ class IntersectionKernel(NonNegativeKernel["PanelPoints"]):
     """K(x, y) = sum_j min(x_j, y_j). Dense and sparse rows have the same values, to the bit."""
 
     name: ClassVar[str] = "intersection"
+    normalized: ClassVar[bool] = False
     words: ClassVar[str] = "the intersection kernel"
 
     def points(self, rows: Rows) -> PanelPoints:

@@ -29,6 +29,8 @@ DENSE_BYTES = 32 << 20
 """Sparse rows are laid out densely only where a tile of them takes no more."""
 SLOWER = 40
 """Ratio of the times of the sparse and the dense loop for a pair of values, some columns being more common."""
+MOST_P = 1000.0
+"""Largest power: values of a row are scaled to less than 2, and 2 to the power of 1024 is beyond float64."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
     Parameters
     ----------
     p : float
-        Power of the values, > 0.
+        Power of the values, > 0 and at most 1000.
     gamma : float
         Power of the ratio, > 0. For values that are no whole numbers the kernel need not be positive semidefinite.
     le : float, optional
@@ -50,7 +52,7 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
     Raises
     ------
     ValueError
-        For a number that is not positive and finite.
+        For a number that is not positive and finite, or a larger p.
 
     Notes
     -----
@@ -67,6 +69,11 @@ class MinMaxKernel(SharedKernel[Rows, "RaisedPoints"], RowKernel["RaisedPoints"]
         for name, value in (("p", self.p), ("gamma", self.gamma), ("le", self.le)):
             if value is not None and not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        if self.p > MOST_P:
+            raise ValueError(
+                f"p must be at most {MOST_P:g}, as larger powers of values overflow, got {self.p!r}; "
+                "give p 80 to have only the largest values count"
+            )
 
     def points(self, rows: Rows) -> RaisedPoints:
         """Return prepared rows."""

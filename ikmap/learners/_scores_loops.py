@@ -179,3 +179,12 @@ def decisions(rows, W, divisor, intercept, out):
     for i in range(n):
         for k in range(n_classes):
             out[i, k] = out[i, k] / divisor + intercept[k]
+
+
+@compiled
+def add_products(X, W, out):
+    """out[i] += X[i] W, of which W[0] comes first: so out may have been begun by other products."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            for k in range(W.shape[1]):
+                out[i, k] += X[i, j] * W[j, k]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from annotated_types import Gt
 
 from ikmap.methods.about import KernelAbout
-from ikmap.methods.fields import Advice, Doc, Searched, Symbol, fields_of
+from ikmap.methods.fields import Advice, Doc, FieldError, Searched, Symbol, fields_of
 from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample
@@ -24,6 +24,8 @@ VALUES = {
 """Values that cross-validation tries of a single parameter: some of those that the paper prints."""
 FEW = {"p": (0.1, 0.5, 1.0, 5.0, 50.0), "gamma": (0.5, 1.0, 2.0, 5.0, 15.0), "le": (0.1, 1.0, 5.0, 20.0, 100.0)}
 """Values that it tries of several parameters together. The defaults of the fields are the middle values."""
+MOST_P = 1000.0
+"""Largest p; powers of values may overflow beyond it (:data:`ikmap.kernels.min_max.MOST_P`)."""
 SOURCE = "Li, Several tunable GMM kernels, section 1.1"
 
 type P = Annotated[
@@ -70,6 +72,18 @@ class Tunable(KernelMethod):
 
 class MinMax(Tunable):
     """Base of the min-max kernels, whose fields have the names of the parameters of the arithmetic."""
+
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        p = getattr(self, "p", 1.0)
+        if "p" not in searched and p > MOST_P:
+            raise FieldError(
+                "p",
+                "a p by which powers of values overflow",
+                f"at most {MOST_P:g}",
+                value=p,
+                instead="give {p} 80 to have only the largest values count, or auto to have it chosen",
+            )
 
     def kernel(self, n_columns: int) -> MinMaxKernel:
         from ikmap.kernels import MinMaxKernel

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells
-from ikmap.device import Device
+from ikmap.device import Device, DeviceArray
 from ikmap.model import Model
 from ikmap.partitioners.mapper import Mapper, Place
-from ikmap.rows import Rows
+from ikmap.rows import Rows, as_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,9 @@ class OnProcessor(Mapper):
         super().__init__(Place(device, partitions.offsets, 0))
         self._partitions = partitions
 
-    def cells(self, X: Rows) -> Cells:
-        return self._partitions.cells(X)
+    def cells(self, X: Rows | DeviceArray) -> Cells:
+        here = isinstance(X, np.ndarray) or sp.issparse(X)
+        return self._partitions.cells(cast(Rows, X) if here else as_rows(self.device.get(cast(DeviceArray, X))))
 
     def block(self, rows: Rows) -> np.ndarray:
         return self.cells(rows).codes

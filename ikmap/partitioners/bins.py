@@ -17,7 +17,8 @@ def bin_edges(X: Rows, max_bins: int = BYTE_BINS, n_threads: int | None = 1) -> 
     """Return the edges of the bins of each column, at most one less than bins, ascending.
 
     A value is in bin b if b edges are at or below it. A column of at most `max_bins` different values has an edge
-    between each two neighbours; in one of more values, each bin has about as many points.
+    between each two neighbours; in one of more values, each bin has about as many points. A value with the points of
+    several bins has an edge beside it, above and, from three bins on, below.
     """
     edges = [np.empty(0)] * X.shape[1]
     by_column = X if isinstance(X, np.ndarray) else X.tocsc()
@@ -34,7 +35,10 @@ def _edges_of(column: Floats, max_bins: int) -> Floats:
     values, counts = np.unique(column, return_counts=True)
     if values.size > max_bins:
         ends = np.searchsorted(np.cumsum(counts), np.arange(1, max_bins) * column.size / max_bins)
-        values = values[np.unique(np.r_[ends, values.size - 1])]
+        kept, bins = np.unique(ends, return_counts=True)
+        # A value that is the end of several bins leaves their places free: its neighbours take them.
+        kept = np.r_[kept, kept[bins > 1] + 1, kept[bins > 2] - 1, values.size - 1]
+        values = values[np.unique(kept.clip(0, values.size - 1))]
     middle = values[:-1] + (values[1:] - values[:-1]) / 2
     # Of two neighbours without a number between them, the upper one divides them.
     between: Floats = np.where(middle > values[:-1], middle, values[1:])

@@ -20,6 +20,8 @@ from ikmap.seeds import generator
 LEAST_VALUES, MOST_VALUES = 1 << 16, 1 << 20
 """Non-zeros of a block of rows: few enough for the cache; but of many columns more, as each block draws anew."""
 VALUES_OF_A_COLUMN = 64
+TABLE_BYTES, COORDINATE_BYTES = 1 << 31, 20 * LANES
+"""Bytes that the tables of draws of all threads may take together, and those of one coordinate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,9 @@ class GCWSPartitions(Partitions):
         threads = n_threads or usable_cores()
         values = X.size if isinstance(X, np.ndarray) else X.nnz
         wanted = min(max(VALUES_OF_A_COLUMN * d, LEAST_VALUES), MOST_VALUES)
+        coordinates = TABLE_BYTES // (threads * COORDINATE_BYTES)
+        if 2 * d > coordinates:  # a block has no more of them than values
+            wanted = min(wanted, coordinates)
         at_once = min(max(1, n * wanted // max(values, 1)), max(64, -(-n // threads)))
 
         def work(start: int, stop: int) -> None:

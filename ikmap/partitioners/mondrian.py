@@ -108,8 +108,8 @@ class MondrianPartitions(Partitions):
             own = words(rows)
             for m in range(self.n_partitions):
                 last, until = self.traced(rows, own, m)
-                last += np.int32(self.roots[m])
-                codes[start:stop, m] = np.where(until < np.inf, -1, self.numbers[last])
+                numbers = self.numbers[self.roots[m] : self.roots[m + 1]]
+                codes[start:stop, m] = np.where(until < np.inf, -1, numbers[last])
 
         for_each_block(work, n, WALK_BLOCK, n_threads)
         return Cells(codes, self.offsets)

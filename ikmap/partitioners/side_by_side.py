@@ -11,7 +11,7 @@ import numpy as np
 
 from ikmap import seed_paths
 from ikmap.cells import Cells
-from ikmap.device import Device
+from ikmap.device import Device, DeviceArray
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.rows import Rows
@@ -102,7 +102,7 @@ class _Mappers(Mapper):
         self.held_bytes = sum(part.held_bytes for part in parts)
         self.row_bytes = max(part.row_bytes for part in parts)
 
-    def cells(self, X: Rows) -> Cells:
+    def cells(self, X: Rows | DeviceArray) -> Cells:
         return side_by_side([part.cells(X) for part in self._parts])
 
     def block(self, rows: Rows) -> np.ndarray:

@@ -26,6 +26,8 @@ import scipy.sparse as sp
 from ikmap.device import LOOSE_ERROR, LOOSE_PRODUCTS, Device, Gpu, Host, find_gpu
 from ikmap.partitioners import draw_subsamples, fit_partitions, tree_kernel
 from ikmap.partitioners.mapper import LEAST_BUDGET
+from ikmap.partitioners.mondrian import fit_mondrian
+from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.partitioners.tree_descent import Descent
 from ikmap.partitioners.tree_kernel import Walk
 from ikmap.partitioners.voronoi import array_choice, device_rows, fit_voronoi, fused, lowest
@@ -263,6 +265,18 @@ def test_rows_that_lie_on_the_device(method: str) -> None:
     np.testing.assert_array_equal(model.mapper(device).cells(device.put(X)).codes, expected)
     with pytest.raises(ValueError, match="X has 3 columns, the model was fitted on 4"):
         model.mapper(device).cells(device.put(X[:, :3]))
+
+
+def test_rows_that_lie_on_the_device_of_maps_that_the_processor_maps() -> None:
+    X, device = DATA["continuous"], Strict()
+    trees = fit_mondrian(X, T, 2.0, 6)
+    both = SideBySide((fit_voronoi(X, draw_subsamples(N, T, PSI, 6)), trees))
+    for model in (trees, both):
+        expected = model.cells(X).codes
+        for rows in (X, sp.csr_array(X), device.put(X)):
+            np.testing.assert_array_equal(model.mapper(device).cells(rows).codes, expected)
+    with pytest.raises(ValueError, match="X has 3 columns, the model was fitted on 4"):
+        trees.mapper(device).cells(device.put(X[:, :3]))
 
 
 def test_rows_in_another_order_in_memory(kernels: KernelsOnCpu) -> None:

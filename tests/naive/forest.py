@@ -33,8 +33,14 @@ def edges_of(column: np.ndarray, max_bins: int = 256) -> list[float]:
         ordered = sorted(column.tolist())
         # The first value at or below which there is such a share of the points.
         shares = [k * len(ordered) / max_bins for k in range(1, max_bins)]
-        kept = {next(v for j, v in enumerate(ordered) if j + 1 >= share) for share in shares}
-        values = sorted(kept | {values[-1]})
+        ends = [next(v for j, v in enumerate(ordered) if j + 1 >= share) for share in shares]
+        kept = {*ends, values[-1]}
+        for place, value in enumerate(values):
+            if ends.count(value) >= 2:
+                kept.update(values[place + 1 : place + 2])
+            if ends.count(value) >= 3:
+                kept.update(values[max(0, place - 1) : place])
+        values = sorted(kept)
     edges = []
     for low, high in pairwise(values):
         middle = low + (high - low) / 2

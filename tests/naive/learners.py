@@ -340,15 +340,19 @@ def svm_dual(X: np.ndarray, c: np.ndarray, cost: np.ndarray, loss: str, alpha: n
 # --- online learners with kernels and random features (algorithms.md 5.2, 6, 7)
 
 
-def ogd_kernel(K: np.ndarray, c: np.ndarray, eta: float, unit: int = 2**32) -> tuple[np.ndarray, list[int], list[int]]:
-    """Dual form for any kernel matrix, its values rounded to whole steps: decisions, support set, signs."""
-    steps = [[round(value * unit) for value in row] for row in K.tolist()]
+def ogd_kernel(
+    K: np.ndarray, c: np.ndarray, eta: float, unit: int | None = 2**32
+) -> tuple[np.ndarray, list[int], list[int]]:
+    """Dual form for any kernel matrix, its values rounded to whole steps or not: decisions, support set, signs."""
+    steps = K.tolist() if unit is None else [[round(value * unit) for value in row] for row in K.tolist()]
     decisions = []
     support: list[int] = []
     signs: list[int] = []
     for i in range(len(c)):
-        total = sum(sign * steps[s][i] for s, sign in zip(support, signs, strict=True))
-        f = eta * total / unit
+        total = 0
+        for s, sign in zip(support, signs, strict=True):
+            total += sign * steps[s][i]  # one after the other: sum() makes up for what is rounded
+        f = eta * total / (unit or 1)
         decisions.append(f)
         if c[i] * f < 1:
             support.append(i)

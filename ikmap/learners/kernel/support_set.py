@@ -13,7 +13,7 @@ from ikmap._threads import for_each_block
 from ikmap.arrays import Floats
 from ikmap.cells import Cells
 from ikmap.kernels.base import TILE, AnyKernel
-from ikmap.learners._scores_loops import decisions
+from ikmap.learners._scores_loops import add_products, decisions
 from ikmap.learners.rows import Rows, n_rows
 from ikmap.rows import as_csr
 
@@ -32,8 +32,9 @@ class SupportSet:
     n_outputs : int
         Number K of coefficients of a point.
     whole : bool
-        True if all coefficients are whole numbers. Sums are then made of whole kernel steps, and exact
-        (:meth:`Kernel.steps`); else of kernel values, point after point.
+        True if all coefficients are whole numbers. Sums are then made of kernel steps (:meth:`Kernel.steps`): exact
+        ones if the kernel is normalized, and else by adding one point after the other. If they are not whole, sums
+        are made of kernel values, tile after tile.
     """
 
     def __init__(self, kernel: AnyKernel, n_outputs: int, whole: bool = True) -> None:
@@ -72,7 +73,8 @@ class SupportSet:
     def sums(self, rows: Rows, n_threads: int | None = None) -> Floats:
         """Sum of coefficient times kernel value, for each row and output: float64, shape (n, K).
 
-        If all coefficients are whole, in the kernel's steps: see :attr:`unit`.
+        If all coefficients are whole, in the kernel's steps: see :attr:`unit`. The sums depend neither on the blocks
+        in which points were appended nor on threads.
         """
         n, rows = n_rows(rows), self.kernel.checked(rows)
         tiles = [(points, coefficients) for _, points, coefficients in self._full]
@@ -83,14 +85,14 @@ class SupportSet:
         left = [self.kernel.points(rows[i : i + TILE]) for i in range(0, n, TILE)]
         lock = Lock()
         # Sums of whole numbers may be added in any order: with few rows, threads share the support points.
-        shared = self.whole and len(left) < TASKS
+        shared = self.whole and self.kernel.normalized and len(left) < TASKS
         per_task = max(1, -(-len(tiles) // TASKS) if shared else len(tiles))
 
         def add(task: int, _: int) -> None:
             part, block = divmod(task, len(left))
             total = np.zeros((len(left[block]), self.n_outputs))
             for points, coefficients in tiles[part * per_task : (part + 1) * per_task]:
-                total += self._products(left[block], points, coefficients)
+                self._add_products(left[block], points, coefficients, total)
             with lock:
                 out[block * TILE : block * TILE + total.shape[0]] += total
 
@@ -102,17 +104,21 @@ class SupportSet:
         """Inverse of the unit of :meth:`sums`."""
         return self.kernel.unit if self.whole else 1.0
 
-    def _products(self, left: Sized, points: Sized, coefficients: Floats) -> Floats:
-        """Return the kernel of some rows with a tile of points, times their coefficients."""
+    def _add_products(self, left: Sized, points: Sized, coefficients: Floats, total: Floats) -> None:
+        """Add the kernel of some rows with a tile of points, times their coefficients, to `total`."""
         tile = np.empty((len(left), len(points)))
         if self.whole:
             self.kernel.steps(left, points, tile)
-            return tile @ coefficients
+            if self.kernel.normalized:
+                total += tile @ coefficients
+            else:
+                add_products(tile, np.ascontiguousarray(coefficients), total)
+            return
         # A library's product may add up in another order where a block of rows ends: not here.
         self.kernel.values(left, points, tile)
         out = np.empty((len(left), self.n_outputs))
         decisions((tile,), np.ascontiguousarray(coefficients), 1.0, np.zeros(self.n_outputs), out)
-        return out
+        total += out
 
 
 def stack(parts: list[Rows]) -> Rows:

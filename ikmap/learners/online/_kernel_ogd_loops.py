@@ -12,9 +12,9 @@ def dual_pass(kernel, sums, y, margin, predicted, steps):
     Parameters
     ----------
     kernel : ndarray of float64, shape (n, n)
-        Kernel of the block's rows, in whole steps.
+        Kernel of the block's rows, in steps.
     sums : ndarray of float64, shape (n, K)
-        What earlier support points add up to, in whole steps; what the block's own add is added here.
+        What earlier support points add up to, in steps; what the block's own add is added here, one after the other.
     y : ndarray of int32, shape (n,)
         Class numbers.
     margin : float

@@ -10,7 +10,8 @@ def squared_pass(rows, y, w, eta, divisor, total, seen, norms, predicted):
 
     The prediction is the mean of the targets so far, ``total`` over ``seen`` rows before the first of these, and the
     sum of the row's weights over ``divisor``. The error is what is left with the mean that counts the row too.
-    Steps are divided by ``norms``, squared ones, above 1: rows are not thrown beyond their targets. Empty: none is.
+    Steps are divided by ``norms`` above 1, squared norms over the largest one of which steps are not divided: rows are
+    not thrown beyond their targets. Empty: none is.
     """
     for i in range(y.size):
         mean = total / seen if seen > 0 else 0.0

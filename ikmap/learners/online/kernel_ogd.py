@@ -27,9 +27,10 @@ from ikmap.model import row_parts, rows_of_parts
 class KernelOGDState:
     """The state of a run, with all support points.
 
-    Kernel values are rounded to whole steps (:meth:`Kernel.steps`), so that sums, and with them the support set,
-    depend neither on how the stream is cut into blocks nor on the number of threads. For the isolation kernel this is
-    exact, and every decision is that of the primal form, bit for bit (algorithms.md 5.5, OG1).
+    Values of normalized kernels are rounded to whole steps (:meth:`Kernel.steps`), and those of others are added up in
+    the order of the stream, so that sums, and with them the support set, depend neither on how the stream is cut into
+    blocks nor on the number of threads. For the isolation kernel steps are exact, and every decision is that of the
+    primal form, bit for bit (algorithms.md 5.5, OG1).
 
     Parameters
     ----------
@@ -92,7 +93,8 @@ class KernelOGDState:
         rows = self.kernel.checked(rows)
         self._columns = n_columns(rows)
         predicted, before = np.empty(n, dtype=np.int32), self.n_support
-        margin = steps_to_margin(self.eta, self.kernel.unit)
+        normalized = self.kernel.normalized
+        margin = float(steps_to_margin(self.eta, self.kernel.unit)) if normalized else 1.0 / self.eta
         for start in range(0, n, TILE):
             inside = slice(start, min(start + TILE, n))
             block = rows[inside]

@@ -246,7 +246,7 @@ class NormaState:
         targets = targets_of(self.rule, y, n, self.n_classes, self.center, self.unit)
         arrays = row_arrays(rows, complete=complete)
         if n and not isinstance(rows, Cells):
-            self.rule.check_norm(float(squared_norms(arrays).max()))
+            self.rule.check_norm(float(squared_norms(arrays).max()) / self.divisor)
         predicted, beyond = np.empty(n), np.empty(n, dtype=np.bool_)
         single = self.numbers.moving.shape[1] == 1 and len(arrays) == 3 and isinstance(rows, Cells)
         learn = norma_single_pass if single else norma_pass

@@ -51,6 +51,9 @@ class SquaredOGDState:
         Sum of the targets so far.
     n_seen, n_support : int
         Rows seen, and rows whose error was not 0.
+    undivided : float
+        Squared norm up to which steps on rows that are not cells are as long as those on cells. It is in no checkpoint:
+        the rows of a run are of one kind.
     """
 
     weights: Floats
@@ -59,6 +62,7 @@ class SquaredOGDState:
     total: float = 0.0
     n_seen: int = 0
     n_support: int = 0
+    undivided: float = 1.0
 
     @classmethod
     def start(cls, offsets: np.ndarray, eta: float, divisor: float = 1.0) -> Self:
@@ -75,7 +79,9 @@ class SquaredOGDState:
                 f"eta: found {eta:g}, expected a number between 0 and {most:g}; larger steps on squared errors make "
                 "errors larger"
             )
-        return cls(np.zeros(int(offsets[-1])), float(eta), float(divisor))
+        return cls(
+            np.zeros(int(offsets[-1])), float(eta), float(divisor), undivided=max(1.0, (offsets.size - 1) / divisor)
+        )
 
     @classmethod
     def start_on_rows(cls, n_columns: int, eta: float = 0.5) -> Self:
@@ -106,6 +112,7 @@ class SquaredOGDState:
         Parameters
         ----------
         rows : Cells, float64 ndarray or csr_array, n rows
+            Of a state that began with cells, other rows have the value 1 where those do.
         y : ndarray of float64, shape (n,)
 
         Raises
@@ -119,7 +126,8 @@ class SquaredOGDState:
             raise ValueError(f"expected {n_rows(rows)} targets that are finite numbers")
         predicted = np.empty(y.size)
         arrays = row_arrays(rows, complete=complete)
-        norms = np.empty(0) if isinstance(rows, Cells) else squared_norms(arrays)
+        most = self.divisor * self.undivided
+        norms = np.empty(0) if isinstance(rows, Cells) else squared_norms(arrays) / most
         at = self.weights, self.eta, self.divisor, self.total, self.n_seen
         self.total = float(squared_pass(arrays, y, *at, norms, predicted))
         self.n_seen += y.size

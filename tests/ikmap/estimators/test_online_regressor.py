@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 
-from ikmap import CellOGDRegressor, seed_paths
+from ikmap import CellNormaClassifier, CellNormaDetector, CellNormaRegressor, CellOGDRegressor, seed_paths
 from ikmap.cells import Cells
 from ikmap.learners.online.squared_ogd import SquaredOGDState
 from ikmap.seeds import generator
@@ -76,3 +77,36 @@ def test_rows_of_another_kind_later() -> None:
         found.partial_fit(np.ones((2, cells.n_columns)), np.ones(2))
     with pytest.raises(ValueError, match="NaN"):
         found.partial_fit(cells[:1], np.array([np.nan]))
+
+
+@pytest.mark.parametrize("value", [1.0, 0.3])
+@pytest.mark.parametrize("kind", [CellOGDRegressor, CellNormaRegressor, CellNormaClassifier, CellNormaDetector])
+def test_rows_of_any_kind_may_follow_one_hot_rows_of_a_sparse_stream(kind: Any, value: float) -> None:
+    """A first row of equal entries looks like a one-hot one; the result is that of any pieces."""
+    rng = np.random.default_rng(3)
+    X = (rng.random((80, 12)) < 0.15) * value
+    X[0] = np.where(np.arange(12) < 3, value, 0.0)  # three equal entries
+    X[40:] *= rng.random((40, 12))
+    y = X @ rng.normal(size=12) + 3
+    more: dict[str, Any] = {}
+    if kind is CellNormaClassifier:
+        y, more = (y > 3).astype(int), {"classes": [0, 1]}
+    alone, together = kind(eta=0.2), kind(eta=0.2)
+    for model, ends in ((alone, range(1, 81)), (together, (1, 3, 40, 80))):
+        begin = 0
+        for end in ends:
+            model.partial_fit(sp.csr_array(X[begin:end]), y[begin:end], **(more if begin == 0 else {}))
+            begin = end
+        assert model.on_cells_
+    decisions = [model.score_samples if kind is CellNormaDetector else model.predict for model in (alone, together)]
+    rows = sp.csr_array(X)
+    np.testing.assert_allclose(decisions[0](rows), decisions[1](rows), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        decisions[0](rows), np.concatenate([decisions[0](rows[[i]]) for i in range(80)]), atol=1e-12
+    )
+    if kind is not CellOGDRegressor:  # which divides steps on rows that are not one-hot
+        dense = kind(eta=0.2)
+        for i in range(80):
+            dense.partial_fit(X[i : i + 1], y[i : i + 1], **(more if i == 0 else {}))
+        found = dense.score_samples(X) if kind is CellNormaDetector else dense.predict(X)
+        np.testing.assert_allclose(decisions[0](rows), found, rtol=1e-10, atol=1e-12)

@@ -140,15 +140,16 @@ def test_matrices_are_positive_semidefinite(name: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", [*OF.values(), IsolationKernel(7)], ids=[*OF, "isolation"])
-def test_steps_are_values_in_whole_numbers(kernel: AnyKernel) -> None:
+def test_steps_of_normalized_kernels_are_values_in_whole_numbers(kernel: AnyKernel) -> None:
     rng = np.random.default_rng(0)
     rows = Cells(rng.integers(0, 3, (30, 7)), np.arange(8) * 3) if kernel.name == "isolation" else points("any", 30, 6)
     prepared = kernel.points(kernel.checked(rows))
     values, steps = np.empty((30, 30)), np.empty((30, 30))
     kernel.values(prepared, prepared, values)
     kernel.steps(prepared, prepared, steps)
-    np.testing.assert_array_equal(steps, np.rint(values * kernel.unit))
-    assert kernel.unit == (7 if kernel.name == "isolation" else 2**32)
+    np.testing.assert_array_equal(steps, np.rint(values * kernel.unit) if kernel.normalized else values)
+    assert kernel.unit == (7 if kernel.name == "isolation" else 2**32 if kernel.normalized else 1)
+    assert kernel.normalized == (kernel.name not in naive.ADDITIVE)
     np.testing.assert_array_equal(kernel.matrix(rows), values)
 
 

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 import ikmap.kernels.min_max as min_max
 from ikmap.kernels import CosineKernel, CosineRBFKernel, LinearKernel, MinMaxKernel
+from ikmap.kernels.min_max import MOST_P
 from ikmap.maps import NystroemMap
 from tests.naive import kernels as naive
 
@@ -150,6 +151,16 @@ def test_rows_of_any_size_are_compared() -> None:
     assert K[0, 1] == pytest.approx(0.5, rel=1e-12)
     assert (K[3, :3] == 0).all()
     assert (np.diag(K) == 1).all()
+
+
+def test_the_largest_power_is_that_of_the_definition_and_larger_ones_are_refused() -> None:
+    """Above 1024 powers of values are infinite, and unlike rows would have the value 1."""
+    X = rows_of(20, 6)
+    np.testing.assert_allclose(
+        MinMaxKernel(MOST_P).matrix(X), naive.min_max_kernel(X, X, MOST_P), rtol=1e-9, atol=1e-15
+    )
+    with pytest.raises(ValueError, match=r"^p must be at most 1000, .* got 1024.0; give p 80"):
+        MinMaxKernel(1024.0)
 
 
 def test_kernels_of_whole_powers_have_no_negative_eigenvalue_and_others_may() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.kernels import kernel_as_dict
-from ikmap.methods import KERNELS, FieldError, at_value, parameter_of, search_of
+from ikmap.kernels import kernel_as_dict, min_max
+from ikmap.methods import KERNELS, FieldError, at_value, gmm, parameter_of, search_of
 from ikmap.methods.gmm import FEW, GMM_KERNELS, VALUES
 from ikmap.methods.kernel_svm import KernelSVM
 from tests.support.narrow import present
@@ -76,3 +76,11 @@ def test_kernels_of_p_alone_share_nothing() -> None:
 def test_bad_numbers_are_refused_in_a_line(bad: float) -> None:
     with pytest.raises(FieldError, match=r"^p: found .*, expected a (finite )?number > 0, or 'auto'"):
         KERNELS["pgmm"].of_record({"p": bad})
+
+
+@pytest.mark.parametrize("name", [name for name, parameters in PARAMETERS.items() if "p" in parameters])
+def test_powers_that_would_overflow_are_refused(name: str) -> None:
+    assert gmm.MOST_P == min_max.MOST_P
+    assert KERNELS[name].of_record({"p": gmm.MOST_P})
+    with pytest.raises(FieldError, match=r"^p 1024: found a p .*, expected at most 1000; give p 80 .*, or auto"):
+        KERNELS[name].of_record({"p": 1024.0})

@@ -19,6 +19,25 @@ def test_edges(n: int) -> None:
     assert found.size <= 255
 
 
+@pytest.mark.parametrize("usual", [0.0, 0.5, 1.0, -3.0])
+@pytest.mark.parametrize("others", [257, 300, 1000, 4000])
+def test_a_value_of_nearly_all_rows_has_a_bin_of_its_own(usual: float, others: int) -> None:
+    """Amounts that are nearly always 0 are told from the small ones, whatever lies above and below."""
+    column = np.r_[np.full(100_000, usual), np.random.default_rng(others).random(others)]
+    (edges,) = bin_edges(column[:, None])
+    assert edges.size <= 255
+    bins = bins_of(column[:, None], edges, np.array([0, edges.size]), np.uint8)[:, 0]
+    assert not (bins[100_000:] == bins[0]).any()
+
+
+def test_edges_of_a_column_without_such_a_value_are_between_its_quantiles() -> None:
+    column = np.random.default_rng(0).permutation(1000.0 * np.arange(1000))
+    (edges,) = bin_edges(column[:, None])
+    ends = [column.size * k // 256 + (column.size * k % 256 > 0) - 1 for k in range(1, 256)]
+    values = 1000.0 * np.array([*ends, 999])
+    np.testing.assert_array_equal(edges, (values[:-1] + values[1:]) / 2)
+
+
 def test_values_that_are_next_to_each_other_are_divided() -> None:
     column = np.array([1.0, np.nextafter(1.0, 2.0)])
     (edges,) = bin_edges(column[:, None])

@@ -17,7 +17,9 @@ from ikmap.methods.search import search_of
 from ikmap.methods.values import at_value, cells_of_values
 from ikmap.partitioners import GCWSPartitions
 from ikmap.partitioners._gcws_draws_loops import logarithms
+from ikmap.partitioners.gcws import COORDINATE_BYTES
 from tests.naive.gcws import gcws_codes, logarithm, pgmm
+from tests.support.calls import counted
 
 PS = (0.05, 0.25, 1.0, 5.0, 50.0)
 
@@ -74,6 +76,22 @@ def test_nothing_depends_on_how_rows_are_cut(full: bool, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(model.cells(X[200:210], 1).codes, whole[200:210])
     np.testing.assert_array_equal(fitted(9, full=full, t=7).cells(X, 1).codes, whole[:, :7])
     np.testing.assert_array_equal(fitted(9, full=full, b=3).cells(X, 1).codes, whole >> 5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tables_of_all_threads_together_are_bounded(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread has a table for every coordinate of its block of rows."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 10_000, 1200)
+    X = sp.csr_array((rng.random(1200) + 0.5, columns, np.arange(0, 1201, 4)), shape=(300, 10_000))
+    model = fitted(10_000)
+    whole = model.cells(X, 1).codes
+    monkeypatch.setattr("ikmap.partitioners.gcws.TABLE_BYTES", 240 * COORDINATE_BYTES)
+    with counted(GCWSPartitions._hash, note=lambda of: of["X"].nnz) as blocks:
+        codes = model.cells(X, threads).codes
+    np.testing.assert_array_equal(codes, whole)
+    assert threads * max(blocks.notes) <= 240
+    assert len(blocks.notes) == 5 * threads
 
 
 # --- the properties of algorithms.md, section 10

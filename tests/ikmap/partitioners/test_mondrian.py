@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ikmap.partitioners.mondrian import fit_mondrian
+from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
 from ikmap.seeds import generator
 from tests.naive import mondrian as naive
 
@@ -130,3 +130,22 @@ def test_bad_input(n: int, M: int, lifetime: float) -> None:
 def test_other_columns_are_refused() -> None:
     with pytest.raises(ValueError, match="X has 3 columns, the model was fitted on 4"):
         fit_mondrian(rows(), 1, 1.0, 0).cells(np.ones((2, 3)))
+
+
+class Tall(MondrianPartitions):
+    """Trees of which each row reaches the node of its first value."""
+
+    def traced(self, rows: np.ndarray, own: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
+        return rows[:, 0].astype(np.int32), np.full(len(rows), np.inf)
+
+
+def test_cells_of_a_tree_behind_two_billion_nodes() -> None:
+    """Their numbers are counted beyond 32 bits; memory that is never written to is never taken."""
+    before, none = 2**31 + 5, np.empty(0)
+    numbers = np.zeros(before + 3, dtype=np.int8)
+    numbers[before:] = [4, 6, 5]
+    model = Tall(
+        times=none, features=none, thresholds=none, children=none, boxes=np.empty((0, 2, 1)), keys=none,
+        numbers=numbers, roots=np.array([0, before, before + 3]), offsets_=np.array([0, 1, 8]), lifetime=1.0,
+    )  # fmt: skip
+    assert model.cells(np.array([[2.0], [0.0], [1.0]]), 1).codes.tolist() == [[0, 5], [0, 4], [0, 6]]

@@ -13,8 +13,9 @@ import pytest
 from sklearn.svm import SVC
 
 from ikmap.json_values import Label
-from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel, LinearKernel
 from ikmap.kernels.base import AnyKernel
+from ikmap.kernels.intersection import IntersectionKernel
 from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
 from tests.naive import kernels as naive_kernels
@@ -144,6 +145,21 @@ def test_the_isolation_kernel_is_its_matrix() -> None:
     K = (cells.codes[:, None] == cells.codes[None]).mean(axis=2)
     theirs = SVC(kernel="precomputed", tol=1e-9).fit(K, y)
     np.testing.assert_allclose(model.decision_function(cells)[:, 0], theirs.decision_function(K), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size"), [(LinearKernel(), 1e-7), (IntersectionKernel(), 1e-12), (AdditiveChi2Kernel(), 1e-12)]
+)
+def test_rows_of_tiny_values_are_told_apart(kernel: AnyKernel, size: float) -> None:
+    """Each coefficient is C or 0, whole numbers; kernel values are far smaller than a step of 2^-32."""
+    X, y = stream("any", 300)
+    X *= size
+    model = fit_kernel_svm(X, y, 2, kernel, KernelSVMParams())
+    assert set(np.abs(model.coef).ravel().tolist()) == {1.0}
+    assert isinstance(model.points, np.ndarray)
+    expected = kernel.matrix(X, model.points) @ model.coef + model.intercept
+    np.testing.assert_allclose(model.decision_function(X) - model.intercept, expected - model.intercept, rtol=1e-6)
+    assert np.unique(model.decision_function(X)).size > 250
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -10,8 +10,9 @@ import pytest
 
 from ikmap.cells import Cells
 from ikmap.json_values import Label
-from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel, LinearKernel
 from ikmap.kernels.base import AnyKernel
+from ikmap.kernels.intersection import IntersectionKernel
 from ikmap.kernels.points import PointKernel
 from ikmap.learners.kernel.support_set import support_set_bytes
 from ikmap.learners.online.kernel_ogd import KernelOGDState
@@ -133,7 +134,7 @@ def test_og5_blocks_threads_and_checkpoints_change_nothing(
 def test_decisions_are_those_of_the_definition(kernel: PointKernel, kind: str, eta: float) -> None:
     X, y = stream(kind, 120)
     K = naive_kernels.kernel(X, X, kernel.name, getattr(kernel, "gamma", None))
-    expected = naive.ogd_kernel(K, signs(y), eta)
+    expected = naive.ogd_kernel(K, signs(y), eta, 2**32 if kernel.normalized else None)
     state = KernelOGDState(kernel, 2, eta)
     decisions, support = row_by_row(state, X, y)
     np.testing.assert_array_equal(decisions, expected[0])
@@ -187,6 +188,25 @@ def test_layouts_may_change_on_the_way() -> None:
     np.testing.assert_array_equal(mixed.decision_function(X), expected.decision_function(X))
     model = mixed.model([0, 1])
     np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kernel", [LinearKernel(), IntersectionKernel(), AdditiveChi2Kernel()], ids=lambda of: of.name)
+@pytest.mark.parametrize("size", [2.0**-40, 2.0**40])
+def test_values_of_any_size_are_added_up(size: float, kernel: AnyKernel, layout: str) -> None:
+    """Columns of millionths or of billions: all kernel values are smaller than a step, or sums of steps are rounded."""
+    X, y = stream("gaps", 600, n_classes=3)
+    rows = LAYOUTS[layout](X * size)
+    parts, state = KernelOGDState(kernel, 3), KernelOGDState(kernel, 3)
+    predicted = state.partial_fit(rows, y).predicted
+    for start in range(0, 600, 70):
+        parts.partial_fit(rows[start : start + 70], y[start : start + 70])
+    np.testing.assert_array_equal(state.decision_function(rows), parts.decision_function(rows))
+    np.testing.assert_array_equal(state.model([0, 1, 2]).decision_function(rows), parts.decision_function(rows))
+    assert np.unique(predicted[300:]).size > 1
+    points, coef = present(state.support.arrays())
+    expected = 0.5 * kernel.matrix(rows, points) @ coef
+    np.testing.assert_allclose(state.decision_function(rows), expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_margin_of_exactly_one_is_no_update() -> None:
