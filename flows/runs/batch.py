@@ -375,7 +375,8 @@ def table_request(options: BatchOptions) -> TableRequest:
     division = None if options.split_by is None else SplitRule.parse(options.split_by)
     more: dict[str, Any] = {}
     if options.missing is not None:
-        more = {"missing": ("", *options.missing), "missing_as_numbers": bool(numbers_among(options.missing))}
+        words = tuple(word.strip() for word in options.missing)  # as cells are looked at
+        more = {"missing": ("", *words), "missing_as_numbers": bool(numbers_among(words))}
     return TableRequest(
         drop=options.drop or (),
         id=options.id,

@@ -70,6 +70,9 @@ class TabledKernel(_Numbered):
     of: JsonObject
     table: KernelTable
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normalized", kernel_from(self.of).normalized)  # as the values are those of the other
+
     def values(self, left: Int64s, right: Int64s, out: Floats) -> None:
         values, n = self.table.values, self.table.values.shape[0]
         # At least one of two rows was learned from: for the others there is no row of the table.

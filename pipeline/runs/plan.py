@@ -207,7 +207,7 @@ def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
 
 
 def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tuple[float, float, tuple[str, ...]]:
-    """Estimate training on most of the rows in memory: twice the rows, and the weights."""
+    """Estimate training on the rows of a fold: twice what it holds of them in memory, and the weights."""
     most_cells = params.map_at(value).n_cells() if params.on_cells else 0
     cells = packed_bytes(sizes.rows_train, t, most_cells) if params.on_cells else 0
     rows = (
@@ -217,7 +217,7 @@ def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tupl
     )
     fit_bytes = min(FIT_BYTES, max(cells, rows))
     weights = 3 * t * most_cells * 8 * sizes.outputs if params.on_cells else 0
-    return 2 * fit_bytes + weights, 0.0, (f"calibration: learns from {size(fit_bytes)} in a task",)
+    return 2 * fit_bytes + weights, 0.0, (f"calibration: a task holds {size(fit_bytes)} of the rows of a fold",)
 
 
 def largest_value(params: Params, rows_train: int) -> Value:

@@ -206,7 +206,9 @@ def _by_folds(
     learned = (
         others if by_blocks(params, learner, value, fitted) else min(most_rows(rows, params, fitted, store), others)
     )
-    tasks = [Task(f"fold-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
+    # Folds that an earlier version has learned from a sample are not mixed with others.
+    name = "fold" if others <= most_rows(rows, params, fitted, store) or learned < others else "whole-fold"
+    tasks = [Task(f"{name}-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
     return _Work(decide_fold, tasks, len(used), learned, others)
 
 
@@ -293,7 +295,7 @@ def decide_fold(
         kept[fit] = True
         if missing_in(task, np.concatenate(list(rows.targets()))[kept]):
             return unknown
-        model = learn_by_blocks(store, fold_params, learner, fitted, value, kept)
+        model = learn_by_blocks(store, fold_params, learner, fitted, value, kept, n_threads)
     else:
         block = take_rows(fit)
         if missing_in(task, block.y):
@@ -313,11 +315,17 @@ def decide_fold(
 
 
 def learn_by_blocks(
-    store: Store, params: Params, learner: str, fitted: Fitted, value: Value | None, kept: Bools
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted,
+    value: Value | None,
+    kept: Bools,
+    n_threads: int = 1,
 ) -> Decider:
     """Return the model that a learner makes of the cells of some training rows, read block by block."""
     if capability(params.learner(learner, value), DualLearner) is not None:
-        return model_of_kept(store, params, learner, fitted, kept)
+        return model_of_kept(store, params, learner, fitted, kept, n_threads)
     rows, offsets = PreparedRows(store, "train"), fitted.offsets(store)
     numbers = np.flatnonzero(kept)
     sample = Sample(

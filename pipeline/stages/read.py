@@ -10,6 +10,7 @@ from typing import Literal, TypedDict
 import numpy as np
 
 from ikmap.json_values import Json, JsonObject
+from ikmap.methods.kinds import quoted
 from ikmap.rows import Rows
 from ikmap.tables.statistics import packed
 from ikmap.tasks import AUTO, BadLabel, TaskKind, task_kind
@@ -20,13 +21,17 @@ from pipeline.rows.encoding import LEVELS
 from pipeline.rows.fitted_split import KEPT, checked
 from pipeline.rows.parts import WEIGHTS, write_part
 from pipeline.rows.prepared import DATA
-from pipeline.rows.split_rule import SplitRule
+from pipeline.rows.split_rule import STRATIFIED, SplitRule
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Stage
 from pipeline.sources import Fragment, Source
 from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.formats import shown_formats
 from pipeline.storage.store import Store
+
+READING = "r2-"
+"""Version of the cut of files into fragments and blocks, in the names of tasks and parts: increase it whenever another
+version has cut them otherwise, so that a file of which some parts are read is not read on but begun anew."""
 
 
 class Beside(TypedDict, total=False):
@@ -95,7 +100,7 @@ def read(
     store = stage.context.store
     tasks = [
         Task(
-            f"{side}-{fragment.number:05d}",
+            f"{side}-{READING}{fragment.number:05d}",
             (store, source, fragment, f"{DATA}/{side}", kind.name, split_rule if side == "train" else None),
             large=source.is_wide,
             ordered=True,
@@ -105,7 +110,7 @@ def read(
     ]
     parts: dict[str, list[PartRecord]] = {side: [] for side in sources}
     for task, record in zip(tasks, stage.run(ingest_fragment, tasks), strict=True):
-        parts[task.name.rpartition("-")[0]] += record["parts"]
+        parts[task.name.partition("-")[0]] += record["parts"]
     return {side: StoredFile(source, parts[side]) for side, source in sources.items()}
 
 
@@ -155,7 +160,7 @@ def _complete_parts(store: Store, folder: str, fragment: Fragment) -> list[PartR
 
 
 def _part_name(folder: str, fragment: Fragment, block: int) -> str:
-    return f"{folder}/{fragment.number:05d}-{block:05d}"
+    return f"{folder}/{READING}{fragment.number:05d}-{block:05d}"
 
 
 def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int], str]) -> Beside:
@@ -163,12 +168,12 @@ def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int
     arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
     if block.weights is not None:
         arrays[WEIGHTS] = block.weights
-    if split_rule is None or not split_rule.column:
+    if split_rule is None or split_rule.rule == STRATIFIED:
         return {"beside": arrays}
     if block.split_values is None:
         raise InputError(
             f"{where(0)}: found no table with names, expected {shown_formats(tables=True)} for "
-            f"--split-by {split_rule.rule}:{split_rule.column}"
+            f"--split-by {split_rule.rule}:{quoted(split_rule.column)}"
         )
     values, words = block.split_values
     split_values = {KEPT: checked(split_rule, values, words, where)}

@@ -72,7 +72,9 @@ def solve_classes(
     return {**store_solution(store, learner, number, fit), "rows": rows, "bytes_read": read}
 
 
-def model_of_kept(store: Store, params: Params, learner: str, fitted: Fitted, kept: Bools) -> LinearModel:
+def model_of_kept(
+    store: Store, params: Params, learner: str, fitted: Fitted, kept: Bools, n_threads: int
+) -> LinearModel:
     """Return the model that solves all problems on the cells of some training rows, read block by block.
 
     Parameters
@@ -81,7 +83,7 @@ def model_of_kept(store: Store, params: Params, learner: str, fitted: Fitted, ke
         True for the training rows that are learned from.
     """
     classes = PreparedRows(store, "train").preparation.task.codec.classes
-    fit, _, _ = _solve(store, params, learner, fitted, len(classes), None, "block", kept)
+    fit, _, _ = _solve(store, params, learner, fitted, len(classes), None, "block", kept, n_threads)
     return svm_model([fit], classes, problem_of(params, learner), divisor=math.sqrt(fitted.t))
 
 
@@ -94,6 +96,7 @@ def _solve(
     group: list[int] | None,
     solver: str,
     kept: Bools | None = None,
+    n_threads: int | None = None,
 ) -> tuple[SVMFit, int, int]:
     """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
     offsets, train = fitted.offsets(store), PreparedRows(store, "train")
@@ -108,7 +111,7 @@ def _solve(
         most_rows = max(1, VISIT_BYTES // row_bytes)
         in_memory = solver == "memory" or row_bytes * train.n_rows <= ROOM * room()
         blocks = ShuffledBlocks(stored, stored.sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
-    n_threads = None if group is None else 1
+    n_threads = n_threads if group is None else 1
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, known by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")

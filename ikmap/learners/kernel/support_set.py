@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
+from functools import partial
 from threading import Lock
 from typing import cast
 
@@ -82,10 +83,16 @@ class SupportSet:
             last, coefficients = self._opened()
             tiles.append((self.kernel.points(last), coefficients))
         out = np.zeros((n, self.n_outputs))
+        in_order = self.whole and not self.kernel.normalized
         left = [self.kernel.points(rows[i : i + TILE]) for i in range(0, n, TILE)]
         lock = Lock()
+        few = len(left) < TASKS
+        if in_order and few:
+            for block, points in enumerate(left):
+                self._add_in_order(points, tiles, out[block * TILE : (block + 1) * TILE], n_threads)
+            return out
         # Sums of whole numbers may be added in any order: with few rows, threads share the support points.
-        shared = self.whole and self.kernel.normalized and len(left) < TASKS
+        shared = self.whole and not in_order and few
         per_task = max(1, -(-len(tiles) // TASKS) if shared else len(tiles))
 
         def add(task: int, _: int) -> None:
@@ -103,6 +110,27 @@ class SupportSet:
     def unit(self) -> float:
         """Inverse of the unit of :meth:`sums`."""
         return self.kernel.unit if self.whole else 1.0
+
+    def _add_in_order(
+        self, left: Sized, tiles: Sequence[tuple[Sized, Floats]], total: Floats, n_threads: int | None
+    ) -> None:
+        """Add the kernel of few rows with all tiles of points, times their coefficients, tile after tile, to `total`.
+
+        Only the values of some tiles are computed side by side.
+        """
+        for start in range(0, len(tiles), TASKS):
+            some = tiles[start : start + TASKS]
+            values = [np.empty((len(left), len(points))) for points, _ in some]
+            steps = partial(self._steps, left, some, values)
+            for_each_block(steps, len(some), 1, n_threads)
+            for (_, coefficients), tile in zip(some, values, strict=True):
+                add_products(tile, np.ascontiguousarray(coefficients), total)
+
+    def _steps(
+        self, left: Sized, tiles: Sequence[tuple[Sized, Floats]], values: Sequence[Floats], start: int, stop: int
+    ) -> None:
+        for k in range(start, stop):
+            self.kernel.steps(left, tiles[k][0], values[k])
 
     def _add_products(self, left: Sized, points: Sized, coefficients: Floats, total: Floats) -> None:
         """Add the kernel of some rows with a tile of points, times their coefficients, to `total`."""

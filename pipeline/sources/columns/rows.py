@@ -207,17 +207,18 @@ def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.n
     column, where = cells[name], cells.where(name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    has_words = not plan.text_labels and (cells.file.unit == "line" or is_text(column.type))
     if plan.text_labels:
         words = label_words(column, plan.label_type, where)
         labels = np.empty(len(words), dtype=object)
         labels[:] = [None if word is None else str(word).strip() for word in words]
         bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]
     else:
-        labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), cells.missing, where)
+        numbers = cells.missing_numbers if has_words else ()
+        labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), cells.missing, where, numbers)
         bad = np.flatnonzero(np.isnan(labels)).tolist()
     if bad and not request.unlabelled:  # else it is empty, or NaN
         word = labels[bad[0]] if plan.text_labels else None
-        has_words = not plan.text_labels and (cells.file.unit == "line" or is_text(column.type))
         unknown = " or a word of --missing" if has_words else ""
         what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{cells.file.nothing}{unknown}"
         raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")

@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 import ikmap.kernels.min_max as min_max
 from ikmap.kernels import CosineKernel, CosineRBFKernel, LinearKernel, MinMaxKernel
 from ikmap.kernels.min_max import MOST_P
+from ikmap.kernels.tabled import KernelTable
 from ikmap.maps import NystroemMap
 from tests.naive import kernels as naive
 
@@ -210,3 +211,11 @@ def test_bad_parameters(bad: float) -> None:
         CosineRBFKernel(bad)
     with pytest.raises(ValueError, match=r"^rows have 3 columns, those that they are compared with 4$"):
         MinMaxKernel().matrix(np.ones((2, 3)), np.ones((2, 4)))
+
+
+def test_values_of_a_table_are_rounded_as_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, X = MinMaxKernel(2.0, 1.0), np.random.default_rng(0).random((5, 3))
+    table = KernelTable.of(kernel, X[:3], X[3:])
+    assert table.kernel(kernel).unit == kernel.unit > 1
+    monkeypatch.setattr(MinMaxKernel, "normalized", False)
+    assert table.kernel(kernel).unit == kernel.unit == 1

@@ -173,6 +173,27 @@ def test_encodings_by_targets_know_no_label_that_they_must_not(
     assert (np.asarray(train_again.rows)[~same] != np.asarray(train.rows)[~same]).any()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["time", "group"])
+def test_rows_are_divided_by_a_column_without_a_name(rule: str, table: Callable[..., Path], tmp_path: Path) -> None:
+    """As ``DataFrame.to_csv`` writes the index; the rows are those of the column under a name."""
+    path = table("csv")
+    found = []
+    for name in ("number", ""):
+        path.write_text(path.read_text().replace('"number"', f'"{name}"'))
+        run = tmp_path / f"run-{name}"
+        with one_process():
+            Command(
+                BatchOptions(
+                    input=str(path), label="kind", t=8, psi=8, learner=("ogd",), split_by=f'{rule}:"{name}"',
+                    drop=("when",),
+                )
+            ).run(run)  # fmt: skip
+        found.append(sides(run)[2])
+    for side in ("train", "test"):
+        np.testing.assert_array_equal(found[0][side], found[1][side])
+
+
 def test_words_of_the_option() -> None:
     assert SplitRule.parse("time:date of it") == SplitRule("time", "date of it")
     assert SplitRule.parse("stratified", 3) == SplitRule("stratified", "", 3)

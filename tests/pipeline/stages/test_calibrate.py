@@ -158,11 +158,8 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_
     small_sizes.calibration(fit_bytes=16 * 100, numbers=60)
     with one_process():
         run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
-        snapshots, heard = Snapshots(tmp_path / "whole", tmp_path / "snapshots"), Heard()
-        metrics = run.run(tmp_path / "whole", snapshots, heard)
-        (said,) = (line for line in heard.lines if line.startswith("calibrate:svm: "))
-        assert "each fold learns from 100 of " in said
-        assert said.endswith("compare calibration_error and calibration_chance of the test rows")
+        snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
+        metrics = run.run(tmp_path / "whole", snapshots)
         assert metrics["learners"]["svm"]["calibration"] == {
             "how": "isotonic", "rows": 100, "folds": 5, "rows_learned": 154,
         }  # fmt: skip
@@ -173,6 +170,21 @@ def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path, small_
         found = load_run(tmp_path / "whole").predict_proba(np.full((2, 5), 0.5))
         assert found.shape == (2, 3)
         assert found.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_folds_that_learn_from_a_sample_say_so(two_classes: Path, tmp_path: Path, small_sizes: SmallSizes) -> None:
+    """Trees that see labels are grown anew for each fold, on what fits in memory."""
+    small_sizes.calibration(fit_bytes=(16 + 24) * 100)
+    heard = Heard()
+    with one_process():
+        words = "--partitioner forest --learner svm --calibration platt"
+        metrics = command(two_classes, words).run(tmp_path / "run", heard=heard)
+    (said,) = (line for line in heard.lines if line.startswith("calibrate:svm: "))
+    learned = metrics["learners"]["svm"]["calibration"]["rows_learned"]
+    assert learned < 192
+    assert f"each fold learns from {learned} of 192 rows" in said
+    assert said.endswith("compare calibration_error and calibration_chance of the test rows")
 
 
 @pytest.mark.slow

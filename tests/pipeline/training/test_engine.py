@@ -317,7 +317,7 @@ def test_a_record_of_one_task_counts_attempts_that_were_killed(tmp_path: Path, s
     """The first attempt has read all pieces, and taken long; a checkpoint of an earlier version does not say so."""
     small_sizes.rounds_checkpoints()
     problem, folder = problem_in(Settled, tmp_path), Folder(tmp_path / "folder")
-    args = problem, str(folder.path), True, 1
+    args = problem, folder, True, 1
     with killed_at(Settled.absorb, 4):
         measured(solve_in_one, args)
     arrays, spent = without_spent(folder.read(engine.STATE, 3))

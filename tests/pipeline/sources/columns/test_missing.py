@@ -122,6 +122,16 @@ def test_words_for_true_are_no_numbers_and_digits_are_whatever_they_are_written_
     assert cells(source)[0] == [[1, 2], [0, None], [None, 3], [None, None]]
 
 
+def test_labels_of_text_stand_for_nothing_however_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n1,2.5\n2,-999.0\n")
+    request = TableRequest(missing=WORDS, missing_as_numbers=True)
+    with pytest.raises(InputError, match="line 3, column 'y': found an empty cell or a word of --missing, expected a"):
+        cells(opened(str(tmp_path / "t.csv"), label="y", request=request))
+    _, y = cells(opened(str(tmp_path / "t.csv"), label="y", request=replace(request, unlabelled=True)))
+    assert y[0] == 2.5
+    assert np.isnan(y[1])
+
+
 def test_a_number_that_stands_for_nothing_may_be_infinite(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0, np.inf], "y": [0, 1]}), tmp_path / "t.parquet")
     request = TableRequest(missing=("inf",), missing_as_numbers=True)
