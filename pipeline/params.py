@@ -430,6 +430,10 @@ class Params:
         return {**asdict(self), "learners": list(self.learners)}
 
 
+LACKED = ("data.table.missing_as_numbers",)
+"""Entries of an identity that runs of earlier versions lack, though they were begun with the same options."""
+
+
 def completed_identity(identity: Options) -> Values:
     """Return an identity with the options that it lacks, as newer versions would have recorded them."""
     params = identity.get("params", {})

@@ -444,8 +444,6 @@ LAYOUT = 9
 
 def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record]) -> Record:
     """Return the identity of a run: parameters, preparation, and the contents of the files; not their places."""
-    # Runs of earlier versions, for which numbers of --missing were words alone, are named by the same options.
-    table = {key: value for key, value in data.table.as_json().items() if key != "missing_as_numbers"}
     return {
         "layout": LAYOUT,
         "params": dict(params),
@@ -460,7 +458,7 @@ def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record
             "two_class": [list(side) for side in data.two_class] if data.two_class else None,
             "divide": data.divide,
             **({"drop": list(data.drop)} if data.drop else {}),
-            **({"table": table} if table else {}),
+            **({"table": data.table.as_json()} if data.table.as_json() else {}),
             **({"inliers": list(data.inliers)} if data.inliers is not None else {}),
             "split": None
             if data.test_url is not None

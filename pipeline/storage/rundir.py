@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from ikmap.json_values import Json, MutableJsonObject
 from pipeline.errors import Damaged, InputError
-from pipeline.params import completed_identity
+from pipeline.params import LACKED, completed_identity
 from pipeline.record_types import Begun, FinishedStage, Manifest, Record, Result, Session, Summary, TaskRecord
 from pipeline.storage.durable import (
     UNFINISHED,
@@ -124,6 +124,8 @@ class RunDirectory:
             alike = [held] if settled is None else [held, {**held, "params": settled}]
             expected = completed_identity(identity)
             changed = min((_differences(completed_identity(own), expected) for own in alike), key=len)
+            if self.finished:  # an unfinished run would go on otherwise than it has begun
+                changed = [text for text in changed if text.partition(" was ")[0] not in LACKED]
             if changed:
                 raise InputError(
                     f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "

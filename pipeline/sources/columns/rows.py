@@ -214,7 +214,8 @@ def _labels(cells: _Cells, name: str, plan: Plan, request: TableRequest) -> np.n
         labels[:] = [None if word is None else str(word).strip() for word in words]
         bad = [k for k, word in enumerate(labels) if not word or word in cells.missing]
     else:
-        numbers = cells.missing_numbers if has_words else ()
+        # Labels that are numbers by their type are what they are.
+        numbers = cells.missing_numbers if cells.file.type_of(name) is None or is_text(column.type) else ()
         labels, _ = as_numbers(column, WantedColumn(name, NUMBER, "label"), cells.missing, where, numbers)
         bad = np.flatnonzero(np.isnan(labels)).tolist()
     if bad and not request.unlabelled:  # else it is empty, or NaN

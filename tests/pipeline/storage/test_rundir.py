@@ -57,6 +57,24 @@ def test_a_new_directory_and_the_same_again(tmp_path: Path) -> None:
     assert again.task_record("cells", "shard-1").exists()
 
 
+def test_a_finished_run_of_an_earlier_version_with_numbers_that_stand_for_nothing_is_the_same_run(
+    tmp_path: Path,
+) -> None:
+    """They stood for nothing in text alone then; a run that is not finished would go on otherwise."""
+    before = {**IDENTITY, "data": {"table": {"missing": ["", "-999"]}}}
+    now = {**IDENTITY, "data": {"table": {"missing": ["", "-999"], "missing_as_numbers": True}}}
+    make(tmp_path / "run", before)
+    with pytest.raises(InputError, match=r"holds another run: data.table.missing_as_numbers was None, now True; give"):
+        make(tmp_path / "run", now)
+    run = RunDirectory(tmp_path / "run", before)
+    run.manifest["status"] = "finished"
+    run.finish_stage("ingest", {"seconds": 1.0}, {"rows": 3})  # type: ignore[typeddict-item]
+    run.close()
+    assert make(tmp_path / "run", now).finished
+    with pytest.raises(InputError, match="holds another run"):
+        make(tmp_path / "run", {**now, "data": {"table": {"missing": ["-9"], "missing_as_numbers": True}}})
+
+
 def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o750)

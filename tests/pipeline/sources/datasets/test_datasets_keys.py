@@ -21,7 +21,6 @@ from pipeline.runs.batch import run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
 from pipeline.sources import CsvFormat
-from pipeline.sources.columns.request import TableRequest
 from pipeline.sources.datasets.known import load_registry
 from pipeline.sources.datasets.registry import ResolvedDataset, resolve
 from pipeline.stages.ingest import ingest
@@ -202,15 +201,6 @@ def test_dropped_columns_are_no_features(tmp_path: Path, kind: str) -> None:
     assert any("2 columns are left out" in line and "leak, again" in line for line in heard.lines)
     identity = run_identity({}, data, [])["data"]
     assert identity == {**run_identity({}, replace(data, drop=()), [])["data"], "drop": ["leak", "again"]}
-
-
-def test_a_run_of_an_earlier_version_with_numbers_that_stand_for_nothing_is_the_same_run(tmp_path: Path) -> None:
-    """They stood for nothing in text alone then; the options are the same."""
-    data = defined(tmp_path, "n_columns = 4", NAMED)
-    tables = [TableRequest(missing=("", "-999"), missing_as_numbers=own) for own in (False, True)]
-    before, now = (run_identity({}, replace(data, table=table), [])["data"] for table in tables)
-    assert before == now
-    assert now["table"] == {"missing": ["", "-999"]}
 
 
 def test_what_is_to_be_dropped_must_be_there_and_leave_something(tmp_path: Path) -> None:
