@@ -29,10 +29,6 @@ from pipeline.sources.columns.raw_rows import RawRows
 from pipeline.sources.formats import shown_formats
 from pipeline.storage.store import Store
 
-READING = "r2-"
-"""Version of the cut of files into fragments and blocks, in the names of tasks and parts: increase it whenever another
-version has cut them otherwise, so that a file of which some parts are read is not read on but begun anew."""
-
 
 class Beside(TypedDict, total=False):
     """Arguments of :func:`store_block`: arrays beside the rows, and the words of the values that rows are split by."""
@@ -100,7 +96,7 @@ def read(
     store = stage.context.store
     tasks = [
         Task(
-            f"{side}-{READING}{fragment.number:05d}",
+            f"{side}-{fragment.number:05d}",
             (store, source, fragment, f"{DATA}/{side}", kind.name, split_rule if side == "train" else None),
             large=source.is_wide,
             ordered=True,
@@ -110,7 +106,7 @@ def read(
     ]
     parts: dict[str, list[PartRecord]] = {side: [] for side in sources}
     for task, record in zip(tasks, stage.run(ingest_fragment, tasks), strict=True):
-        parts[task.name.partition("-")[0]] += record["parts"]
+        parts[task.name.rpartition("-")[0]] += record["parts"]
     return {side: StoredFile(source, parts[side]) for side, source in sources.items()}
 
 
@@ -160,7 +156,7 @@ def _complete_parts(store: Store, folder: str, fragment: Fragment) -> list[PartR
 
 
 def _part_name(folder: str, fragment: Fragment, block: int) -> str:
-    return f"{folder}/{READING}{fragment.number:05d}-{block:05d}"
+    return f"{folder}/{fragment.number:05d}-{block:05d}"
 
 
 def beside_of(split_rule: SplitRule | None, block: RawRows, where: Callable[[int], str]) -> Beside:

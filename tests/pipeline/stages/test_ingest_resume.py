@@ -16,7 +16,7 @@ from pipeline.running.stage import Context
 from pipeline.sources import Sizes
 from pipeline.sources.datasets.registry import ResolvedDataset
 from pipeline.stages.ingest import ingest
-from pipeline.stages.read import READING, ingest_fragment
+from pipeline.stages.read import ingest_fragment
 from pipeline.storage.durable import promised, taken
 from tests.support.calls import killed_at
 from tests.support.in_process import InProcess
@@ -68,7 +68,7 @@ def test_killed_between_the_two_files(first: str, data: Any, tmp_path: Path) -> 
     ctx = context(tmp_path / "killed", client=client)
     with pytest.raises(KeyboardInterrupt):
         ingest(replace(ctx, events=KilledAfter("ingest", 1)), data)
-    records = [ctx.run.task_record("ingest", f"{side}-{READING}00000") for side in ROWS]
+    records = [ctx.run.task_record("ingest", f"{side}-00000") for side in ROWS]
     assert [record.exists() for record in records] == [side == first for side in ROWS]
     client = Watched()
     ctx = context(tmp_path / "killed", client=client)
@@ -91,7 +91,7 @@ def test_killed_within_one_file_while_the_other_is_done(side: str, data: Any, tm
     with killed_at(write_part, len(written(whole, other)) + 2):  # the second part of the file
         ingest(ctx, data)
     before = written(ctx, other) | written(ctx, side)
-    assert before.keys() == written(whole, other).keys() | {f"{side}/{READING}00000-00000"}
+    assert before.keys() == written(whole, other).keys() | {f"{side}/00000-00000"}
     ctx = context(tmp_path / "killed")
     assert ingest(ctx, data) == expected
     after = written(ctx, other) | written(ctx, side)
