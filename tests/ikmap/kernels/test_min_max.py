@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import ikmap.kernels.min_max as min_max
-from ikmap.kernels import CosineKernel, CosineRBFKernel, LinearKernel, MinMaxKernel
+from ikmap.kernels import CosineKernel, CosineRBFKernel, LinearKernel, MinMaxKernel, kernel_as_dict
 from ikmap.kernels.min_max import MOST_P
-from ikmap.kernels.tabled import KernelTable
+from ikmap.kernels.tabled import KernelTable, TabledKernel
 from ikmap.maps import NystroemMap
 from tests.naive import kernels as naive
 
@@ -213,9 +213,8 @@ def test_bad_parameters(bad: float) -> None:
         MinMaxKernel().matrix(np.ones((2, 3)), np.ones((2, 4)))
 
 
-def test_values_of_a_table_are_rounded_as_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_a_table_are_rounded_as_those_of_the_kernel() -> None:
     kernel, X = MinMaxKernel(2.0, 1.0), np.random.default_rng(0).random((5, 3))
     table = KernelTable.of(kernel, X[:3], X[3:])
     assert table.kernel(kernel).unit == kernel.unit > 1
-    monkeypatch.setattr(MinMaxKernel, "normalized", False)
-    assert table.kernel(kernel).unit == kernel.unit == 1
+    assert TabledKernel(kernel_as_dict(LinearKernel()), table).unit == LinearKernel().unit == 1
