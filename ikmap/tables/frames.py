@@ -237,7 +237,7 @@ def table_of_columns(
     missing : collection of str
         Words that stand for nothing.
     missing_numbers : sequence of float
-        Numbers that do in columns of numbers.
+        Numbers that stand for nothing in columns of numbers.
     """
     if missing:
         columns = [_without(*column, missing, missing_numbers) for column in zip(columns, kinds, strict=True)]
@@ -260,10 +260,8 @@ def table_by_name(
 
     Parameters
     ----------
-    missing : collection of str
-        Words that stand for nothing.
-    missing_numbers : sequence of float
-        Numbers that do in columns of numbers.
+    missing, missing_numbers
+        As of :func:`table_of_columns`.
 
     Raises
     ------

@@ -16,7 +16,7 @@ SPENT = "spent_so_far"
 
 
 class Attempt:
-    """What a task spends that goes on from checkpoints.
+    """Clock and counts of a task that goes on from the checkpoints of attempts that were killed.
 
     Attributes
     ----------

@@ -206,7 +206,7 @@ def _by_folds(
     learned = (
         others if by_blocks(params, learner, value, fitted) else min(most_rows(rows, params, fitted, store), others)
     )
-    # Folds that an earlier version has learned from a sample are not mixed with others.
+    # An earlier version has learned large folds from a sample: a run that it began learns them anew, by another name.
     name = "fold" if others <= most_rows(rows, params, fitted, store) or learned < others else "whole-fold"
     tasks = [Task(f"{name}-{k}", (store, params, learner, fitted, value, k, n_threads)) for k in used]
     return _Work(decide_fold, tasks, len(used), learned, others)

@@ -134,7 +134,7 @@ class Executor(ABC):
     @property
     @abstractmethod
     def spent(self) -> TaskRecord:
-        """What was spent on the problem so far, also by executors before this one."""
+        """Seconds, bytes and memory that the problem has taken so far, also by executors before this one."""
 
     @abstractmethod
     def begin(self, rounds: AnyRounds, folder: Folder, done: int, spent: TaskRecord) -> None:

@@ -27,7 +27,7 @@ _CODES = (
 )
 """Codes of currencies, without those that are words too: TOP 10 and TRY 2 are no amounts of money."""
 _UNIT = rf"([A-Z]{{0,2}}\$|[%\u2030]|{_CODES})"
-"""What tells that a number is one of money or of shares; any sign of a currency stands as $."""
+"""Pattern of the signs and codes that stand beside an amount of money or a share; $ stands for any currency sign."""
 _FORMATTED = re.compile(
     rf"[+-]?{_UNIT}?\s*[+-]?{_NUMBER}\s*(-\s*)?{_UNIT}?-?"
     rf"|[+-]?{_UNIT}\s*[+-]?{_NUMBER}\s*[kKmM]-?|[+-]?{_NUMBER}\s*[kKmM]\s*{_UNIT}-?"

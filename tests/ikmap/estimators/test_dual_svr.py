@@ -47,7 +47,7 @@ def test_bad_parameters(wrong: dict[str, Any]) -> None:
 def test_with_epsilon_0_all_errors_cost(
     loss: Literal["squared_epsilon_insensitive", "epsilon_insensitive"],
 ) -> None:
-    """With squares that is ridge regression."""
+    """Squares of errors without a margin are the loss of ridge regression."""
     cells, y, _ = rows_of()
     X, z = cells.to_csr(), (y - y.mean()) / y.std()
     exact: Any = Ridge(alpha=1 / (2 * 0.7), fit_intercept=False)

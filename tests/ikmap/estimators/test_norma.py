@@ -134,7 +134,7 @@ def test_first_rows_that_are_all_alike_have_no_spread_of_rounding() -> None:
 
 
 def test_steps_suit_the_entries_of_one_hot_rows_as_those_of_dense_rows() -> None:
-    """With ones k(x, x) is the number of entries, and the usual steps would grow without bound."""
+    """Ones make k(x, x) the number of entries, and errors would grow with the usual steps."""
     cells, y = rows_of()
     ones = cells.to_csr(normalize=False)
     for rows in (ones, ones.toarray()):

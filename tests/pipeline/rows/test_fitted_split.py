@@ -176,7 +176,7 @@ def test_encodings_by_targets_know_no_label_that_they_must_not(
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["time", "group"])
 def test_rows_are_divided_by_a_column_without_a_name(rule: str, table: Callable[..., Path], tmp_path: Path) -> None:
-    """As ``DataFrame.to_csv`` writes the index; the rows are those of the column under a name."""
+    """Rows are divided as by the same column under a name; ``DataFrame.to_csv`` writes such an index."""
     path = table("csv")
     found = []
     for name in ("number", ""):

@@ -121,7 +121,7 @@ def test_an_index_without_a_name_is_no_column(kind: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
 def test_an_index_that_is_asked_for_by_name_is_a_column(kind: str, tmp_path: Path) -> None:
-    """As by runs of earlier versions, which learned from it or left it out."""
+    """Runs of earlier versions have learned from the index or left it out by an option, and go on to do so."""
     name = "__index_level_0__"
     url = of_pandas(kind, tmp_path, [name])
     source = opened(url, columns=[ColumnPlan(name, "number"), ColumnPlan("a", "number")])
